@@ -4,6 +4,7 @@ import type { KubernetesClient, Manifest } from "../providers/kubernetes/client"
 import type { Program } from "../src/automation/program";
 import { type AnyKind, ownerDescription, parseObject } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
+import { runProgram } from "../stacks/contract/run-program";
 import { postgresWriter } from "../stacks/kinds/postgres-writer/kind";
 
 /** The row of one PostgresWriter. */
@@ -49,7 +50,7 @@ export function programOf(kind: AnyKind, manifest: Manifest): Program {
   const metadata = { ...manifest.metadata, name, uid: randomUUID(), resourceVersion: "0", generation: 1 };
   const object = parseObject(kind, { ...manifest, metadata });
   const owner = { uid: metadata.uid, description: ownerDescription(kind, objectKey(metadata)) };
-  return () => kind.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
+  return () => runProgram(kind, object, { owner, owned: [], recorded: new Set(), watched: [] });
 }
 
 /** Those that do not exist yet. */

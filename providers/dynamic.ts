@@ -1,14 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
-import { ComponentResource, CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
+import { ComponentResource, CustomResource, type Resource } from "@pulumi/pulumi/resource";
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
 import { behindEngine, escapeReserved } from "./literal";
 import { movingRenamed } from "./moves";
 import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
+import { type DynamicResourceOptions, plainOptions, refuseForeignOptions } from "./resource-options";
+import { RETAINED, retaining } from "./retained";
 
 /** The property under which Pulumi keeps a dynamic provider's code in the state. */
 export const PROVIDER_PROPERTY = "__provider";
+
+/** Whether a property is Pulumi's or ours, and no one's to read. */
+export function isInternal(property: string): boolean {
+  return property.startsWith("__");
+}
 
 /** A provider as hosts serve it, and the code that the state records to find it. */
 // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
@@ -31,7 +38,7 @@ export function defineProvider<I extends object, O extends object>(
   // delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
   // own `exports`) as well as in `node_modules`.
   const stub = `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
-  return { stub, provider: behindEngine(movingRenamed(provider)) };
+  return { stub, provider: behindEngine(movingRenamed(retaining(provider))) };
 }
 
 const parents = new AsyncLocalStorage<Resource>();
@@ -72,25 +79,20 @@ export abstract class DynamicResource extends CustomResource {
     { module, name: typeName, stub }: { module: string; name: string; stub: string },
     name: string,
     inputs: Inputs,
-    options: CustomResourceOptions = {},
+    options: DynamicResourceOptions = {},
   ) {
+    refuseForeignOptions(name, options);
+    const { retainOnDelete, ...others } = options;
     const type = `pulumi-nodejs:dynamic/${module}:${typeName}`;
-    const all = { ...escapeReserved(inputs), [PROVIDER_PROPERTY]: stub };
+    const retained = retainOnDelete ? { [RETAINED]: true } : {};
+    const all = { ...escapeReserved(inputs), ...retained, [PROVIDER_PROPERTY]: stub };
     const parent = options.parent ?? parents.getStore();
     const registrations = currentRegistrations();
     if (registrations !== undefined) {
-      const dependsOn = plainDependencies(name, options);
+      const plain = plainOptions(name, others);
       // biome-ignore lint/correctness/noConstructorReturn: see above
-      return registrations.register({ type, name, inputs: all, parent, dependsOn }) as DynamicResource;
+      return registrations.register({ type, name, inputs: all, parent, options: plain }) as DynamicResource;
     }
-    super(type, name, all, parent === undefined ? options : { ...options, parent });
+    super(type, name, all, parent === undefined ? others : { ...others, parent });
   }
-}
-
-/** @throws TypeError for options that a program of a kind cannot use */
-function plainDependencies(name: string, options: CustomResourceOptions): readonly Resource[] {
-  const { parent: _, dependsOn = [], ...others } = options;
-  const [unknown] = Object.keys(others);
-  if (unknown === undefined) return [dependsOn].flat() as Resource[];
-  throw new TypeError(`the option ${unknown} of the resource ${JSON.stringify(name)}: known are parent, dependsOn`);
 }

@@ -34,6 +34,7 @@ export const REASONS = [
   "Gone",
   "Invalid",
   "InvalidAnnotation",
+  "InvalidProgram",
   "Moving",
   "NamespaceProtected",
   "RepairsReverted",

@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
+import { TerminalError } from "./errors";
 import { isWrapped } from "./literal";
+import type { EngineOptions, PlainOptions } from "./resource-options";
 
 /** What a program says of one resource. */
 export interface Declaration {
@@ -12,7 +14,7 @@ export interface Declaration {
   inputs?: object;
   /** The stack, if there is none. */
   parent?: Resource | undefined;
-  dependsOn?: readonly Resource[];
+  options?: PlainOptions;
 }
 
 /** A resource as the engine registers it. Others are named by their index in the program. */
@@ -22,6 +24,9 @@ export interface DeclaredResource {
   inputs?: object;
   parent?: number;
   dependsOn?: number[];
+  options?: EngineOptions;
+  /** By the index of an alias, the resource that was the parent then. */
+  aliasParents?: Record<string, number>;
 }
 
 /** The engine ended before it knew of a resource; it has told why. */
@@ -45,30 +50,32 @@ export class Registrations {
   /**
    * All that was declared, once it is known.
    *
-   * @throws TypeError
+   * @throws TerminalError `InvalidProgram`
    */
   async settled(): Promise<DeclaredResource[]> {
     await Promise.allSettled(this.#declared);
     return Promise.all(this.#declared);
   }
 
-  async #declare({ type, name, inputs, parent, dependsOn = [] }: Declaration): Promise<DeclaredResource> {
-    const others = dependsOn.map((resource) => this.#indexOf(resource));
+  async #declare({ type, name, inputs, parent, options }: Declaration): Promise<DeclaredResource> {
+    const { dependsOn = [], engine, aliasParents } = options ?? {};
+    const others = dependsOn.map((resource) => this.#indexOf(name, resource));
+    const parents = Object.entries(aliasParents ?? {}).map(([alias, was]) => [alias, this.#indexOf(name, was)]);
     return {
       type,
       name,
-      ...(parent !== undefined && { parent: this.#indexOf(parent) }),
+      ...(parent !== undefined && { parent: this.#indexOf(name, parent) }),
       ...(others.length > 0 && { dependsOn: others }),
+      ...(engine !== undefined && { options: engine }),
+      ...(parents.length > 0 && { aliasParents: Object.fromEntries(parents) }),
       ...(inputs !== undefined && { inputs: isWrapped(inputs) ? await unwrap(name, inputs) : inputs }),
     };
   }
 
-  #indexOf(resource: Resource): number {
+  #indexOf(name: string, resource: Resource): number {
     const { [REGISTERED]: place } = resource as Partial<Registered>;
-    if (place?.registrations !== this) {
-      throw new TypeError(`a resource that another update or the SDK registered: ${PLAIN}`);
-    }
-    return place.index;
+    if (place?.registrations === this) return place.index;
+    throw invalid(`${JSON.stringify(name)} refers to a resource that another update or the SDK registered: ${PLAIN}`);
   }
 }
 
@@ -82,7 +89,7 @@ export function currentRegistrations(): Registrations | undefined {
 /**
  * Runs a program, and collects its resources.
  *
- * @throws what the program throws, TypeError
+ * @throws what the program throws, TerminalError `InvalidProgram`
  */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
   const registrations = new Registrations();
@@ -90,7 +97,15 @@ export async function declaredBy(program: () => void | Promise<void>): Promise<D
   return registrations.settled();
 }
 
-const PLAIN = "programs of kinds give their resources plain values, and say with dependsOn what has to be there before";
+const PLAIN =
+  "programs of kinds give their resources plain values, and say with dependsOn what has to be there before; " +
+  "for outputs, secrets and plugins declare capabilities: { sdkRuntime: true }";
+
+/** An error of the kind's author, which no retry mends. */
+function invalid(message: string): TerminalError {
+  return new TerminalError("InvalidProgram", message);
+}
+
 const REGISTERED = Symbol("where a resource was registered");
 
 interface Registered extends Resource {
@@ -102,18 +117,16 @@ function registered(name: string, registrations: Registrations, index: number): 
   return new Proxy({ [REGISTERED]: { registrations, index } } as Registered, {
     get(target, property) {
       if (typeof property === "symbol" || property === "constructor") return Reflect.get(target, property);
-      throw new TypeError(
-        `the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`,
-      );
+      throw invalid(`the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`);
     },
   });
 }
 
-/** @throws TypeError for outputs of resources, on which the resource would depend, and for secrets */
+/** @throws TerminalError for outputs of resources, on which the resource would depend, and for secrets */
 async function unwrap(name: string, inputs: object): Promise<object> {
   const wrapped = output(inputs);
   if ((await getAllResources(wrapped)).size > 0 || (await isSecret(wrapped))) {
-    throw new TypeError(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
+    throw invalid(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
   }
   return new Promise((resolve) => wrapped.apply((values) => resolve(values as object)));
 }

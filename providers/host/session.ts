@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
 import { type Fence, withinFence } from "../fence";
@@ -27,6 +28,8 @@ export interface ProviderRequest {
   /** Of `Create`, the inputs; of `Read` and `Delete`, the outputs. */
   properties?: Properties;
   inputs?: Properties;
+  /** In seconds, where the resource has `customTimeouts`. */
+  timeout?: number;
 }
 
 type Method = (session: ProviderSession, request: ProviderRequest) => Promise<object>;
@@ -70,10 +73,11 @@ export class ProviderSession {
     try {
       const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
       if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
-      return await withinFence(this.fence, async () => {
+      const answered = withinFence(this.fence, async () => {
         this.fence.check();
         return answer(this, request);
       });
+      return await (request.timeout ? within(request.timeout, answered, method) : answered);
     } catch (error) {
       this.failures.push({ urn: request.urn, ...failureOf(error) });
       throw error;
@@ -83,6 +87,20 @@ export class ProviderSession {
   /** From now on, none of its calls writes. */
   close(): void {
     this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
+  }
+}
+
+/** What a call that took too long still does is found again by the next one, as after a crash. @throws RetryableError */
+async function within<T>(seconds: number, answered: Promise<T>, method: string): Promise<T> {
+  const abort = new AbortController();
+  const timeout = delay(seconds * 1000, undefined, { signal: abort.signal }).then(() => {
+    throw new RetryableError("Timeout", `${method} took longer than the ${seconds} s of its customTimeouts`);
+  });
+  try {
+    return await Promise.race([answered, timeout]);
+  } finally {
+    abort.abort();
+    timeout.catch(() => undefined);
   }
 }
 

@@ -16,7 +16,8 @@ export class ApiError extends ClassifiedError {
   ) {
     super(reason as Reason, message); // the server has reasons of its own
     // What the server understood and refused stays refused until the request changes.
-    const refused = [400, 403, 405, 413, 415, 422].includes(status);
+    // A type that it does not serve is installed by someone, and not by waiting.
+    const refused = [400, 403, 405, 413, 415, 422].includes(status) || reason === "UnknownKind";
     this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
   }
 }

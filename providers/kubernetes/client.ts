@@ -13,6 +13,8 @@ export interface ListOptions {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
   signal?: AbortSignal | undefined;
+  /** Without spec, status and data. */
+  metadataOnly?: boolean | undefined;
 }
 
 /** Types of Kubernetes itself, which need no discovery. */
@@ -29,7 +31,8 @@ const BUILT_IN: readonly ResourceType[] = [
 export const FIELD_MANAGER = "kindstack";
 
 const PAGE_SIZE = "500";
-const METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /** A client of the API server for objects of any kind. */
 export class KubernetesClient extends ApiServer {
@@ -59,16 +62,16 @@ export class KubernetesClient extends ApiServer {
 
   async #discover(apiVersion: string): Promise<ResourceType[]> {
     type Resources = { resources: { name: string; kind: string; namespaced: boolean }[] };
-    const { resources } = await this.json<Resources>("GET", groupVersionPath(apiVersion));
-    return resources
+    const found = await this.json<Resources>("GET", groupVersionPath(apiVersion)).catch(undefinedWhenNotFound);
+    return (found?.resources ?? [])
       .filter(({ name }) => !name.includes("/"))
       .map(({ name, kind, namespaced }) => ({ apiVersion, kind, plural: name, namespaced }));
   }
 
-  /** One object, or `undefined` when there is none of that name. */
+  /** One object, or `undefined` when there is none of that name, or none of that type. */
   async get(type: ObjectType, name: string, namespace?: string): Promise<LiveObject | undefined> {
-    const path = await this.#path(type, namespace, name);
-    return this.json<LiveObject>("GET", path).catch(undefinedWhenNotFound);
+    const found = this.#path(type, namespace, name).then((path) => this.json<LiveObject>("GET", path));
+    return found.catch(undefinedWhenNotFound);
   }
 
   /** The object that a manifest names, or `undefined` when there is none. */
@@ -90,7 +93,7 @@ export class KubernetesClient extends ApiServer {
   /** What {@link list} gives, page by page. */
   async *pages(
     type: ObjectType,
-    { namespace, labelSelector, metadataOnly = false, signal }: ListOptions & { metadataOnly?: boolean } = {},
+    { namespace, labelSelector, metadataOnly = false, signal }: ListOptions = {},
   ): AsyncGenerator<ListResult> {
     const path = await this.#path(type, namespace);
     let next: string | undefined;
@@ -100,7 +103,7 @@ export class KubernetesClient extends ApiServer {
         items: LiveObject[] | null;
       }>("GET", path, {
         query: { labelSelector, limit: PAGE_SIZE, continue: next },
-        ...(metadataOnly && { accept: METADATA_ONLY }),
+        ...(metadataOnly && { accept: METADATA_LIST }),
         signal,
       });
       // Lists leave out what they say once for all items; of metadata alone, an empty one is `null`.
@@ -215,11 +218,13 @@ export class KubernetesClient extends ApiServer {
       namespace,
       signal,
       timeoutSeconds,
+      metadataOnly = false,
       ...selection
     }: ListOptions & { signal: AbortSignal; resourceVersion: string; timeoutSeconds: number },
   ): Promise<AsyncIterable<Uint8Array>> {
     return this.stream(await this.#path(type, namespace), {
       query: { watch: "true", allowWatchBookmarks: "true", timeoutSeconds: String(timeoutSeconds), ...selection },
+      ...(metadataOnly && { accept: METADATA }),
       signal,
     });
   }

@@ -3,8 +3,10 @@ import type { Output } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
+import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
+import { declareObject } from "./declared-objects";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { findFieldDrift } from "./field-drift";
 import { ignoredPaths, withoutIgnored } from "./ignored-fields";
@@ -29,6 +31,9 @@ import {
 import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
 
+/** The options of a resource. Its provider replaces, so that the object is deleted first and nothing with data is. */
+export type ObjectOptions = DynamicResourceOptions & Pick<CustomResourceOptions, "replaceOnChanges">;
+
 /**
  * One Kubernetes object, made and kept by server-side apply.
  *
@@ -40,11 +45,24 @@ export class KubernetesObject extends DynamicResource {
   declare readonly uid: Output<string>;
   declare readonly created: Output<boolean>;
 
-  constructor(name: string, inputs: ObjectInputs, options?: CustomResourceOptions) {
+  /**
+   * @param options with `replaceOnChanges`, as the input of that name, but paths may begin with `manifest.`
+   * @throws TerminalError `InvalidProgram` where a kind's program may not declare it
+   */
+  constructor(name: string, inputs: ObjectInputs, { replaceOnChanges, ...options }: ObjectOptions = {}) {
+    declareObject(name, inputs.manifest);
+    const paths = replaceOnChanges?.map((path) => path.replace(/^manifest\./, ""));
     super(
       { module: "kubernetes", name: inputs.manifest.kind, stub: OBJECT_STUB },
       name,
-      { ...inputs, uid: undefined, resourceVersion: undefined, created: undefined, fields: undefined },
+      {
+        ...inputs,
+        ...(paths && { replaceOnChanges: [...(inputs.replaceOnChanges ?? []), ...paths] }),
+        uid: undefined,
+        resourceVersion: undefined,
+        created: undefined,
+        fields: undefined,
+      },
       options,
     );
   }

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
-import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { escapeIdentifier } from "pg";
 import { DynamicResource, defineProvider } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
 import type { DiffResult, DynamicProvider, Properties } from "../provider";
+import type { DynamicResourceOptions } from "../resource-options";
 import { refuseTableName } from "./allow-list";
 import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
@@ -25,7 +25,7 @@ export class Row extends DynamicResource {
   constructor(
     name: string,
     inputs: { [Property in keyof RowInputs]: Input<RowInputs[Property]> },
-    options?: CustomResourceOptions,
+    options?: DynamicResourceOptions,
   ) {
     super({ module: "postgres", name: "Row", stub: ROW_STUB }, name, inputs, options);
   }

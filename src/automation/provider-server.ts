@@ -83,6 +83,7 @@ function jsonOf(request: object): ProviderRequest {
   return {
     urn: get("Urn") as string,
     id: get("Id") as string,
+    timeout: get("Timeout") as number,
     ...Object.fromEntries(
       ["Olds", "News", "Properties", "Inputs"].flatMap((name) => {
         const value = properties(name);

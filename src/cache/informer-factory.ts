@@ -33,7 +33,7 @@ export class InformerFactory {
    */
   async create(
     { apiVersion, kind }: { apiVersion: string; kind: string },
-    options: Pick<InformerOptions, "indexers" | "labelSelector" | "onChange" | "transform">,
+    options: Pick<InformerOptions, "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "transform">,
     name = `${apiVersion}/${kind}`,
   ): Promise<Informer> {
     const { client, logger, relistIntervalMs, metrics } = this.#options;

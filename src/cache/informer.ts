@@ -36,6 +36,8 @@ export interface InformerOptions {
   client: Pick<KubernetesClient, "list" | "watch">;
   type: ResourceType;
   labelSelector?: string | undefined;
+  /** Only the metadata of objects is asked for and kept. */
+  metadataOnly?: boolean | undefined;
   indexers?: Indexers | undefined;
   /** What the cache keeps of an object, for example without large fields that are not read. */
   transform?: (object: LiveObject) => LiveObject;
@@ -135,8 +137,8 @@ export class Informer extends Store {
   }
 
   async #relist(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, observer } = this.#options;
-    const { items, resourceVersion } = await client.list(type, { labelSelector, signal });
+    const { client, type, labelSelector, metadataOnly, observer } = this.#options;
+    const { items, resourceVersion } = await client.list(type, { labelSelector, metadataOnly, signal });
     this.#lastContact = performance.now();
     this.#listedAt = performance.now();
     if (this.#hasSynced) observer?.relisted();
@@ -159,7 +161,7 @@ export class Informer extends Store {
 
   /** One watch, until the server ends it or it is silent for too long. */
   async #watch(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
+    const { client, type, labelSelector, metadataOnly, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
     const idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs);
     const idle = new AbortController();
     const idleTimer = setTimeout(() => idle.abort(), idleTimeoutMs);
@@ -170,6 +172,7 @@ export class Informer extends Store {
         resourceVersion: this.#resourceVersion,
         timeoutSeconds: this.#watchSeconds(),
         labelSelector,
+        metadataOnly,
         signal: AbortSignal.any([signal, idle.signal]),
       });
       for await (const received of watchEvents(chunks)) {

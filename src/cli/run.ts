@@ -14,6 +14,7 @@ import type { Listener } from "../http/server";
 import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
+import { logConsoleLines } from "../telemetry/console-lines";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { addEngineMetrics } from "../telemetry/engine-metrics";
 import { createLogger } from "../telemetry/log";
@@ -118,6 +119,7 @@ function kindVariables(): string {
 async function runOperator(options: RunOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
   logWarnings(logger);
+  logConsoleLines(logger);
   const state = readStateConfig(process.env);
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
   const loaded = loadedKinds(options, report);

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Failure } from "../../providers/errors";
-import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
@@ -40,6 +40,8 @@ export interface ControllerEnvironment {
 /** Reconciles the objects of one kind. */
 export class Controller {
   readonly kind: AnyKind;
+  /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
+  readonly unserved: readonly ObjectType[];
   readonly #environment: ControllerEnvironment;
   readonly #objects: Informer;
   readonly #watched: readonly Informer[];
@@ -53,8 +55,10 @@ export class Controller {
     objects: Informer,
     watched: readonly Informer[],
     reconciler: Reconciler,
+    unserved: readonly ObjectType[] = [],
   ) {
     this.kind = kind;
+    this.unserved = unserved;
     this.#environment = environment;
     this.#objects = objects;
     this.#watched = watched;

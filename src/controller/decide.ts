@@ -55,6 +55,7 @@ export function decide(facts: Facts): Plan {
     return update(facts, "Retrying", true);
   if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
     return update(facts, "Updating", drifted);
+  if (facts.changedReads.length > 0) return update(facts, "Updating", drifted);
   if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
     return update(facts, "ProgramChanged", drifted);
   }
@@ -102,7 +103,8 @@ function wasCutOff(facts: Facts): boolean {
 /** Whether an update would be the last one again. */
 function isRepetition(facts: Facts): boolean {
   const { lastAttempt, program, drifted } = facts;
-  return wasAttempted(facts) && lastAttempt?.program === program && lastAttempt.drifted.join() === drifted.join();
+  const isSame = lastAttempt?.program === program && lastAttempt.drifted.join() === drifted.join();
+  return wasAttempted(facts) && isSame && facts.changedReads.length === 0;
 }
 
 /**

@@ -38,6 +38,8 @@ export interface Facts {
   /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
   readsLive: boolean;
   maintained: boolean;
+  /** What the last attempt has read besides the spec and is not so any more. */
+  changedReads: readonly string[];
   /** The digest of the program as it is now. */
   program: string;
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */

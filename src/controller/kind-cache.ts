@@ -13,6 +13,8 @@ export interface KindCache {
   watched(key: string): LiveObject[];
   /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined;
+  /** What is referred to by its id; `undefined` when its type is not watched. */
+  referenced(id: string): OwnedView | undefined;
   /** How to call the object of this UID in a message; `undefined` when there is none. */
   describeOwner(uid: string): string | undefined;
 }

@@ -3,6 +3,7 @@ import type { Blockers } from "./blockers";
 import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
 import type { Attempt } from "./facts";
+import type { ProgramReads } from "./program-reads";
 import { ReadYourWrites } from "./read-your-writes";
 import { Repairs } from "./repairs";
 
@@ -12,6 +13,8 @@ import { Repairs } from "./repairs";
  */
 export class ObjectState {
   lastAttempt: Attempt | undefined;
+  /** What the last attempt has read besides the spec; before the first, the status says it of the last success. */
+  reads: ProgramReads | undefined;
   /** How often what a terminal attempt failed for may have gone. */
   reconsidered = 0;
   /** Set by an update, or a destroy, that has to wait for something else to end. */

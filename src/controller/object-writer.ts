@@ -12,6 +12,8 @@ import { composeStatus, type StatusChange, writeStatus } from "./status";
 /** Requests of one kind that the API server has to answer at the same time; more make none of them faster. */
 const REQUESTS_AT_ONCE = 16;
 
+const FINALIZER_MANAGER = "kindstack-finalizer";
+
 export interface ObjectWriterOptions {
   kind: AnyKind;
   client: KubernetesClient;
@@ -33,7 +35,9 @@ export class ObjectWriter {
     return this.#limit(() => this.#options.client.find(object));
   }
 
-  /** Adds the finalizer by server-side apply: others are not touched. */
+  /**
+   * Adds the finalizer by server-side apply: others are not touched, nor what a kind has applied that makes objects of this one.
+   */
   async addFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const { name, namespace, uid, finalizers } = object.metadata;
     if (finalizers?.includes(FINALIZER)) return object;
@@ -45,7 +49,10 @@ export class ObjectWriter {
       uid, // a successor of the same name is not written to
       finalizers: [FINALIZER],
     };
-    return writes.record((await this.#limit(() => client.apply({ apiVersion, kind, metadata }))).object);
+    return writes.record(
+      (await this.#limit(() => client.apply({ apiVersion, kind, metadata }, { fieldManager: FINALIZER_MANAGER })))
+        .object,
+    );
   }
 
   /** Records that the deletion that is under way leaves the object's resources behind. */

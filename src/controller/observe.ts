@@ -11,6 +11,7 @@ import { ownStatus } from "./former-stack";
 import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
+import { changedReads } from "./program-reads";
 
 /** The object of a reconcile, and what its last attempt waits for. */
 interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> {
@@ -86,6 +87,7 @@ function factsOf(seen: ObservedObject): Facts {
     orphaned,
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
+    changedReads: changedReads(state.reads ?? status.stack ?? {}, object, cache.referenced),
     program,
     drift,
     drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,

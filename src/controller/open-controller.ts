@@ -1,6 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
+import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
-import { statesOf, withoutManagedFields } from "../cache/informer";
+import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
+import { referencesOf } from "../../stacks/contract/references";
+import { type Informer, type ObjectChange, statesOf, withoutManagedFields } from "../cache/informer";
 import { Controller, type ControllerEnvironment } from "./controller";
 import type { KindCache } from "./kind-cache";
 import { objectItem } from "./object-item";
@@ -9,22 +13,43 @@ import { OWNED_EVENT_DELAY_MS } from "./owner-index";
 import { Reconciler } from "./reconcile";
 import { Rollout, type RolloutPolicy } from "./rollout";
 import { countRuns } from "./run-metrics";
+import { unservedTypes } from "./unserved";
 
 const KEY_INDEX = "key";
+const REFERENCE_INDEX = "reference";
+
+/** Of what is only referred to, the version tells of changes; its value is read when it is used. */
+function withoutContents({ apiVersion, kind, metadata }: LiveObject): LiveObject {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return { apiVersion, kind, metadata: { name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) } };
+}
 
 /**
  * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
  *
- * @throws ApiError, with nothing made, when the kind, or a type that it owns or watches, is not installed in the cluster
+ * Types that it owns and the API server does not serve stop only objects that need them.
+ *
+ * @throws ApiError, with nothing made, when the kind, or a type that it watches, is not installed in the cluster
  */
 export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
   const { claims, client, cluster, engine, informers, logger, metrics, owners, queue, recorder } = environment;
   const name = kindName(kind);
   const own = kindType(kind);
-  for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
+  for (const { apiVersion, kind: type } of [own, ...(kind.capabilities.watches ?? [])]) {
     await client.resourceType(apiVersion, type);
   }
-  for (const owned of kind.owns) await owners.watch(owned);
+  const reads = Object.values(kind.capabilities.reads ?? {}).map(({ apiVersion, kind: type }) => ({
+    apiVersion,
+    kind: type,
+  }));
+  const unserved = await unservedTypes(client, [...kind.owns, ...reads]);
+  for (const { apiVersion, kind: type } of unserved) {
+    logger.error({ kind: name, apiVersion, type }, "the API server does not serve a type that the kind owns or reads");
+  }
+  const isUnserved = (type: ObjectType) => unserved.some((one) => isDeepStrictEqual(one, type));
+  for (const { apiVersion, kind: type } of kind.owns) {
+    if (!isUnserved({ apiVersion, kind: type })) await owners.watch({ apiVersion, kind: type });
+  }
   const watched = await Promise.all(
     (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
       informers.create(
@@ -41,9 +66,31 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
       ),
     ),
   );
-  const objects = await informers.create(
+  const referenced = new Map<string, Informer>();
+  for (const type of reads) {
+    const id = `${type.apiVersion}/${type.kind}`;
+    if (isUnserved(type) || referenced.has(id)) continue;
+    const onChange = ({ object }: ObjectChange) => {
+      for (const { metadata } of objects.byIndex(REFERENCE_INDEX, objectId({ ...type, metadata: object.metadata }))) {
+        requeue(objectKey(metadata), OWNED_EVENT_DELAY_MS);
+      }
+    };
+    referenced.set(
+      id,
+      await informers.create(
+        type,
+        { metadataOnly: true, transform: withoutContents, onChange },
+        `${id} read by ${name}`,
+      ),
+    );
+  }
+  const objects: Informer = await informers.create(
     own,
-    { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
+    {
+      indexers: { [REFERENCE_INDEX]: (object) => referencesOf(kind, object).map(([, target]) => objectId(target)) },
+      transform: withoutManagedFields,
+      onChange: (change) => controller.objectChanged(change),
+    },
     name,
   );
   const cache: KindCache = {
@@ -52,6 +99,11 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     owned: (uid) => owners.owned(kind, uid),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),
+    referenced: (id) => {
+      const { apiVersion, kind: type, ...metadata } = parseObjectId(id);
+      const informer = referenced.get(`${apiVersion}/${type}`);
+      return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
+    },
     describeOwner: (uid) => owners.describe(uid),
   };
   const reconciler = new Reconciler({
@@ -67,7 +119,14 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     metrics: countRuns(kind, metrics),
     logger,
   });
-  const controller = new Controller(kind, environment, objects, watched, reconciler);
+  const controller = new Controller(
+    kind,
+    environment,
+    objects,
+    [...watched, ...referenced.values()],
+    reconciler,
+    unserved,
+  );
   return controller;
 
   function requeue(key: string, ms: number): void {

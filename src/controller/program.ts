@@ -1,8 +1,17 @@
-import { TerminalError } from "../../providers/errors";
+import { failureOf, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import type { ProgramLog } from "../../stacks/contract/capabilities";
 import { ownerDescription, ownerOf, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
+import {
+  metadataDigest,
+  observingMetadata,
+  type Referenced,
+  readReferenced,
+  referenceRecords,
+} from "../../stacks/contract/references";
+import { runProgram } from "../../stacks/contract/run-program";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
@@ -14,6 +23,7 @@ export interface ProgramInputs {
   /** Of the types in {@link LiveState.reads}. */
   owned: LiveObject[];
   watched: LiveObject[];
+  referenced: Referenced;
 }
 
 /** An object's program, after the object has claimed what it may hold alone. */
@@ -33,7 +43,7 @@ export interface ClaimedProgram {
  *
  * @throws ApiError when the API server cannot tell
  */
-export async function readProgramInputs(reconcile: Reconcile): Promise<ProgramInputs> {
+export async function readProgramInputs(reconcile: Reconcile, parsed: KindObject): Promise<ProgramInputs> {
   const { client, kind } = reconcile.context;
   const { uid, namespace } = reconcile.object.metadata;
   const description = ownerDescription(kind, reconcile.item.key);
@@ -51,8 +61,12 @@ export async function readProgramInputs(reconcile: Reconcile): Promise<ProgramIn
       .filter((object) => object.metadata.annotations?.[OWNER_ANNOTATION] === description && isInherited(object));
     return [...items, ...inherited];
   });
-  const [lists, watched] = await Promise.all([Promise.all(owned), watchedObjects(client, kind, reconcile.item.key)]);
-  return { owned: lists.flat(), watched };
+  const [lists, watched, referenced] = await Promise.all([
+    Promise.all(owned),
+    watchedObjects(client, kind, reconcile.item.key),
+    readReferenced(client, kind, parsed),
+  ]);
+  return { owned: lists.flat(), watched, referenced };
 }
 
 /**
@@ -65,7 +79,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
   const { kind, claims, cluster } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
-  const { owned, watched } = inputs;
+  const { owned, watched, referenced } = inputs;
   const withheld = new Set<string>();
   const claimed = () => (exclusive?.of(parsed, watched) ?? []).filter((id) => !withheld.has(id));
   const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
@@ -83,10 +97,31 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
       const owner = ownerOf(kind, object);
       const cached = ownedOf(reconcile);
-      return () => kind.program(program, { owner, owned, recorded, watched, cached, ...(cluster && { cluster }) });
+      const log = programLog(reconcile.logger);
+      const { state, logger } = reconcile;
+      const references = referenceRecords(kind, program, referenced);
+      const context = { owner, owned, recorded, watched, cached, referenced, log, ...(cluster && { cluster }) };
+      return async () => {
+        state.reads = { references };
+        const observed = observingMetadata(program, () => {
+          state.reads = { references, metadata: metadataDigest(object.metadata) };
+        });
+        try {
+          await runProgram(kind, observed, context);
+        } catch (error) {
+          if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
+          throw error;
+        }
+      };
     },
     retainClaims: () => claims.retain(uid, claimed()),
   };
+}
+
+function programLog(logger: Reconcile["logger"]): ProgramLog {
+  const write = (level: keyof ProgramLog) => (message: string, fields?: object) =>
+    logger[level]({ ...fields, source: "program" }, message);
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
 /** Takes all of these ids, or says which of them another object holds. */

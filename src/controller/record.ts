@@ -257,8 +257,9 @@ function attemptOf(
   return { uid, generation, program, ...ended };
 }
 
-function stackRecordOf({ context, facts, item }: Reconcile, { resources }: UpResult): StackRecord {
+function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
   const { kind, program, cache } = context;
+  const { metadata, references = [] } = state.reads ?? {};
   const watched = objectsAmong(resources)
     .map(({ manifest, fields, owner }) => {
       const ignored = ignoredPaths(owner?.ignoreFields, manifest);
@@ -270,6 +271,8 @@ function stackRecordOf({ context, facts, item }: Reconcile, { resources }: UpRes
     name: stackName(kind, item.key),
     program,
     ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
+    ...(metadata !== undefined && { metadata }),
+    ...(references.length > 0 && { references: [...references] }),
     ...(watched.length > 0 && { resources: watched }),
   };
 }

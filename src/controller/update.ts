@@ -33,7 +33,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   try {
     refuseFormerStack(kind, found);
     const parsed = parseObject(kind, found);
-    const inputs = await readProgramInputs(reconcile);
+    const inputs = await readProgramInputs(reconcile, parsed);
     inputs.owned = asRunning(inputs.owned, plan.postponed);
     if (plan.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
@@ -76,7 +76,8 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
   const { context, object: found, state, logger } = reconcile;
   const { kind, metrics, writer } = context;
   try {
-    const program = claimProgram(reconcile, parseObject(kind, found), await readProgramInputs(reconcile));
+    const parsed = parseObject(kind, found);
+    const program = claimProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed));
     const object = await writer.addFinalizer(found, state.writes);
     const result = await up(reconcile, program.of(object), false);
     metrics.ran(result, "Retrying");

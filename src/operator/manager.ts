@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
-import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
@@ -13,6 +13,7 @@ import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
 import type { RolloutPolicy } from "../controller/rollout";
+import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
@@ -52,6 +53,8 @@ export class Manager {
   readonly #options: ManagerOptions;
   /** By the kind's name. */
   readonly #controllers = new Map<string, Controller>();
+  /** Those whose own type, or a type that they watch, the API server does not serve. */
+  readonly #unopened = new Set<AnyKind>();
   readonly #queue: WorkQueue<ObjectItem>;
   readonly #claims: Claims;
   readonly #informers: InformerFactory;
@@ -102,7 +105,7 @@ export class Manager {
    * Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest.
    *
    * @param onReady called when the caches are filled
-   * @throws ApiError when a kind is not installed in the cluster
+   * @throws ApiError when the API server cannot be asked
    */
   async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
@@ -116,7 +119,7 @@ export class Manager {
       queue: this.#queue,
       claims: this.#claims,
     };
-    for (const kind of kinds) this.#add(await openController(kind, environment));
+    for (const kind of kinds) await this.#open(kind, environment);
     const controllers = () => [...this.#controllers.values()];
     const informers = this.#informers.start(signal);
     await informers.synced;
@@ -125,7 +128,15 @@ export class Manager {
     this.#running = { environment, signal };
     await onReady?.();
 
-    const polling = pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal);
+    const polling = Promise.all([
+      pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal),
+      pollUnserved(
+        client,
+        () => this.#lacking(),
+        (kind) => this.serve(kind),
+        signal,
+      ),
+    ]);
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
@@ -155,13 +166,14 @@ export class Manager {
    * Serves a kind whose CRD is installed, in place of the one of the same name, from now on. All its objects are
    * reconciled; those whose last update ran the same program need no other.
    *
-   * @throws ApiError, with nothing changed, when a type that the kind owns or watches is not installed in the cluster
+   * @throws ApiError, with nothing changed, when a type that the kind watches is not installed in the cluster
    * @throws TypeError when the operator does not run
    */
   async serve(kind: AnyKind): Promise<void> {
     if (this.#running === undefined) throw new TypeError("the operator does not run");
     const { environment, signal } = this.#running;
     const controller = await openController(kind, environment);
+    this.#unopened.delete(kind);
     const previous = this.withdraw(kindName(kind));
     this.#add(controller);
     await this.#informers.start(signal).synced;
@@ -178,6 +190,26 @@ export class Manager {
     this.#controllers.delete(name); // what is queued is dropped
     controller?.stop();
     return controller;
+  }
+
+  /** Serves a kind, or notes that what it watches is not served. */
+  async #open(kind: AnyKind, environment: ControllerEnvironment): Promise<void> {
+    try {
+      this.#add(await openController(kind, environment));
+    } catch (error) {
+      if (!isApiError(error, 404)) throw error;
+      const { logger } = this.#options;
+      logger.error({ kind: kindName(kind), reason: error.message }, "kind is not served");
+      this.#unopened.add(kind);
+    }
+  }
+
+  /** The kinds that lack types, with these types. */
+  #lacking(): (readonly [AnyKind, readonly ObjectType[]])[] {
+    const unopened = [...this.#unopened].map(
+      (kind) => [kind, [kindType(kind), ...(kind.capabilities.watches ?? [])]] as const,
+    );
+    return [...unopened, ...[...this.#controllers.values()].map(({ kind, unserved }) => [kind, unserved] as const)];
   }
 
   #add(controller: Controller): void {

@@ -2,6 +2,8 @@ import pLimit from "p-limit";
 import { type ResourceAttributes, reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { resourceOf } from "../../stacks/contract/rbac";
+import { referencesOf } from "../../stacks/contract/references";
 import { Refusal } from "../http/refusal";
 import type { Identity } from "../proxy/identity";
 import type { Selection } from "./preview";
@@ -17,12 +19,26 @@ const CONCURRENT_REVIEWS = 8;
  * What a caller needs for a preview: `create` on `previews.kindstack.dev` where the objects are, and `get` on each object,
  * since a preview shows what it is now.
  */
-export function rightsForPreview({ candidates }: Selection): NeededRight[] {
+export function rightsForPreview(selection: Selection): NeededRight[] {
   return unique(
-    candidates.flatMap(({ kind, manifest: { metadata } }) => [
+    selection.candidates.flatMap(({ kind, manifest: { metadata } }) => [
       stackRight("create", "previews", kind, metadata.namespace),
       objectRight("get", kind, metadata.namespace, metadata.name),
     ]),
+  ).concat(rightsToRead(selection));
+}
+
+/** `get` on all that objects refer to: a preview shows what programs make of it. */
+export function rightsToRead({ candidates }: Selection): NeededRight[] {
+  return unique(
+    candidates.flatMap(({ kind, manifest, removed }) =>
+      removed
+        ? []
+        : referencesOf(kind, manifest).map(([reference, { metadata }]) => {
+            const { apiGroups, resources } = resourceOf(reference);
+            return { verb: "get", group: apiGroups[0] ?? "", resource: resources[0] ?? "", ...metadata };
+          }),
+    ),
   );
 }
 

@@ -7,6 +7,7 @@ import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object"
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { ownerUidOf, wasCreated } from "../../providers/kubernetes/ownership";
 import type { Properties } from "../../providers/provider";
+import { isRetained } from "../../providers/retained";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -168,6 +169,7 @@ function deletionOf(
 ): Gated {
   if (orphaned) return "orphan";
   const outputs = old?.outputs ?? {};
+  if (isRetained(outputs)) return "release";
   if (!isObjectOutputs(outputs)) return "delete";
   if (outputs.existing) {
     // The garbage collector takes it along with the object that it refers to.

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { FieldChange } from "./report";
 
 /** Properties that say nothing about what a resource is. */
-const HIDDEN: readonly string[] = ["owner", "replaceOnChanges", PROVIDER_PROPERTY];
+const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
 const SECRET = "[secret]";
 
 /**
@@ -17,7 +17,7 @@ const SECRET = "[secret]";
 export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject): FieldChange[] {
   if (old === undefined || inputs === undefined) return [];
   const fields = Object.keys(inputs)
-    .filter((name) => !HIDDEN.includes(name))
+    .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
     .flatMap((name) =>
       // Outputs, since a refresh puts there what it found.
       compare(
@@ -64,7 +64,12 @@ function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] 
 
 /** The paths in which two values differ. */
 export function changedPaths(before: unknown, after: unknown): string[] {
-  return compare(before, after, []).map(({ path }) => formatPath(path));
+  return changedValues(before, after).map(({ path }) => path);
+}
+
+/** The same, with both values. */
+export function changedValues(before: unknown, after: unknown): FieldChange[] {
+  return compare(before, after, []).map(({ path, ...values }) => ({ path: formatPath(path), ...values }));
 }
 
 interface Difference extends Pick<FieldChange, "before" | "after"> {

@@ -1,4 +1,4 @@
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { isInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
@@ -10,7 +10,7 @@ import type { StackEngine } from "../automation/engine";
 import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
-import { type NeededRight, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
+import { type NeededRight, rightsForDiff, rightsForPreview, rightsForStack, rightsToRead } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
 import type { Candidate } from "./plan";
@@ -59,6 +59,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     const sources = await inspection.open();
     const selection = await selectLive(sources.cluster, kinds, request);
     limitObjects(inspection, selection);
+    await inspection.authorize?.(rightsToRead(selection));
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
   },
 
@@ -148,14 +149,18 @@ async function openStack(inspection: Inspection, request: ObjectRequest, resourc
   };
 }
 
+function told(outputs: object): object {
+  return Object.fromEntries(Object.entries(outputs).filter(([name]) => !isInternal(name)));
+}
+
 /** The outputs of the dynamic resources in a state; secrets are hidden. */
 function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
   return (deployment.resources ?? [])
     .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
-    .map(({ urn, type, id = "", outputs: { [PROVIDER_PROPERTY]: _, ...outputs } = {} }) => ({
+    .map(({ urn, type, id = "", outputs = {} }) => ({
       type: type.split(":").at(-1) ?? type,
       name: nameOf(urn),
       id,
-      outputs: unescapeReserved(maskSecrets(outputs) as Properties),
+      outputs: unescapeReserved(maskSecrets(told(outputs)) as Properties),
     }));
 }

@@ -3,9 +3,10 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
-import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { type AnyKind, kindName, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
-import { objectId, objectKey, stackName } from "../../stacks/contract/object";
+import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
+import { type Referenced, readReferenced } from "../../stacks/contract/references";
+import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PreviewResult, StackEngine } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -149,14 +150,15 @@ async function planUpdate(
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
   const identity = await cluster.identity();
-  const context: ProgramContext = {
+  const context = {
     ...(identity !== undefined && { cluster: identity }),
     owner: ownerOf(kind, manifest, uid),
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],
+    referenced: await referencedBy(cluster, kind, parsed.object),
   };
-  const preview = await engine.preview(stack, () => kind.program(parsed.object, context), {
+  const preview = await engine.preview(stack, () => runProgram(kind, parsed.object, context), {
     refresh,
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
@@ -183,6 +185,12 @@ async function planUpdate(
     claims: kind.capabilities.claims?.of(parsed.object, context.watched) ?? [],
     held: live ? claimsOf(kind, live, context.watched) : [],
   };
+}
+
+/** @throws Error where it cannot be read: without it, the program would remove what depends on it */
+async function referencedBy(cluster: ClusterView, kind: AnyKind, object: KindObject): Promise<Referenced> {
+  if (kind.capabilities.reads === undefined) return new Map();
+  return readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, object);
 }
 
 function outcomeOf({ failures }: PreviewResult, action: Action): Pick<ObjectPlan, "action" | "errors"> {

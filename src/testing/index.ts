@@ -5,4 +5,4 @@ export { eventually } from "./eventually";
 export { checkLifecycle } from "./lifecycle";
 export { objectOf } from "./object";
 export { type PlannedChange, planBetween } from "./plan";
-export { type Registered, registeredBy } from "./registered";
+export { type Programmed, type Registered, registeredBy, type TestContext } from "./registered";

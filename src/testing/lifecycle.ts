@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DynamicProvider, Properties } from "../../providers/provider";
+import { changedValues } from "../preview/fields";
 
 /**
  * Takes one resource through its life, as an engine would, with the provider's real system. The steps are create, another
@@ -59,7 +60,10 @@ async function expectSettled<Inputs extends object, Outputs extends object>(
   const { id: found, props } = await provider.read(id, outs);
   if (found === undefined) fail(step, "is followed by a read that finds nothing");
   if (!isDeepStrictEqual(props, outs)) {
-    fail(step, `is followed by a read of ${JSON.stringify(props)}, not ${JSON.stringify(outs)}`);
+    const differences = changedValues(outs, props).map(
+      ({ path, before, after }) => `${path} is ${JSON.stringify(after)}, not ${JSON.stringify(before)}`,
+    );
+    fail(step, `is followed by a read that differs:\n  ${differences.join("\n  ")}`);
   }
 }
 

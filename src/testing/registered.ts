@@ -1,11 +1,30 @@
 import { setMocks } from "@pulumi/pulumi/runtime/mocks";
 import { disconnect } from "@pulumi/pulumi/runtime/settings";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { isInternal } from "../../providers/dynamic";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
+import { runProgram } from "../../stacks/contract/run-program";
 
-/** A resource as a program gives it to the engine: its name and its inputs. */
-export type Registered = ObjectInputs & { name: string };
+/** A resource as a program gives it to the engine. */
+export interface Registered<Inputs = ObjectInputs> {
+  /** The resource's name in the program. */
+  name: string;
+  /** Pulumi's type token, such as `pulumi-nodejs:dynamic/kubernetes:ConfigMap`. */
+  type: string;
+  inputs: Inputs;
+}
+
+/** What a program is told in a test, as far as it differs from an object's first update, in which it owns nothing. */
+export interface TestContext extends Partial<Omit<ProgramContext, "read">> {
+  /** What references of the kind lead to, by their names. */
+  referenced?: Readonly<Record<string, object | undefined>>;
+  /** Outputs of a resource, besides its inputs; for programs of the SDK's runtime. */
+  outputs?(resource: Registered<Record<string, unknown>>): Record<string, unknown>;
+}
+
+/** A kind, whose program may only do what the kind says, or a program alone. */
+export type Programmed<Spec, Status> = Kind<Spec, Status> | Kind<Spec, Status>["program"];
 
 /** The owner of all that a program registers, where a test names no other. */
 const OWNER = { uid: "uid-of-the-object", description: "the object of this test" };
@@ -14,42 +33,42 @@ const OWNER = { uid: "uid-of-the-object", description: "the object of this test"
  * Runs a program without an engine, a cluster or a database.
  *
  * @param object what the program is given; see {@link objectOf}
- * @param context what differs from an object's first update, in which it owns nothing
  * @returns the resources that it registers, in this order
+ * @throws what the program throws; TerminalError `InvalidProgram` where it does what the kind does not say
  */
 export async function registeredBy<Spec, Status>(
-  program: Kind<Spec, Status>["program"],
+  program: Programmed<Spec, Status>,
   object?: KindObject<Spec, Status>,
-  context: Partial<ProgramContext> = {},
+  context: TestContext = {},
 ): Promise<Registered[]> {
-  return (await registrationsOf(program, object, context)).map(({ name, inputs }) => {
-    const { [PROVIDER_PROPERTY]: _, ...own } = inputs;
-    return { name, ...(own as unknown as ObjectInputs) };
+  return (await registrationsOf(program, object, context)).map(({ inputs, ...registered }) => {
+    const own = Object.entries(inputs).filter(([name]) => !isInternal(name));
+    return { ...registered, inputs: Object.fromEntries(own) as unknown as ObjectInputs };
   });
 }
 
-/** A registration, with what the state holds of its provider among the inputs. */
-export interface Registration {
-  type: string;
-  name: string;
-  inputs: Record<string, unknown>;
-}
-
+/** The same, with what the state holds of a resource's provider among the inputs. */
 export async function registrationsOf<Spec, Status>(
-  program: Kind<Spec, Status>["program"],
+  program: Programmed<Spec, Status>,
   object: KindObject<Spec, Status> | undefined,
-  context: Partial<ProgramContext>,
-): Promise<Registration[]> {
-  const registered: Registration[] = [];
+  { referenced = {}, outputs, ...different }: TestContext,
+): Promise<Registered<Record<string, unknown>>[]> {
+  const registered: Registered<Record<string, unknown>>[] = [];
   await setMocks({
     newResource: ({ type, name, inputs }) => {
-      registered.push({ type, name, inputs });
-      return { id: name, state: inputs };
+      registered.push({ name, type, inputs });
+      return { id: name, state: { ...inputs, ...outputs?.({ name, type, inputs }) } };
     },
     call: () => ({}),
   });
-  const nothing = { owned: [], recorded: new Set<string>(), watched: [] };
-  await program(object as KindObject<Spec, Status>, { owner: OWNER, ...nothing, ...context });
+  const context = { owner: OWNER, owned: [], recorded: new Set<string>(), watched: [], log: console, ...different };
+  const given = object as KindObject<Spec, Status>;
+  if (typeof program === "function") {
+    await program(given, { ...context, read: <T>(name: string) => referenced[name] as T | undefined });
+  } else {
+    const found = new Map(Object.entries(referenced)) as Map<string, LiveObject | undefined>;
+    await runProgram(program, given, { ...context, referenced: found });
+  }
   await disconnect(); // when all that was registered has arrived
   return registered;
 }

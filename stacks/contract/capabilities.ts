@@ -9,6 +9,29 @@ import type { NewCondition } from "./condition";
 import type { KindObject } from "./object";
 import type { ServedVersion } from "./served-version";
 
+/** Where a program writes what people may want to know of its run; with the operator, its log, with the object's fields. */
+export interface ProgramLog {
+  debug(message: string, fields?: object): void;
+  info(message: string, fields?: object): void;
+  warn(message: string, fields?: object): void;
+  error(message: string, fields?: object): void;
+}
+
+/** A type, with the name of its resource where that is not the usual plural of the kind's name. */
+export interface NamedType extends ObjectType {
+  plural?: string;
+}
+
+/** An object of others, which a kind's program needs to read. */
+export interface Reference<Spec = unknown, Status = unknown> extends NamedType {
+  /** Its name, by a field of the object; `undefined` where the object names none. Pure. */
+  name(object: KindObject<Spec, Status>): string | undefined;
+  /** Where it is, as the kind's author decides; by default the object's own namespace, so that no one reads what is another's. */
+  namespace?: string;
+  /** Of a type whose objects are in no namespace. */
+  scope?: "Cluster";
+}
+
 /** What a program may know besides its object. */
 export interface ProgramContext {
   /** Recorded on every resource of the program, so that it can be found and no other owner takes it. */
@@ -23,6 +46,13 @@ export interface ProgramContext {
   watched: readonly LiveObject[];
   /** What the operator's caches, which may be behind, show of all that the object owns; for the order of work alone. */
   cached?: readonly LiveObject[];
+  /**
+   * What a reference of {@link Capabilities.reads} leads to; `undefined` where there is no such object yet, or none is named. The
+   * object is updated again when that changes.
+   */
+  read<T extends object = LiveObject>(reference: string): T | undefined;
+  /** What is printed by `console` comes here as well. */
+  log: ProgramLog;
 }
 
 /** Objects of others that concern an object of the kind. */
@@ -153,6 +183,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly versions?: readonly ServedVersion<Spec>[];
   /** Objects that others make and that the program needs to know of; they are watched and indexed. */
   readonly watches?: readonly Watch[];
+  /** Objects of others that the object names by its fields, such as a Secret; see {@link ProgramContext.read}. */
+  readonly reads?: Readonly<Record<string, Reference<Spec, Status>>>;
   readonly liveState?: LiveState<Spec, Status>;
   readonly claims?: ExclusiveClaims<Spec, Status>;
   readonly external?: ExternalResources<Spec, Status>;

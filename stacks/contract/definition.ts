@@ -61,6 +61,16 @@ const validator = Compile(
           ),
         ),
       ),
+      reads: Type.Optional(
+        Type.Record(
+          Type.String(),
+          Type.Object({
+            apiVersion: Type.String({ minLength: 1 }),
+            kind: Type.String({ minLength: 1 }),
+            name: FUNCTION,
+          }),
+        ),
+      ),
       versions: Type.Optional(Type.Array(Type.Object({ version: VERSION, spec: Type.Object({}) }))),
       scale: Type.Optional(
         Type.Object({

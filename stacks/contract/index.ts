@@ -9,6 +9,7 @@ export { type DefinedProvider, DynamicResource, defineProvider } from "../../pro
 export { type ErrorClass, PendingError, RetryableError, TerminalError } from "../../providers/errors";
 export { checkFence } from "../../providers/fence";
 export type { CheckFailure, DiffResult, DynamicProvider } from "../../providers/provider";
+export type { DynamicResourceOptions } from "../../providers/resource-options";
 export type {
   AdmissionRequest,
   AdmissionView,
@@ -27,9 +28,12 @@ export type {
   KindCondition,
   LiveState,
   Maintenance,
+  NamedType,
   NamespaceView,
   PolicyRule,
   ProgramContext,
+  ProgramLog,
+  Reference,
   ValidationRule,
   Watch,
 } from "./capabilities";

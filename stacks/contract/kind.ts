@@ -4,7 +4,7 @@ import { TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { obeyedAnnotations } from "./annotations";
-import type { Capabilities, ProgramContext } from "./capabilities";
+import type { Capabilities, NamedType, ProgramContext } from "./capabilities";
 import { definitionProblem, refuseDefinition } from "./definition";
 import { describeError } from "./describe-error";
 import { type CommonStatus, type KindObject, objectKey } from "./object";
@@ -39,7 +39,7 @@ export interface Kind<Spec = unknown, Status = unknown> extends KindNames {
   readonly status: Type.TObject;
   readonly columns: readonly PrinterColumn[];
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
-  readonly owns: readonly ObjectType[];
+  readonly owns: readonly NamedType[];
   /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
   readonly directory: string;
   /** Rules that no schema can say. @throws TerminalError naming the field, its value and what is allowed */

@@ -23,6 +23,20 @@ export const stackRecordSchema = Type.Object(
     ignoreFields: Type.Optional(
       Type.Array(Type.String(), { description: "The fields that the object left to others at its last update." }),
     ),
+    metadata: Type.Optional(
+      Type.String({ description: "Digest of the labels and annotations that the program read." }),
+    ),
+    references: Type.Optional(
+      Type.Array(
+        Type.Object({
+          id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the object refers to." }),
+          version: Type.Optional(
+            Type.String({ description: "The resource version that was read; absent where there was none." }),
+          ),
+        }),
+        { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+      ),
+    ),
     // The Kubernetes objects in the stack that are watched for drift, by {@link objectId}; absent when there are none.
     resources: Type.Optional(
       Type.Array(
@@ -38,6 +52,8 @@ export const stackRecordSchema = Type.Object(
   { description: "What the last successful update left behind." },
 );
 export type StackRecord = Type.Static<typeof stackRecordSchema>;
+/** What an object referred to at its last update. */
+export type ReferenceRecord = NonNullable<StackRecord["references"]>[number];
 /** One watched object, and the digest of the fields that Kindstack owned after its last apply. */
 export type OwnedRecord = NonNullable<StackRecord["resources"]>[number];
 

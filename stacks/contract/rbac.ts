@@ -1,7 +1,7 @@
 import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { type KindAdmission, webhookConfigurationKind } from "./admission";
-import type { PolicyRule } from "./capabilities";
+import type { NamedType, PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
 import { OBJECT_ADMISSION, objectAdmission } from "./object-admission";
 
@@ -9,6 +9,7 @@ import { OBJECT_ADMISSION, objectAdmission } from "./object-admission";
 const KIND_VERBS = ["get", "list", "watch", "patch"];
 const STATUS_VERBS = ["patch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
+const READ_VERBS = ["get", "list", "watch"];
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
 const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
@@ -25,7 +26,11 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
     ...kinds.flatMap((kind): PolicyRule[] => [
       { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
       { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
-      ...kind.owns.map((type) => ({ ...resourceOf(type), verbs: OWNED_VERBS })),
+      ...kind.owns.map((type) => ({ ...resourceOf(type, kinds), verbs: OWNED_VERBS })),
+      ...Object.values(kind.capabilities.reads ?? {}).map((type) => ({
+        ...resourceOf(type, kinds),
+        verbs: READ_VERBS,
+      })),
       ...(kind.capabilities.permissions ?? []),
     ]),
     // The operator tells programs in which cluster they run.
@@ -98,8 +103,13 @@ function merged(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...byRight.values()];
 }
 
-/** The resource that serves a built-in type, by the plural that Kubernetes itself derives from a kind's name. */
-function resourceOf({ apiVersion, kind }: ObjectType): Pick<PolicyRule, "apiGroups" | "resources"> {
-  const plural = `${kind.toLowerCase().replace(/y$/, "ie").replace(/s$/, "se")}s`;
-  return { apiGroups: [apiVersion.replace(/\/?[^/]*$/, "")], resources: [plural] };
+/** The resource that serves a type: as it says, as one of our kinds, or by the plural that Kubernetes derives from a kind's name. */
+export function resourceOf(
+  { apiVersion, kind, plural }: NamedType,
+  kinds: readonly AnyKind[] = [],
+): Pick<PolicyRule, "apiGroups" | "resources"> {
+  const group = apiVersion.replace(/\/?[^/]*$/, "");
+  const own = kinds.find((one) => one.group === group && one.kind === kind)?.plural;
+  const usual = `${kind.toLowerCase().replace(/y$/, "ie").replace(/s$/, "se")}s`;
+  return { apiGroups: [group], resources: [plural ?? own ?? usual] };
 }

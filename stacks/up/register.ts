@@ -15,6 +15,8 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ow
 import { obeyedAnnotations, PAUSED_ANNOTATION } from "../contract/annotations";
 import { type AnyKind, kindApiVersion, kindName, kindType } from "../contract/kind";
 import { objectId } from "../contract/object";
+import { readReferenced } from "../contract/references";
+import { runProgram } from "../contract/run-program";
 import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
@@ -49,8 +51,15 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
   const owned = await liveObjects(liveState?.reads ?? [], owner.description, object.metadata.namespace);
   const watched = watches.length > 0 ? await watchedObjects(connectKubernetes(), kind, key) : [];
   const cluster = await fromCluster(kind, undefined, clusterOf);
-  const inputs = { owned, recorded: new Set(owned.map(objectId)), watched, ...(cluster && { cluster }) };
-  return () => kind.program(object, { owner, ...inputs });
+  const referenced = kind.capabilities.reads && (await readReferenced(connectKubernetes(), kind, object));
+  const inputs = {
+    owned,
+    recorded: new Set(owned.map(objectId)),
+    watched,
+    ...(referenced && { referenced }),
+    ...(cluster && { cluster }),
+  };
+  return () => runProgram(kind, object, { owner, ...inputs });
 }
 
 /**

@@ -1,9 +1,9 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { output, secret } from "@pulumi/pulumi/output";
-import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
+import type { DynamicResourceOptions } from "../../providers/resource-options";
 import { nameOf } from "../../src/automation/urn";
 import { helloOf, summaryOf, TestEngine, withProgram } from "./test-engine";
 import { Thing } from "./things";
@@ -105,7 +105,7 @@ describe("the engine", () => {
   });
 
   describe("a program", () => {
-    const thing = (name: string, options?: CustomResourceOptions) =>
+    const thing = (name: string, options?: DynamicResourceOptions) =>
       new Thing(name, { key: `${stack}/${name}`, value: "1" }, options);
 
     it("has what depends on something made after it", async () => {

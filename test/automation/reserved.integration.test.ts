@@ -13,6 +13,7 @@ import type { DynamicProvider, Properties } from "../../providers/provider";
 import { declaredBy as registeredBy } from "../../providers/registration";
 import { type AnyKind, ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
+import { runProgram } from "../../stacks/contract/run-program";
 import { kinds } from "../../stacks/kinds";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import type { SpecSchema } from "../faults/spec-arbitrary";
@@ -106,7 +107,7 @@ function programOf(kind: AnyKind, object: LiveObject): () => void | Promise<void
   const owner = { uid: "uid", description: ownerDescription(kind, key) };
   const watched = [labelled("oil-dev", object.metadata.name)];
   const parsed = parseObject(kind, object);
-  return () => kind.program(parsed, { owner, owned: [], recorded: new Set(), watched });
+  return () => runProgram(kind, parsed, { owner, owned: [], recorded: new Set(), watched });
 }
 
 /** What a program declares, as users wrote it. */

@@ -1,9 +1,9 @@
 import type { Input } from "@pulumi/pulumi/output";
-import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource } from "../../providers/dynamic";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import { currentFence, type Fence } from "../../providers/fence";
 import type { DynamicProvider } from "../../providers/provider";
+import type { DynamicResourceOptions } from "../../providers/resource-options";
 
 export interface ThingInputs {
   key: string;
@@ -30,7 +30,7 @@ const REFUSED: Record<string, () => Error> = {
 
 /** A resource of the simplest kind: a value under a key. */
 export class Thing extends DynamicResource {
-  constructor(name: string, inputs: Inputs<ThingInputs>, options?: CustomResourceOptions) {
+  constructor(name: string, inputs: Inputs<ThingInputs>, options?: DynamicResourceOptions) {
     super({ module: "test", name: "Thing", stub: THING_STUB }, name, { ...inputs }, options);
   }
 }

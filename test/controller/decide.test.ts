@@ -21,6 +21,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
       conditions: ready("True", 3),
       stack: { name: "stack", program: "p1", resources: [] },
     },
+    changedReads: [],
     program: "p1",
     drifted: [],
     paused: false,

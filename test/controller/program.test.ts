@@ -6,6 +6,7 @@ import type { Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
 import { readProgramInputs } from "../../src/controller/program";
 import type { AnyKind } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
@@ -30,7 +31,7 @@ const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kube
 function read(client: object, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
   const context = { client, kind, cache: { owned: () => cached } };
   const reconcile = { context, item: { key }, object, state: { expectations: new Expectations() } };
-  return readProgramInputs(reconcile as unknown as Reconcile);
+  return readProgramInputs(reconcile as unknown as Reconcile, object as unknown as KindObject);
 }
 
 /** An API server that has these Pods, and notes what it is asked for. */
@@ -52,6 +53,7 @@ describe("what a program is shown of the cluster", () => {
     expect(await read(podSet, "default/web", object("web", "default"))).toEqual({
       owned: [pod("web-1", "uid-web")],
       watched: [],
+      referenced: new Map(),
     });
     expect(list.mock.calls).toEqual([
       [
@@ -94,7 +96,11 @@ describe("what a program is shown of the cluster", () => {
 
   it("costs no request for a kind that goes by nothing in the cluster", async () => {
     const { list, read } = server([]);
-    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({ owned: [], watched: [] });
+    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({
+      owned: [],
+      watched: [],
+      referenced: new Map(),
+    });
     expect(list).not.toHaveBeenCalled();
   });
 });

@@ -10,7 +10,7 @@ import type { UpdateFailure } from "../../src/automation/failures";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
 import type { EventRecorder } from "../../src/controller/event-recorder";
-import type { KindCache } from "../../src/controller/kind-cache";
+import type { KindCache, OwnedView } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
@@ -69,6 +69,9 @@ class Harness {
   /** What the cache shows, where it is behind. */
   shown: LiveObject | undefined;
   shownOwned: LiveObject[] | undefined;
+  /** What the cache shows of what the object refers to. */
+  reference: OwnedView | undefined;
+  secret: LiveObject | undefined;
   /** Why updates fail. */
   refusal: UpdateFailure | undefined;
   /** How many writes of the status fail from now on. */
@@ -98,6 +101,7 @@ class Harness {
       watched: () => [],
       view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
       tombstone: () => undefined,
+      referenced: () => this.reference,
       describeOwner: () => undefined,
     };
     const client = {
@@ -122,7 +126,8 @@ class Harness {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
       },
-      find: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
+      find: async ({ kind }: { kind: string }) =>
+        kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment,
     } as unknown as KubernetesClient;
     const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void) => {
@@ -740,6 +745,85 @@ describe("an update whose program needs a type that is not served", () => {
       status: "False",
       reason: "UnknownKind",
     });
+  });
+});
+
+describe("what a program reads besides the spec", () => {
+  const ID = "v1/Secret/default/login";
+  const referring: AnyKind = {
+    ...memcached,
+    capabilities: {
+      ...memcached.capabilities,
+      reads: { login: { apiVersion: "v1", kind: "Secret", name: () => "login" } },
+    },
+  };
+  const secret = (resourceVersion: string) =>
+    ({ apiVersion: "v1", kind: "Secret", metadata: { name: "login", uid: "s", resourceVersion } }) as LiveObject;
+  const reading = async (version?: string) => {
+    const harness = new Harness(referring);
+    harness.secret = version === undefined ? undefined : secret(version);
+    harness.reference = { object: harness.secret, cacheVersion: version ?? "50" };
+    await harness.reconcile();
+    return harness;
+  };
+  const shown = (harness: Harness, version: string | undefined, cacheVersion = version ?? "60") => {
+    harness.secret = version === undefined ? undefined : secret(version);
+    harness.reference = { object: harness.secret, cacheVersion };
+    return harness.reconcile();
+  };
+
+  it("is recorded, and another update follows when it comes, changes or goes", async () => {
+    const harness = await reading();
+    expect(statusOf(harness.object).stack?.references).toEqual([{ id: ID }]);
+    await shown(harness, undefined);
+    expect(harness.updates).toBe(1);
+    await shown(harness, "61");
+    expect(statusOf(harness.object).stack?.references).toEqual([{ id: ID, version: "61" }]);
+    await shown(harness, "62");
+    await shown(harness, "62");
+    expect(harness.updates).toBe(3);
+    await shown(harness, undefined, "63");
+    expect(harness.updates).toBe(4);
+  });
+
+  it("does not call for one while the cache is behind what was read", async () => {
+    const harness = await reading("61");
+    harness.reference = { object: secret("60"), cacheVersion: "60" };
+    await harness.reconcile();
+    harness.reference = { object: undefined, cacheVersion: "59" };
+    await harness.reconcile();
+    expect(harness.updates).toBe(1);
+  });
+
+  it("calls for one although the last failed for good", async () => {
+    const harness = new Harness(referring);
+    harness.reference = { object: undefined, cacheVersion: "50" };
+    harness.refusal = { errorClass: "terminal", reason: "Invalid", message: "there is no login" };
+    await harness.reconcile();
+    await harness.reconcile();
+    expect(harness.updates).toBe(1);
+    harness.refusal = undefined;
+    await shown(harness, "61");
+    expect(findCondition(statusOf(harness.object).conditions, "Synced")?.status).toBe("True");
+  });
+
+  it("are labels and annotations, if it looks at them", async () => {
+    const label = (harness: Harness, labels: Record<string, string>) => {
+      harness.object = { ...harness.object, metadata: { ...harness.object.metadata, labels } };
+      return harness.reconcile();
+    };
+    const blind = new Harness();
+    await blind.reconcile();
+    await label(blind, { tier: "gold" });
+    expect(blind.updates).toBe(1);
+
+    const looking = new Harness();
+    looking.program.mockImplementation(({ metadata }) => void metadata.labels?.tier);
+    await looking.reconcile();
+    await label(looking, { tier: "gold" });
+    await label(looking, { tier: "gold" });
+    await label(looking, { tier: "gold", "kindstack.dev/own": "x" });
+    expect(looking.updates).toBe(2);
   });
 });
 

@@ -3,8 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import Type from "typebox";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { failureOf } from "../../providers/errors";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
+import type { Program } from "../../src/automation/program";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
 import { Manager } from "../../src/operator/manager";
@@ -12,7 +14,7 @@ import { createMetrics } from "../../src/telemetry/metrics";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { DriftReport } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
-import { defineKind, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, defineKind, statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { controlPlane } from "../control-plane";
@@ -75,15 +77,18 @@ afterEach(async () => {
 });
 
 /** Runs an operator until the test's end or `stop`. `up` is what its engine's updates do. */
-function start(up: (options: UpOptions) => Promise<UpResult> = async () => upResult()): void {
+function start(
+  up: (options: UpOptions, program: Program) => Promise<UpResult> = async () => upResult(),
+  kinds: readonly AnyKind[] = [gadget],
+): void {
   const abort = new AbortController();
   const running = new Manager({
-    kinds: [gadget],
+    kinds,
     client: cluster.client,
     engine: {
-      up: (_stack, _program, options = {}) => {
+      up: (_stack, program, options = {}) => {
         calls.push("up");
-        return up(options);
+        return up(options, program);
       },
       destroy: async () => {
         calls.push("destroy");
@@ -254,5 +259,68 @@ describe("what two objects claim", () => {
     const second = await make(["the-only-one"]);
     await becomes(second, "Ready", "Succeeded");
     expect((await find(second))?.metadata.finalizers).toEqual([FINALIZER]);
+  });
+});
+
+describe("an object that refers to others", () => {
+  it("is updated when they come, change and go, and its program is given what they are", async () => {
+    const given: unknown[] = [];
+    const name = ({ spec }: { spec: { holds: string[] } }) => spec.holds[0];
+    const referring: AnyKind = {
+      ...gadget,
+      program: (_, { read }) => void given.push(read<{ data: unknown }>("config")?.data),
+      capabilities: { reads: { config: { apiVersion: "v1", kind: "ConfigMap", name } } },
+    };
+    const run = async (_: UpOptions, program: Program) => {
+      await program();
+      return upResult();
+    };
+    start(run, [referring]);
+    await becomes(await make(["config"]), "Ready", "Succeeded");
+    await cluster.client.create(cluster.configMap("other", { a: "0" }));
+    await cluster.client.create(cluster.configMap("config", { a: "1" }));
+    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }]);
+    await cluster.edit("config", { data: { a: "2" } });
+    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }, { a: "2" }]);
+    await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, "config", cluster.namespace);
+    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
+  });
+});
+
+describe("a type that the API server does not serve", () => {
+  const missing = { apiVersion: "later.kindstack.dev/v1", kind: "Part" };
+  const names = { group: "later.kindstack.dev", kind: "Part", plural: "parts", singular: "part" };
+  const part: AnyKind = { ...gadget, ...names, capabilities: {} };
+  /** What an update ends with that needs the type. */
+  const applied = async () => {
+    try {
+      const metadata = { name: "a", namespace: cluster.namespace };
+      await cluster.client.apply({ ...missing, metadata, spec: { holds: [] } }, { dryRun: true });
+      return upResult();
+    } catch (error) {
+      return upResult({ result: "failed" }, { failures: [failureOf(error)] });
+    }
+  };
+  const remove = async () => {
+    const crds = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" };
+    await cluster.client.delete(crds, "parts.later.kindstack.dev");
+  };
+
+  it("stops the objects that need it until it is served, and nothing else", { timeout: 60_000 }, async () => {
+    const owning: AnyKind = { ...gadget, owns: [missing] };
+    const watching = {
+      ...part,
+      capabilities: { watches: [{ ...missing, labelSelector: "", selectorOf: () => "", keysOf: () => [] }] },
+    };
+    try {
+      start(applied, [owning, watching]);
+      const name = await make([]);
+      await becomes(name, "Stalled", "UnknownKind");
+      await installKinds(cluster.client, [part]);
+      await becomes(name, "Ready", "Succeeded");
+    } finally {
+      await stop?.();
+      await remove();
+    }
   });
 });

@@ -18,7 +18,7 @@ import { clusterOf } from "../../providers/kubernetes/cluster";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
-import { runProgram } from "../../src/cli/program";
+import { runProgram as runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
@@ -30,6 +30,7 @@ import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { violatedRules } from "../../stacks/contract/rules";
+import { runProgram } from "../../stacks/contract/run-program";
 import { kinds } from "../../stacks/kinds/index";
 import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
@@ -126,7 +127,7 @@ async function make(manifest: Named): Promise<LiveObject> {
     recorded: new Set<string>(),
     watched: [],
   };
-  const result = await engine.up(stackName(kind, key), () => kind.program(parsed, context));
+  const result = await engine.up(stackName(kind, key), () => runProgram(kind, parsed, context));
   expect(result.failures).toEqual([]);
   return object;
 }
@@ -525,7 +526,7 @@ describe("the commands", () => {
   const run = (...words: string[]) => {
     database.use({ PULUMI_BACKEND_URL: stateUrl(), PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
     vi.stubEnv("PULUMI_CONFIG_PASSPHRASE_FILE", undefined);
-    return runProgram(words);
+    return runCommand(words);
   };
 
   it("print a report, and let it be a gate", async () => {

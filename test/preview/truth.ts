@@ -20,6 +20,7 @@ import type { FieldChange, ResourcePlan } from "../../src/preview/report";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
+import { runProgram } from "../../stacks/contract/run-program";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { bundle, type Part } from "./bundle";
@@ -127,9 +128,9 @@ export async function openStage() {
     const update = async (all: readonly Part[], options: object) => {
       const { object } = await cluster.client.apply(manifest(all), { fieldManager: "kubectl" });
       const description = `Bundle.preview.kindstack.dev/${objectKey(object.metadata)}`;
-      const context = { owner: { uid: object.metadata.uid, description } };
+      const owner = { uid: object.metadata.uid, description };
       const parsed = parseObject(bundle, object);
-      const program = () => bundle.program(parsed, { ...context, owned: [], recorded: new Set(), watched: [] });
+      const program = () => runProgram(bundle, parsed, { owner, owned: [], recorded: new Set(), watched: [] });
       return engine.up(stack, program, options);
     };
     expect((await update(first, {})).failures).toEqual([]);

@@ -9,7 +9,7 @@ describe("Registrations", () => {
     const registrations = new Registrations();
     const component = registrations.register({ type: "c", name: "component" });
     const first = registrations.register({ ...row("first", { key: "k" }), parent: component });
-    registrations.register({ ...row("second"), dependsOn: [first] });
+    registrations.register({ ...row("second"), options: { dependsOn: [first] } });
     expect(await registrations.settled()).toEqual([
       { type: "c", name: "component" },
       { type: "t", name: "first", parent: 0, inputs: { key: "k" } },
@@ -20,7 +20,7 @@ describe("Registrations", () => {
   it("refuse a resource of another program", async () => {
     const other = new Registrations().register(row("other"));
     const registrations = new Registrations();
-    registrations.register({ ...row("mine"), dependsOn: [other] });
+    registrations.register({ ...row("mine"), options: { dependsOn: [other] } });
     await expect(registrations.settled()).rejects.toThrow("another update or the SDK registered");
   });
 

@@ -45,7 +45,10 @@ describe("checkLifecycle", () => {
     ["create is followed by a read that finds nothing", { read: async () => ({}) }],
     ["create is followed by a diff with a change", { diff: async () => ({ changes: true }) }],
     ["diff shows no change", { diff: async () => ({ changes: false }) }],
-    ["update is followed by a read of", { update: async (_id, _olds, news) => ({ outs: news }) }],
+    [
+      "update is followed by a read that differs:\n  text is ",
+      { update: async (_id, _olds, news) => ({ outs: news }) },
+    ],
     ["delete leaves the resource", { delete: async () => {} }],
   ])("names the step: %s", async (message, faults) => {
     await expect(run(faults)).rejects.toThrow(message);

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
@@ -36,6 +39,10 @@ type declaration struct {
 	Parent *int `json:"parent"`
 	// DependsOn are indexes of resources that were declared before.
 	DependsOn []int `json:"dependsOn"`
+	// Options are fields of a RegisterResourceRequest, in its JSON form.
+	Options json.RawMessage `json:"options"`
+	// AliasParents are resources that were declared before, by the index of the alias in the options.
+	AliasParents map[int]int `json:"aliasParents"`
 }
 
 // declared is the language runtime of a program as data.
@@ -116,6 +123,20 @@ func (r *registering) register(ctx context.Context, d *declaration) string {
 		if request.Parent = r.urnOf(*d.Parent); request.Parent == "" {
 			return ""
 		}
+	}
+	if d.Options != nil {
+		options := &pulumirpc.RegisterResourceRequest{}
+		if err := protojson.Unmarshal(d.Options, options); err != nil {
+			return r.fail(fmt.Sprintf("%s: %v", d.Name, err))
+		}
+		proto.Merge(request, options)
+	}
+	for alias, index := range d.AliasParents {
+		urn := r.urnOf(index)
+		if urn == "" {
+			return ""
+		}
+		request.Aliases[alias].GetSpec().Parent = &pulumirpc.Alias_Spec_ParentUrn{ParentUrn: urn}
 	}
 	if d.Inputs != nil {
 		object, err := structpb.NewStruct(d.Inputs)

@@ -7,13 +7,15 @@ const withText = (text: string) => objectOf(newKind, { text }, { name: "moving" 
 
 describe("NewKind", () => {
   it("makes a ConfigMap with its text", async () => {
-    expect(await registeredBy(newKind.program, withText("on Sunday"))).toMatchObject([
-      { manifest: { kind: "ConfigMap", metadata: { name: "moving-new-kind" }, data: { text: "on Sunday" } } },
+    expect(await registeredBy(newKind, withText("on Sunday"))).toMatchObject([
+      {
+        inputs: { manifest: { kind: "ConfigMap", metadata: { name: "moving-new-kind" }, data: { text: "on Sunday" } } },
+      },
     ]);
   });
 
   it("changes the ConfigMap in place", async () => {
-    expect(await planBetween(newKind.program, withText("on Sunday"), withText("on Monday"))).toEqual([
+    expect(await planBetween(newKind, withText("on Sunday"), withText("on Monday"))).toEqual([
       { operation: "update", name: "configmap/moving", inputs: ["manifest.data.text"] },
     ]);
   });

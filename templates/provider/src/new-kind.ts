@@ -1,10 +1,10 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import {
   checkFence,
   type DynamicProvider,
   DynamicResource,
+  type DynamicResourceOptions,
   defineProvider,
   RetryableError,
   TerminalError,
@@ -91,7 +91,7 @@ const methods: DynamicProvider<NewKindInputs, NewKindOutputs> = {
 export const { stub, provider } = defineProvider("new-package/dist/new-kind", methods);
 
 export class NewKind extends DynamicResource {
-  constructor(name: string, inputs: NewKindInputs, options?: CustomResourceOptions) {
+  constructor(name: string, inputs: NewKindInputs, options?: DynamicResourceOptions) {
     super({ module: "new-kind", name: "NewKind", stub }, name, { ...inputs }, options);
   }
 }

@@ -72,4 +72,15 @@ describe("a provider session", () => {
     expect(things.lastFence).toBe(session.fence);
     expect(() => checkFence()).not.toThrow();
   });
+
+  it("fails a call that takes longer than its customTimeouts, without waiting for it", async () => {
+    const { entered, release } = things.holdSlow();
+    const session = host.openSession();
+    const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "slow" }, timeout: 0.01 });
+    await entered;
+    await expect(create).rejects.toMatchObject({ errorClass: "retryable", reason: "Timeout" });
+    release();
+    const next = session.call("Create", { urn: URN, properties: inputs, timeout: 60 });
+    expect(await next).toMatchObject({ id: "a" });
+  });
 });

@@ -10,6 +10,7 @@ import {
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { RETAINED } from "../../../providers/retained";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
 import { CONFIG_MAP, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
@@ -307,6 +308,17 @@ describe("delete", () => {
   });
 });
 
+describe("retainOnDelete", () => {
+  it("leaves the object, without the marks of its owner", async () => {
+    const inputs = { manifest: cluster.configMap("retained", { a: "1" }), owner: acme, [RETAINED]: true };
+    const { id, outs } = await provider.create(inputs);
+    await provider.delete(id, outs);
+    const live = await cluster.find("retained");
+    expect(live?.data).toEqual({ a: "1" });
+    expect(live?.metadata.labels).toBeUndefined();
+  });
+});
+
 describe("where it may not wait", () => {
   const held = { finalizers: ["example.com/held"] };
   const reference = (name: string, uid: unknown) => ({
@@ -433,19 +445,24 @@ describe("what the API server refuses", () => {
       message: expect.stringMatching(/ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value/),
     });
     expect(await refusal({ ...cluster.configMap("unknown-field"), dta: {} })).toMatchObject({
+      errorClass: "terminal",
       message: expect.stringContaining(".dta: field not declared in schema"),
     });
   });
 
-  it("may heal when something is missing: a namespace, or a CRD", async () => {
+  it("may heal when a namespace is missing, and not when a type is", async () => {
     expect(await refusal(cluster.configMap("nowhere", {}, { namespace: "no-such-namespace" }))).toMatchObject({
       errorClass: "retryable",
       message: 'namespaces "no-such-namespace" not found',
     });
-    expect(await refusal({ apiVersion: "v1", kind: "Gadget", metadata: { name: "g" } })).toMatchObject({
-      errorClass: "retryable",
-      reason: "UnknownKind",
-    });
+    const gadget = { apiVersion: "no.such.group/v1", kind: "Gadget", metadata: { name: "g" } };
+    for (const unserved of [gadget, { ...gadget, apiVersion: "v1" }]) {
+      expect(await refusal(unserved)).toMatchObject({
+        errorClass: "terminal",
+        reason: "UnknownKind",
+        message: expect.stringContaining(`does not serve Gadget in ${unserved.apiVersion}`),
+      });
+    }
   });
 });
 

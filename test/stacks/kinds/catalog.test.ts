@@ -71,9 +71,8 @@ export const notice = defineKind({
 
     expect(problems).toEqual([]);
     expect(kinds.map(kindName)).toEqual(["notices.example.com"]);
-    const context = { owner: { uid: "u", description: "d" }, owned: [], recorded: new Set<string>(), watched: [] };
-    expect(await registeredBy(() => kinds[0]?.program({} as never, context))).toMatchObject([
-      { name: "one", manifest: { kind: "ConfigMap" } },
+    expect(await registeredBy((object, context) => kinds[0]?.program(object, context))).toMatchObject([
+      { name: "one", inputs: { manifest: { kind: "ConfigMap" } } },
     ]);
     expect(kinds[0]?.directory).toBe(path.join(directory, "src"));
   });

@@ -10,10 +10,10 @@ const register = (
   spec: Partial<CapsuleTenantSpec>,
   watched: LiveObject[] = [enforced("oil-dev")],
   owned: LiveObject[] = watched.flatMap(({ metadata }) => counted(metadata.name, spec)),
-) => registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned, recorded: new Set(), watched }));
+) => registeredBy(capsuleTenantProgram, oilTenant(spec), { owner: oil, owned, watched });
 const names = async (...args: Parameters<typeof register>) => (await register(...args)).map(({ name }) => name).sort();
 const manifestOf = async (name: string, ...args: Parameters<typeof register>) =>
-  (await register(...args)).find((resource) => resource.name === name)?.manifest;
+  (await register(...args)).find((resource) => resource.name === name)?.inputs.manifest;
 
 const reference = {
   apiVersion: "capsule.clastix.io/v1alpha1",
@@ -90,8 +90,8 @@ describe("the stack of Capsule's Tenant", () => {
       containerRegistries: { allowed: ["docker.io", "quay.io"], allowedRegex: "^internal" },
     };
     const namespace = (await register(spec)).find(({ name }) => name === "namespace/oil-dev");
-    expect(namespace).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
-    expect(namespace?.manifest.metadata).toEqual({
+    expect(namespace?.inputs).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
+    expect(namespace?.inputs.manifest.metadata).toEqual({
       name: "oil-dev",
       labels: { env: "x", "capsule.clastix.io/tenant": "oil", "kindstack.dev/resource-quotas": "workloads" },
       annotations: {
@@ -135,8 +135,8 @@ describe("the stack of Capsule's Tenant", () => {
 
   it("begins with quotas that allow nothing, and leaves the amounts to the balancer", async () => {
     const [, quota] = await register({ resourceQuotas: [{ hard: { pods: 10 }, scopes: ["NotTerminating"] }] });
-    expect(quota?.manifest.spec).toEqual({ scopes: ["NotTerminating"] });
-    expect(quota?.initial).toMatchObject({
+    expect(quota?.inputs.manifest.spec).toEqual({ scopes: ["NotTerminating"] });
+    expect(quota?.inputs.initial).toMatchObject({
       fieldManager: "kindstack-quota",
       manifest: { metadata: { name: "capsule-oil-0" }, spec: { scopes: ["NotTerminating"], hard: { pods: "0" } } },
     });
@@ -152,8 +152,8 @@ describe("the stack of Capsule's Tenant", () => {
       { kind: "ServiceAccount", name: "deployer", namespace: "ci" },
     ],
   ])("makes the owner %o admin and deleter of the namespace", async (owner, subject) => {
-    const bindings = (await register({ owner })).filter(({ manifest }) => manifest.kind === "RoleBinding");
-    expect(bindings.map(({ manifest }) => manifest)).toMatchObject([
+    const bindings = (await register({ owner })).filter(({ inputs }) => inputs.manifest.kind === "RoleBinding");
+    expect(bindings.map(({ inputs }) => inputs.manifest)).toMatchObject([
       { metadata: { name: "capsule-oil-0" }, roleRef: { name: "admin" }, subjects: [subject] },
       { metadata: { name: "capsule-oil-1" }, roleRef: { name: "capsule-namespace-deleter" }, subjects: [subject] },
     ]);

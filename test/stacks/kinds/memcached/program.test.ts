@@ -16,8 +16,7 @@ const object = {
   metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1 },
   spec: { size: 2, containerPort: 11212 },
 };
-const register = () =>
-  registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set(), watched: [] }));
+const register = () => registeredBy(memcachedProgram, object, { owner: acme });
 
 describe("the program of a Memcached", () => {
   it("makes one Deployment, as the operator that it is from makes it", async () => {
@@ -28,8 +27,10 @@ describe("the program of a Memcached", () => {
       "app.kubernetes.io/created-by": "controller-manager",
     };
     const registered = await register();
-    expect(registered.map(({ name, owner }) => ({ name, owner }))).toEqual([{ name: "deployment/cache", owner: acme }]);
-    expect(registered[0]?.manifest).toMatchObject({
+    expect(registered.map(({ name, inputs: { owner } }) => ({ name, owner }))).toEqual([
+      { name: "deployment/cache", owner: acme },
+    ]);
+    expect(registered[0]?.inputs.manifest).toMatchObject({
       apiVersion: "apps/v1",
       kind: "Deployment",
       metadata: { name: "cache", namespace: "default", ownerReferences: [expect.objectContaining({ uid: "uid" })] },
@@ -65,7 +66,7 @@ describe("the program of a Memcached", () => {
     const before = programDigest(memcached);
     vi.stubEnv("MEMCACHED_IMAGE", "registry.example.com/memcached:2");
     const [deployment] = await register();
-    expect(deployment?.manifest).toMatchObject({
+    expect(deployment?.inputs.manifest).toMatchObject({
       spec: { template: { spec: { containers: [{ image: "registry.example.com/memcached:2" }] } } },
     });
     expect(programDigest(memcached)).not.toBe(before);

@@ -8,15 +8,16 @@ import { acme } from "../../../objects";
 import { pod, podSetObject } from "./objects";
 
 const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []): Promise<Registered[]> =>
-  registeredBy(() =>
-    podSetProgram(object, { owner: acme, owned, recorded: new Set(owned.map(objectId)), watched: [] }),
-  );
+  registeredBy(podSetProgram, object, { owner: acme, owned, recorded: new Set(owned.map(objectId)) });
 
 describe("the program of a PodSet", () => {
   it("makes as many Pods as are wanted, each with a name of its own", async () => {
     const pods = await register(podSetObject(5));
-    expect(new Set(pods.map(({ manifest }) => manifest.metadata.name)).size).toBe(5);
-    for (const { name, manifest } of pods) {
+    expect(new Set(pods.map(({ inputs }) => inputs.manifest.metadata.name)).size).toBe(5);
+    for (const {
+      name,
+      inputs: { manifest },
+    } of pods) {
       expect(name).toBe(`pod/${manifest.metadata.name}`);
       expect(manifest.metadata.name).toMatch(/^web-pod-[a-z0-9]{5}$/);
     }
@@ -24,7 +25,7 @@ describe("the program of a PodSet", () => {
 
   it("makes the Pods of the operator that it is from, and adopts none", async () => {
     const [only] = await register(podSetObject(1));
-    expect(only).toMatchObject({
+    expect(only?.inputs).toMatchObject({
       adopt: false,
       manifest: {
         metadata: {
@@ -40,7 +41,7 @@ describe("the program of a PodSet", () => {
 
   it("keeps those that count and makes only what is missing", async () => {
     const pods = await register(podSetObject(3), [pod("kept"), pod("failed", { phase: "Failed" })]);
-    const names = pods.map(({ manifest }) => manifest.metadata.name);
+    const names = pods.map(({ inputs }) => inputs.manifest.metadata.name);
     expect(names).toHaveLength(3);
     expect(names).toContain("kept");
     expect(names).not.toContain("failed");
@@ -57,11 +58,13 @@ describe("the program of a PodSet", () => {
     ["of one character", "0"],
   ])("makes valid names for a PodSet with a name %s", async (_, name) => {
     const pods = await register(podSetObject(3, name));
-    for (const { manifest } of pods) {
+    for (const {
+      inputs: { manifest },
+    } of pods) {
       // As the API server's own generated names: a DNS subdomain that also fits a host name.
       expect(manifest.metadata.name?.length).toBeLessThanOrEqual(63);
       expect(manifest.metadata.name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     }
-    expect(new Set(pods.map(({ manifest }) => manifest.metadata.name)).size).toBe(3);
+    expect(new Set(pods.map(({ inputs }) => inputs.manifest.metadata.name)).size).toBe(3);
   });
 });

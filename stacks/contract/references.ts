@@ -1,0 +1,83 @@
+import { hash } from "node:crypto";
+import type { KubernetesClient, LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
+import type { Reference } from "./capabilities";
+import type { AnyKind } from "./kind";
+import { type KindObject, objectId, type ReferenceRecord } from "./object";
+
+/** What a reference of an object leads to. */
+interface Target extends ObjectType {
+  metadata: { name: string; namespace?: string };
+}
+
+/** What each reference of an object leads to, by the name that the kind gives the reference; nothing where it names nothing. */
+export function targetsOf(kind: AnyKind, object: KindObject): Map<string, Target> {
+  const targets = new Map<string, Target>();
+  for (const [alias, reference] of Object.entries(kind.capabilities.reads ?? {})) {
+    const name = reference.name(object);
+    const namespace = reference.scope === "Cluster" ? undefined : (reference.namespace ?? object.metadata.namespace);
+    if (!name) continue;
+    const metadata = { name, ...(namespace !== undefined && { namespace }) };
+    targets.set(alias, { apiVersion: reference.apiVersion, kind: reference.kind, metadata });
+  }
+  return targets;
+}
+
+/** The references of an object that lead to something, with what they lead to; of one that does not fit its schema, none. */
+export function referencesOf(kind: AnyKind, object: Manifest): [Reference, Target][] {
+  try {
+    const targets = [...targetsOf(kind, object as unknown as KindObject)];
+    return targets.map(([alias, target]) => [kind.capabilities.reads?.[alias] as Reference, target]);
+  } catch {
+    return [];
+  }
+}
+
+/** What an object's references lead to now, by the names that the kind gives them. */
+export type Referenced = ReadonlyMap<string, LiveObject | undefined>;
+
+/** Reads what an object refers to. @throws ApiError when the API server cannot tell */
+export async function readReferenced(
+  client: Pick<KubernetesClient, "find">,
+  kind: AnyKind,
+  object: KindObject,
+): Promise<Referenced> {
+  const targets = [...targetsOf(kind, object)];
+  return new Map(
+    await Promise.all(targets.map(async ([alias, target]) => [alias, await client.find(target)] as const)),
+  );
+}
+
+/** What was referred to, as the status records it. */
+export function referenceRecords(kind: AnyKind, object: KindObject, referenced: Referenced): ReferenceRecord[] {
+  const records = [...targetsOf(kind, object)].map(([alias, target]) => {
+    const version = referenced.get(alias)?.metadata.resourceVersion;
+    return { id: objectId(target), ...(version !== undefined && { version }) };
+  });
+  return [...new Map(records.map((record) => [record.id, record])).values()];
+}
+
+/** Written by the operator and by kubectl, about themselves. */
+const OWN = /^kindstack\.dev\/|^kubectl\.kubernetes\.io\/last-applied-configuration$/;
+
+/** A digest of an object's labels and annotations, as far as they are users'. */
+export function metadataDigest({ labels, annotations }: LiveObject["metadata"]): string {
+  const users = (texts: Readonly<Record<string, string>> = {}) =>
+    Object.entries(texts)
+      .filter(([key]) => !OWN.test(key))
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+  return hash("sha256", JSON.stringify([users(labels), users(annotations)])).slice(0, 20);
+}
+
+/** A copy of an object that tells when its labels or annotations are looked at. */
+export function observingMetadata(object: KindObject, looked: () => void): KindObject {
+  const metadata = { ...object.metadata };
+  for (const field of ["labels", "annotations"] as const) {
+    const value = metadata[field];
+    const get = () => {
+      looked();
+      return value;
+    };
+    Object.defineProperty(metadata, field, { get, enumerable: value !== undefined });
+  }
+  return { ...object, metadata };
+}

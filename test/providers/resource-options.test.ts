@@ -1,0 +1,109 @@
+import type { Resource } from "@pulumi/pulumi/resource";
+import { describe, expect, it } from "vitest";
+import { component } from "../../providers/dynamic";
+import { KubernetesObject } from "../../providers/kubernetes/index";
+import { declaredBy } from "../../providers/registration";
+import type { DynamicResourceOptions } from "../../providers/resource-options";
+import { Thing } from "../automation/things";
+
+const declared = (options: DynamicResourceOptions) =>
+  declaredBy(() => void new Thing("a", { key: "a", value: "1" }, options));
+const optionsOf = async (options: DynamicResourceOptions) => (await declared(options)).at(-1)?.options;
+
+describe("the options of a resource in a plain program", () => {
+  it("reach the engine", async () => {
+    const options = {
+      ignoreChanges: ["value"],
+      protect: true,
+      customTimeouts: { create: "5m" },
+      additionalSecretOutputs: ["value"],
+    };
+    expect(await optionsOf({ ...options, deleteBeforeReplace: false })).toEqual({
+      ...options,
+      deleteBeforeReplace: false,
+      deleteBeforeReplaceDefined: true,
+    });
+  });
+
+  it("name former names, types and parents", async () => {
+    const resources = await declaredBy(() => {
+      const group = component("test:index:Group", "group");
+      const aliases = [
+        "urn:former",
+        { name: "b" },
+        { type: "t", parent: undefined },
+        { parent: group },
+        { parent: "urn:p" },
+      ];
+      new Thing("a", { key: "a", value: "1" }, { aliases: aliases as NonNullable<DynamicResourceOptions["aliases"]> });
+    });
+    expect(resources.at(-1)).toMatchObject({
+      options: {
+        aliases: [
+          { urn: "urn:former" },
+          { spec: { name: "b" } },
+          { spec: { type: "t", noParent: true } },
+          { spec: {} },
+          { spec: { parentUrn: "urn:p" } },
+        ],
+      },
+      aliasParents: { 3: 0 },
+    });
+  });
+
+  it("may be undefined, as options that are passed on are", async () => {
+    const options = { provider: undefined, protect: undefined } as object;
+    expect(await optionsOf(options)).toBeUndefined();
+  });
+
+  it.each([
+    ["provider", { provider: {} }, /option provider of the resource "a": .*sdkRuntime: true/],
+    ["hooks", { hooks: {} }, /option hooks .*sdkRuntime: true/],
+    ["import", { import: "id" }, /option import .*create adopts/],
+    ["replaceOnChanges", { replaceOnChanges: ["value"] }, /option replaceOnChanges .*diff/],
+    [
+      "a duration",
+      { customTimeouts: { create: "5 minutes" } },
+      /customTimeouts.create .*"5 minutes" must be a duration/,
+    ],
+    ["a project", { aliases: [{ project: "other" }] }, /aliases: project/],
+    ["a promise", { dependsOn: Promise.resolve([]) }, /"a" refers to a resource that another update or the SDK/],
+  ])("that it cannot have are refused for good: %s", async (_, options, message) => {
+    await expect(declared(options as unknown as DynamicResourceOptions)).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "InvalidProgram",
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it("that it cannot have are refused by the compiler", () => {
+    const provider = {} as never;
+    // @ts-expect-error a dynamic provider has no provider of its own
+    const options: DynamicResourceOptions = { provider };
+    expect(options).toEqual({ provider });
+  });
+});
+
+describe("replaceOnChanges of a Kubernetes object", () => {
+  it("is its input of this name, with or without the manifest's name before a path", async () => {
+    const manifest = { apiVersion: "v1", kind: "Service", metadata: { name: "a", namespace: "b" } };
+    const inputs = { manifest, owner: { uid: "u", description: "d" }, replaceOnChanges: ["spec.clusterIP"] };
+    const replaceOnChanges = ["manifest.spec.type", "*"];
+    const [resource] = await declaredBy(() => void new KubernetesObject("a", inputs, { replaceOnChanges }));
+    expect(resource?.inputs).toMatchObject({ replaceOnChanges: ["spec.clusterIP", "spec.type", "*"] });
+    expect(resource?.options).toBeUndefined();
+  });
+});
+
+describe("what a program does with a resource", () => {
+  const read = (use: (resource: Resource) => unknown) =>
+    declaredBy(() => void use(new Thing("a", { key: "a", value: "1" })));
+
+  it("is refused for good where it needs outputs", async () => {
+    await expect(read((resource) => resource.urn)).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "InvalidProgram",
+      message: expect.stringContaining("sdkRuntime: true"),
+    });
+  });
+});
