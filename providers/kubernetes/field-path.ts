@@ -51,19 +51,19 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** One step of a path: a name, or the fields that tell a list's item from others. */
-type Step = string | Readonly<Record<string, unknown>>;
+/** One step of a path: a name, the index of a list's item, or the fields that tell it from others. */
+type Step = string | number | Readonly<Record<string, unknown>>;
 
-const STEP = /^(?:\.?([a-z_][\w-]*)|\[("(?:[^"\\]|\\.)*")\]|\[([a-z]\w*=[^\]]+)\])/i;
+const STEP = /^(?:\.?([a-z_][\w-]*)|\[("(?:[^"\\]|\\.)*"|\d+)\]|\[([a-z]\w*=[^\]]+)\])/i;
 
 /** The steps of a path; `undefined` for a text that is none. */
 export function parsePath(path: string): Step[] | undefined {
   const steps: Step[] = [];
   for (let rest = path; rest !== ""; ) {
-    const [step, name, quoted, item] = STEP.exec(rest) ?? [];
+    const [step, name, literal, item] = STEP.exec(rest) ?? [];
     if (step === undefined || (steps.length === 0) !== (name !== undefined && !step.startsWith("."))) return undefined;
     try {
-      steps.push(name ?? (quoted === undefined ? parseItem(item ?? "") : (JSON.parse(quoted) as string)));
+      steps.push(name ?? (literal === undefined ? parseItem(item ?? "") : (JSON.parse(literal) as string | number)));
     } catch {
       return undefined;
     }
@@ -81,12 +81,14 @@ function parseItem(text: string): Record<string, unknown> {
 export function fieldAt(value: unknown, [step, ...rest]: readonly Step[]): unknown {
   if (step === undefined) return value;
   if (typeof step === "string") return isRecord(value) ? fieldAt(value[step], rest) : undefined;
-  return Array.isArray(value)
-    ? fieldAt(
-        value.find((item) => isItem(item, step)),
-        rest,
-      )
-    : undefined;
+  const items = Array.isArray(value) ? value : [];
+  return fieldAt(typeof step === "number" ? items[step] : items.find((item) => isItem(item, step)), rest);
+}
+
+/** Whether two objects differ in the field at a path; `*` is all of them. */
+export function differsIn(path: string, one: object, other: object): boolean {
+  const steps = path === "*" ? [] : parsePath(path);
+  return steps !== undefined && !isDeepStrictEqual(fieldAt(one, steps), fieldAt(other, steps));
 }
 
 /** A value whose field, which it has, is another one, or with `undefined` none. */
@@ -94,8 +96,8 @@ export function withField<T>(value: T, [step, ...rest]: readonly Step[], field: 
   if (step === undefined) return field as T;
   if (typeof step !== "string") {
     if (!Array.isArray(value)) return value;
-    return value.flatMap((item) => {
-      if (!isItem(item, step)) return [item];
+    return value.flatMap((item, index) => {
+      if (typeof step === "number" ? step !== index : !isItem(item, step)) return [item];
       const changed = withField(item, rest, field) as unknown;
       return changed === undefined ? [] : [changed];
     }) as T;

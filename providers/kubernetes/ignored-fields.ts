@@ -10,7 +10,9 @@ const SEPARATOR = /[\s,;]+(?=[A-Z][A-Za-z0-9]*(?:\/[-a-z0-9.:]+)?:)/;
 /** The fields that a text names, one after the other. @returns what is none of the form, as `problem` */
 export function parseIgnoredFields(text: string): { fields: string[]; problem?: string } {
   const fields = text.trim() === "" ? [] : text.trim().split(SEPARATOR);
-  const wrong = fields.find((field) => parsePath(IGNORED.exec(field)?.[4] ?? "") === undefined);
+  // The items of a list have no lasting places.
+  const isNone = (steps: ReturnType<typeof parsePath>) => steps?.some((step) => typeof step === "number") ?? true;
+  const wrong = fields.find((field) => isNone(parsePath(IGNORED.exec(field)?.[4] ?? "")));
   return wrong === undefined ? { fields } : { fields: [], problem: wrong };
 }
 

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
+import { differsIn } from "./field-path";
 import type { Manifest } from "./types";
 
 /* What sets some of Kubernetes' own types apart. */
@@ -79,25 +79,4 @@ export function holdsData(object: Manifest): boolean {
 export function differsForGood(live: Manifest, manifest: Manifest, paths: readonly string[] = ["*"]): boolean {
   const field = IMMUTABLE_FIELD[typeName(manifest)];
   return field !== undefined && (paths.includes("*") || paths.includes(field)) && differsIn(field, live, manifest);
-}
-
-const PATH = /^(?:(?:^|\.)[^.[\]]+|\["[^"]*"\]|\[\d+\])+$/;
-
-/** Whether a text names a field: `spec.selector`, `data["a.b"]`, or `*` for all of them. */
-export function isFieldPath(path: unknown): boolean {
-  return path === "*" || (typeof path === "string" && PATH.test(path));
-}
-
-/** Whether two manifests differ in a field that {@link isFieldPath} takes. */
-export function differsIn(path: string, olds: Manifest, news: Manifest): boolean {
-  return !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path));
-}
-
-function fieldAt(manifest: Manifest, path: string): unknown {
-  if (path === "*") return manifest;
-  const names = [...path.matchAll(/\["([^"]*)"\]|[^.[\]]+/g)].map(([name, quoted]) => quoted ?? name);
-  return names.reduce<unknown>(
-    (value, name) => (value as Record<string, unknown> | null | undefined)?.[name],
-    manifest,
-  );
 }

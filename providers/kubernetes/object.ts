@@ -9,17 +9,10 @@ import { connectKubernetes } from "./connection";
 import { declareObject } from "./declared-objects";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { findFieldDrift } from "./field-drift";
+import { differsIn, parsePath } from "./field-path";
 import { ignoredPaths, withoutIgnored } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import {
-  differsIn,
-  grantsRights,
-  groupOf,
-  holdsData,
-  isFieldPath,
-  limitsNamespace,
-  withStoredData,
-} from "./object-types";
+import { grantsRights, groupOf, holdsData, limitsNamespace, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
   isAsApplied,
@@ -154,7 +147,7 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
   }
   if (!Array.isArray(replaceOnChanges)) return [{ property, reason: "must be a list of fields" }];
   return replaceOnChanges
-    .filter((path) => !isFieldPath(path))
+    .filter((path) => path !== "*" && (typeof path !== "string" || parsePath(path) === undefined))
     .map((path) => ({ property, reason: `${JSON.stringify(path)} must be a field, such as spec.selector, or *` }));
 }
 

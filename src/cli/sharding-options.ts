@@ -24,12 +24,7 @@ export function withShardingOptions(command: Command): Command {
   return command
     .option("--leader-elect", "work only while holding a Lease; the default in a Pod", inCluster(process.env))
     .option("--no-leader-elect", "start without leader election; only if no other operator runs")
-    .option(
-      "--shards <n>",
-      "number of shards: the parts of the work that replicas share, each with its own Lease",
-      shardCount,
-      1,
-    )
+    .option("--shards <n>", "number of shards, which the replicas share; each has its own Lease", shardCount, 1)
     .option("--lease-namespace <name>", "namespace of the Leases (default: the Pod's, or the kubeconfig's)")
     .option("--lease-duration <seconds>", "time without renewal after which other replicas take over", seconds, 15)
     .option("--renew-deadline <seconds>", "time without renewal after which a replica stops its work", seconds, 10)

@@ -148,7 +148,11 @@ export const configurationSchema = Type.Object({
   previewNames: list(NAME, "host names of previews from outside the cluster, added to their certificate"),
   previewSecret: optional(NAME, "TLS Secret of previews; default: a certificate that the operator creates and renews"),
   replicas: whole(1, 100, "number of operators; more than one needs a backend that all of them reach"),
-  shards: whole(1, 999, "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica"),
+  shards: whole(
+    1,
+    999,
+    "number of shards, which the replicas share; with 1, all replicas but one wait. Use 8 for each replica",
+  ),
   concurrency: whole(8, 64, "maximum number of objects in work at the same time in a replica"),
   rollout: optionalWhole(
     1,

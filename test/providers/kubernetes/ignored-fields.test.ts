@@ -58,6 +58,7 @@ describe("fields that are left to others", () => {
     "Deployment/web:",
     "Deployment:.spec",
     "Deployment:spec..a",
+    "Deployment:spec.template.spec.containers[0].image",
   ])("%j names none, and says so", (text) => expect(parseIgnoredFields(text)).toEqual({ fields: [], problem: text }));
 
   it("are those of the object that they name, or of all of its kind", () => {
