@@ -30,7 +30,6 @@ export const REASONS = [
   "Conflict",
   "DeletionFailed",
   "Forbidden",
-  "FormerStack",
   "Gone",
   "Invalid",
   "InvalidAnnotation",

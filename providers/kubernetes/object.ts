@@ -15,9 +15,9 @@ import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { grantsRights, groupOf, holdsData, limitsNamespace, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
-  isAsApplied,
   OWNER_ANNOTATION,
   OWNER_UID_LABEL,
+  ownedFieldsDigest,
   ownerUidOf,
   wasCreated,
 } from "./ownership";
@@ -100,7 +100,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     // An object that is being deleted counts as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
-    const drifted = live.metadata.uid !== outs.uid || !isAsApplied(live, outs.fields, ignored);
+    const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
     const drift = drifted ? findFieldDrift(withStoredData(outs.manifest), live, ignored) : [];
     const { drift: _, ...known } = outs;
     return { id, props: { ...known, ...(drift.length > 0 && { drift }), drifted } };

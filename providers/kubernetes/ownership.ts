@@ -120,14 +120,6 @@ function collect(fields: Record<string, unknown>, value: unknown, path: string, 
   }
 }
 
-/** Whether an object is as it was when this digest of it was recorded; development versions recorded names of fields alone. */
-export function isAsApplied(object: LiveObject, recorded: string, ignored: readonly string[] = []): boolean {
-  if (recorded.length !== FORMER_DIGEST) return ownedFieldsDigest(object, ignored) === recorded;
-  const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};
-  return hash("sha256", canonicalJson(fieldsV1)).slice(0, FORMER_DIGEST) === recorded;
-}
-const FORMER_DIGEST = 16;
-
 /** Whether an entry of an object's `managedFields` is of what Kindstack applied. */
 export function isOwnEntry({ manager, operation, subresource }: ManagedFieldsEntry): boolean {
   return manager === FIELD_MANAGER && operation === "Apply" && !subresource;

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { findCondition, type NewCondition, syncedCondition } from "../../stacks/contract/condition";
+import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import {
   backOffConditions,
   type Cause,
@@ -48,7 +48,7 @@ export function decide(facts: Facts): Plan {
 
   const drifted = facts.drifted.length > 0;
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
-  const synced = syncedCondition(status.conditions);
+  const synced = findCondition(status.conditions, "Synced");
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
   // What others revert is repaired at its own pace.
   if ((synced.status !== "True" && synced.reason !== CONFLICT) || hasFailed(facts) || wasCutOff(facts))

@@ -7,7 +7,6 @@ import { urnsIn } from "../automation/stack-state";
 import { isScaffolding } from "../automation/urn";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { refuseFormerStack } from "./former-stack";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
@@ -29,7 +28,6 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
-    refuseFormerStack(kind, object);
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!plan.progressReported) progress = reportDestroy(reconcile);
     const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind) };

@@ -1,4 +1,4 @@
-import { isAsApplied } from "../../providers/kubernetes/ownership";
+import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { hasSeen, type OwnedView } from "./kind-cache";
 
@@ -32,7 +32,7 @@ export function findDrift(
       drift.unseen.push(id);
     } else if (object === undefined || object.metadata.deletionTimestamp) {
       drift.missing.push(id);
-    } else if (!isAsApplied(object, fields, ignored)) {
+    } else if (ownedFieldsDigest(object, ignored) !== fields) {
       drift.edited.push(id);
     }
   }

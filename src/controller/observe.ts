@@ -1,13 +1,12 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
-import { kindName, parseObject, statusOf } from "../../stacks/contract/kind";
-import { FINALIZER, objectId } from "../../stacks/contract/object";
+import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type CommonStatus, FINALIZER, objectId, objectKey, stackName } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
 import type { Facts } from "./facts";
-import { ownStatus } from "./former-stack";
 import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
@@ -57,6 +56,13 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   // A destroy must be of this very object.
   const live = await writer.read(shown);
   return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
+}
+
+/** An object's status, without the record of a stack that is not its own, such as that of an object that it was copied from. */
+function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
+  const { stack, ...others } = statusOf(object);
+  const isOwn = stack?.name === stackName(kind, objectKey(object.metadata));
+  return { ...others, ...(isOwn && { stack }) };
 }
 
 function factsOf(seen: ObservedObject): Facts {

@@ -1,12 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import {
-  type Condition,
-  findCondition,
-  mergeConditions,
-  type NewCondition,
-  syncedCondition,
-} from "../../stacks/contract/condition";
+import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
@@ -109,7 +103,7 @@ function saysSomething({ type, status }: Condition): boolean {
 
 /** Why the last update or destroy failed, as `Synced` says it. */
 function failureIn(conditions: Condition[]): string | undefined {
-  const synced = syncedCondition(conditions);
+  const synced = findCondition(conditions, "Synced");
   return synced?.status === "False" && synced.reason !== "Deleting" ? synced.message : undefined;
 }
 

@@ -6,7 +6,6 @@ import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { refuseFormerStack } from "./former-stack";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
@@ -31,7 +30,6 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     return { type: "updateFailed", object: await latest(), failures, partial };
   };
   try {
-    refuseFormerStack(kind, found);
     const parsed = parseObject(kind, found);
     const inputs = await readProgramInputs(reconcile, parsed);
     inputs.owned = asRunning(inputs.owned, plan.postponed);

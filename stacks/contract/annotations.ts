@@ -14,9 +14,6 @@ export const IGNORE_FIELDS_ANNOTATION = "kindstack.dev/ignore-fields";
 /** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
 export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
 
-/** Development versions kept several objects in one stack, whose number they recorded here before the first success. */
-export const FORMER_STACK_ANNOTATION = "kindstack.dev/stack-number";
-
 const PREFIX = "kindstack.dev/";
 
 /** Annotations that a user sets, with the values that each may have; `undefined` for any. */
@@ -28,14 +25,7 @@ export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undef
 };
 
 /** Those that Kindstack itself writes on objects. */
-export const OWN_ANNOTATIONS: readonly string[] = [
-  ORPHANED_ANNOTATION,
-  OWNER_ANNOTATION,
-  CREATED_ANNOTATION,
-  // Of versions whose objects shared stacks.
-  FORMER_STACK_ANNOTATION,
-  "kindstack.dev/stack-partition",
-];
+export const OWN_ANNOTATIONS: readonly string[] = [ORPHANED_ANNOTATION, OWNER_ANNOTATION, CREATED_ANNOTATION];
 
 /** What an object's annotations ask for. */
 export interface ObeyedAnnotations {

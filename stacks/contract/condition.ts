@@ -48,8 +48,3 @@ export function mergeConditions(previous: Condition[], observed: NewCondition[],
 export function findCondition(conditions: Condition[] | undefined, type: string): Condition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
-
-/** Whether a stack is as its object says. Statuses that development versions wrote have one condition for both. */
-export function syncedCondition(conditions: Condition[] | undefined): Condition | undefined {
-  return findCondition(conditions, "Synced") ?? findCondition(conditions, "Ready");
-}

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { obeyedAnnotations } from "./annotations";
-import { type Condition, findCondition, syncedCondition } from "./condition";
+import { type Condition, findCondition } from "./condition";
 import { statusOf } from "./kind";
 
 /** What an object's status says in short; metrics, `kindstack status` and the console count by it. */
@@ -32,7 +32,7 @@ export function isReady(object: LiveObject): boolean {
 
 /** Whether an object's stack is as the object is now specified. */
 export function isSynced(object: LiveObject): boolean {
-  return isSo(object, syncedCondition(statusOf(object).conditions));
+  return isSo(object, findCondition(statusOf(object).conditions, "Synced"));
 }
 
 /**
@@ -40,7 +40,7 @@ export function isSynced(object: LiveObject): boolean {
  * any time.
  */
 export function isSettled(object: LiveObject): boolean {
-  const synced = syncedCondition(statusOf(object).conditions);
+  const synced = findCondition(statusOf(object).conditions, "Synced");
   return isSynced(object) || (synced?.reason === "FieldConflict" && isCurrent(object, synced));
 }
 
@@ -55,7 +55,7 @@ function isSo(object: LiveObject, condition: Condition | undefined): boolean {
 export function readinessOf(object: LiveObject): Readiness {
   const { conditions } = statusOf(object);
   const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
-  const synced = syncedCondition(conditions)?.status ?? "Unknown";
+  const synced = findCondition(conditions, "Synced")?.status ?? "Unknown";
   const holds = (type: string) => findCondition(conditions, type)?.status === "True";
   const { deletionTimestamp } = object.metadata;
   const states = READINESS_STATES.filter((state) => {

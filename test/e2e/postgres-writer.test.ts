@@ -166,11 +166,11 @@ describe("a PostgresWriter that lost its finalizer by force and was made again",
   });
 });
 
-describe("a PostgresWriter whose record names a stack that it shared in a development version", () => {
+describe("a PostgresWriter whose record names another stack", () => {
   it("takes its row into a stack of its own, and deletes it with itself", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("former"), { table });
-    const annotations = { "kindstack.dev/stack-number": "0", [PAUSED_ANNOTATION]: "true" };
+    const annotations = { [PAUSED_ANNOTATION]: "true" };
     await apply(writer);
     const { name: own } = statusOf(await untilReady(writer)).stack ?? {};
     await edit(writer, { metadata: { annotations } });

@@ -9,7 +9,7 @@ const named = (name: string) => tenantObject({}, { name });
 const overview: Overview = {
   kinds: [
     countObjects(tenant, [
-      withConditions(named("a"), { Ready: ["True", "Succeeded"] }),
+      withConditions(named("a"), { Synced: ["True", "Succeeded"], Ready: ["True", "Succeeded"] }),
       withConditions(named("b"), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
       ...["c", "d", "e", "f"].map((name) => withConditions(named(name), { Ready: ["False", "Unreachable"] })),
       named("\u001b[31mg"),

@@ -90,8 +90,12 @@ describe("createMetrics", () => {
   it("counts objects by what their conditions say, each where its last change put it", async () => {
     const metrics = createMetrics();
     const fresh = tenantObject();
-    const failed = withConditions(fresh, { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] });
-    const ready = withConditions(fresh, { Ready: ["True", "Succeeded"] });
+    const failed = withConditions(fresh, {
+      Synced: ["False", "Conflict"],
+      Ready: ["False", "Conflict"],
+      Stalled: ["True", "Conflict"],
+    });
+    const ready = withConditions(fresh, { Synced: ["True", "Succeeded"], Ready: ["True", "Succeeded"] });
     const paused = { ...ready, metadata: { ...ready.metadata, annotations: { "kindstack.dev/paused": "true" } } };
     const counted = async () =>
       (await metrics.registry.metrics())
