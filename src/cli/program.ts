@@ -13,6 +13,7 @@ const COMMANDS = {
   run: async () => (await import("./run.js")).runCommand(),
   proxy: async () => (await import("./proxy.js")).proxyCommand(),
   crds: async () => (await import("./crds.js")).crdsCommand(),
+  docs: async () => (await import("./docs.js")).docsCommand(),
   preview: async () => (await import("./preview.js")).previewCommand(),
   status: async () => (await import("./status.js")).statusCommand(),
   diff: async () => (await import("./diff.js")).diffCommand(),

@@ -24,6 +24,7 @@ import type { Attempt } from "./facts";
 import { alterationsIn, revertsIn } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
+import { outputFields } from "./output-fields";
 import type { UpdatePlan } from "./plan";
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
@@ -100,7 +101,8 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     drifted: facts.drifted,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
-  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
+  const outputs = outputFields(context.kind, result.resources);
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   logger.info(
     { cause: plan.cause, changes: resourceChanges, durationMs: endTime.getTime() - startTime.getTime() },

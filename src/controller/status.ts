@@ -11,6 +11,8 @@ export interface StatusChange {
   observedGeneration?: number;
   stack?: CommonStatus["stack"];
   lastHandledReconcile?: string;
+  /** The kind's fields that outputs give; without, they stay as they are. */
+  outputs?: object;
 }
 
 /**
@@ -36,7 +38,7 @@ export function composeStatus(
     .filter(({ type }) => type !== "Paused" || isPaused); // each reconcile that the pause stops says so again
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
-    ...present({ ...change, conditions: undefined }),
+    ...present({ ...change, conditions: undefined, outputs: undefined }),
   };
   const parsed = parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
   const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned));
@@ -47,6 +49,7 @@ export function composeStatus(
   const generation = object.metadata.generation ?? 0;
   return {
     ...present(kind.report(parsed, owned.objects) as object),
+    ...present(change.outputs ?? onlyOutputs(kind, own)),
     ...common,
     conditions: inOrder(
       mergeConditions(
@@ -57,6 +60,11 @@ export function composeStatus(
       before,
     ),
   };
+}
+
+/** Of the kind's own fields, those that outputs give. */
+function onlyOutputs({ capabilities: { outputs = {} } }: AnyKind, own: object): object {
+  return Object.fromEntries(Object.entries(own).filter(([field]) => Object.hasOwn(outputs, field)));
 }
 
 function parse(kind: AnyKind, object: LiveObject): KindObject | undefined {

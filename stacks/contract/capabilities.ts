@@ -92,6 +92,9 @@ export interface DriftReport {
 /** A condition of the kind's own; the generation is added. */
 export type KindCondition = Omit<NewCondition, "observedGeneration">;
 
+/** The outputs of a resource, by its name in the program, without secrets; `undefined` where there is none of that name. */
+export type OutputsOf = (resource: string) => Properties | undefined;
+
 /** For programs that depend on what is alive, such as on which Pods are ready. */
 export interface LiveState<Spec, Status> {
   /** Those of {@link Kind.owns} that the program depends on; it gets them, and what it watches, from the API server. */
@@ -198,6 +201,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
    * none when it is ready. It holds up no update and starts none. Pure.
    */
   readyWhen?(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): string[];
+  /** Fields of the status that outputs of resources give, also of plugins; they are set after each update. Pure. */
+  readonly outputs?: { readonly [Field in keyof Status]?: (outputsOf: OutputsOf) => Status[Field] | undefined };
   /**
    * Conditions besides the standard ones. Pure.
    *

@@ -30,6 +30,7 @@ export type {
   Maintenance,
   NamedType,
   NamespaceView,
+  OutputsOf,
   PolicyRule,
   ProgramContext,
   ProgramLog,

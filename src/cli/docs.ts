@@ -1,0 +1,28 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { Command } from "commander";
+import { sampleOf } from "../../stacks/kinds/catalog";
+import { kindPage, pageName } from "../docs/kind-page";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
+
+interface DocsOptions extends KindsOption {
+  dir?: string;
+}
+
+export function docsCommand(): Command {
+  return new Command("docs")
+    .description("write a page for the users of each kind: fields, defaults, an example, conditions")
+    .addOption(kindsOption("kinds to describe"))
+    .option("--dir <folder>", "write a Markdown file for each kind there, instead of standard output")
+    .addHelpText("after", "\nExample:\n  kindstack docs --kinds ./src --dir docs")
+    .action((options: DocsOptions) => {
+      const { dir } = options;
+      if (dir !== undefined) mkdirSync(dir, { recursive: true });
+      for (const kind of allKinds(options)) {
+        const sample = sampleOf(kind);
+        const page = `${kindPage(kind, sample && readFileSync(sample, "utf8"))}\n`;
+        if (dir === undefined) process.stdout.write(page);
+        else writeFileSync(path.join(dir, pageName(kind)), page);
+      }
+    });
+}
