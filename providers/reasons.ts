@@ -12,6 +12,7 @@ export const REASONS = [
   "Finalizing",
   "NotCordoned",
   "NotYetCordoned",
+  "HostCollision",
   "NamespaceQuotaExceeded",
   "NotYetEnforced",
   "Paused",

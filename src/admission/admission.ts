@@ -6,6 +6,7 @@ import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
 import { Informer, withoutManagedFields } from "../cache/informer";
+import { EventRecorder } from "../controller/event-recorder";
 import type { Address, Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
 import {
@@ -65,15 +66,17 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
     { name: OBJECT_ADMISSION, admission: objectAdmission(options.kinds) },
   ];
   setMaxListeners(0, signal); // one for each informer
+  const recorder = new EventRecorder({ client, logger });
   let server: Listener | undefined;
   const close = async () => {
     stop.abort();
     await server?.close();
+    await recorder.flush();
   };
   try {
     const handlers = new Map<string, ReviewHandler>();
     for (const { name, admission } of admissions) {
-      const view = await openView(admission, client, logger, signal);
+      const view = await openView(admission, client, recorder, logger, signal);
       for (const webhook of admission.webhooks()) {
         const path = webhookPath(name, webhook);
         const timeoutMs = webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS;
@@ -135,10 +138,23 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
 async function openView(
   { watches }: KindAdmission,
   client: KubernetesClient,
+  recorder: EventRecorder,
   logger: Logger,
   signal: AbortSignal,
 ): Promise<AdmissionView> {
   const caches = new Map<string, Informer>();
+  const cache = (name: string) => {
+    const found = caches.get(name);
+    if (found === undefined) throw new TypeError(`nothing is watched as ${name}`);
+    return found;
+  };
+  const view: AdmissionView = {
+    client,
+    get: (watch, key) => cache(watch).get(key),
+    byIndex: (watch, index, value) => cache(watch).byIndex(index, value),
+    version: (watch) => cache(watch).resourceVersion,
+    warn: (object, reason, message) => recorder.event(object, "Warning", reason, message),
+  };
   for (const [name, { apiVersion, kind, onChange, onDelete, ...selection }] of Object.entries(watches)) {
     const informer = new Informer({
       ...selection,
@@ -146,23 +162,13 @@ async function openView(
       type: await client.resourceType(apiVersion, kind),
       logger,
       transform: withoutManagedFields,
-      onChange: ({ type, object }) => (type === "deleted" ? onDelete : onChange)?.(object),
+      onChange: ({ type, object }) => (type === "deleted" ? onDelete : onChange)?.(object, view),
     });
     caches.set(name, informer);
-    void informer.start(signal);
   }
+  for (const informer of caches.values()) void informer.start(signal);
   await Promise.all([...caches.values()].map(({ synced }) => synced));
-  const cache = (name: string) => {
-    const found = caches.get(name);
-    if (found === undefined) throw new TypeError(`nothing is watched as ${name}`);
-    return found;
-  };
-  return {
-    client,
-    get: (watch, key) => cache(watch).get(key),
-    byIndex: (watch, index, value) => cache(watch).byIndex(index, value),
-    version: (watch) => cache(watch).resourceVersion,
-  };
+  return view;
 }
 
 function urlOf(host: string, port: number): string {

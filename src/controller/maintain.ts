@@ -1,4 +1,4 @@
-import { isApiError, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, type Reconcile } from "./context";
@@ -45,9 +45,16 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
       throw error;
     }
   };
+  const remove = async ({ apiVersion, kind: name, metadata }: LiveObject) =>
+    void (await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid }));
+  const warn = (about: LiveObject, reason: string, message: string) =>
+    context.writer.event(about, "Warning", reason, message);
   try {
     const owned = ownedOf(reconcile).map((owned) => state.maintained.latest(owned));
-    return (await kind.capabilities.maintain(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
+    return (
+      (await kind.capabilities.maintain(parsed, { owned, apply, tryOut, remove, warn, memory: state.memory }))
+        ?.requeueAfterMs ?? 0
+    );
   } catch (error) {
     logger.warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;

@@ -34,4 +34,6 @@ export class ObjectState {
   /** Of what the kind maintains besides the stack, and when that was written last, by `performance.now()`. */
   readonly maintained = new ReadYourWrites();
   maintainedAt = Number.NEGATIVE_INFINITY;
+  /** The kind's own. */
+  readonly memory = new Map<string, unknown>();
 }

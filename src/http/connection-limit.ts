@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Server, Socket } from "node:net";
+import { Arrivals } from "./arrivals";
 
 interface Connection {
   socket: Socket;
@@ -16,10 +17,13 @@ export interface ConnectionLimits {
   dropped?: () => void;
 }
 
+/** An address may open so many connections at once, beyond those that the server keeps: others behind it get through. */
+const SPARE = 100;
+
 /**
  * Limits the connections of a server so that no client keeps out others. Beyond the limit, it ends the oldest connection
  * that has not been {@link recognize}d, of the address with most of these. If there is none but the new one, it ends the
- * oldest of the user with most.
+ * oldest of the user with most. What an address opens too fast is ended before its handshake ({@link Arrivals}).
  */
 export class ConnectionLimit {
   readonly #limits: Required<ConnectionLimits>;
@@ -27,12 +31,14 @@ export class ConnectionLimit {
   readonly #connections = new Map<string, Connection>();
   /** Of each user, the oldest first. */
   readonly #byIdentity = new Map<string, Set<string>>();
+  readonly #arrivals: Arrivals;
 
   constructor(
     server: Server,
     { max, perIdentity = Math.max(16, Math.ceil(max / 4)), dropped = () => {} }: ConnectionLimits,
   ) {
     this.#limits = { max, perIdentity, dropped };
+    this.#arrivals = new Arrivals(max + SPARE);
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 
@@ -51,6 +57,7 @@ export class ConnectionLimit {
     this.#byIdentity.set(identity, own.add(id));
     const [oldest] = own;
     if (own.size > this.#limits.perIdentity && oldest !== undefined) this.#end(oldest);
+    else this.#arrivals.excuse(connection.address);
   }
 
   /** Ends all connections, whatever they carry. */
@@ -61,6 +68,11 @@ export class ConnectionLimit {
   #add(socket: Socket): void {
     const id = idOf(socket);
     const connection = { socket, address: socket.remoteAddress ?? "" };
+    if (!this.#arrivals.add(connection.address)) {
+      socket.destroy();
+      this.#limits.dropped();
+      return;
+    }
     this.#connections.set(id, connection);
     socket.once("close", () => {
       // It may have been ended here before, and another one may have come from the same port since.

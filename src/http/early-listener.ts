@@ -7,6 +7,12 @@ interface Address {
   host: string;
 }
 
+/**
+ * So many connections wait to be taken, where the system allows it. Beyond that, it drops what comes, and clients ask again
+ * after 1, 3 and 7 seconds: with Node.js' 511, a thousand that come and go would keep others waiting for so long.
+ */
+export const BACKLOG = 4_096;
+
 let early: (Address & { server: net.Server; sockets: net.Socket[] }) | undefined;
 
 /**
@@ -20,7 +26,7 @@ export async function listenEarly({ port, host }: Address): Promise<void> {
     sockets.push(socket);
   });
   const listening = once(server, "listening");
-  server.listen(port, host).unref();
+  server.listen({ port, host, backlog: BACKLOG }).unref();
   try {
     await listening;
     early = { port, host, server, sockets };

@@ -6,8 +6,9 @@ export class Refusal extends Error {
     readonly code: number,
     readonly reason: string,
     message: string,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 
   /** The Status object that tells clients of Kubernetes about it. */

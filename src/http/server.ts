@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
 import type { Polled } from "../tls/poll";
-import { takeOver } from "./early-listener";
+import { BACKLOG, takeOver } from "./early-listener";
 
 export interface Address {
   /** 0 for any free port. */
@@ -92,7 +92,7 @@ const NO_IPV6 = ["EAFNOSUPPORT", "EADDRNOTAVAIL"];
 async function bind(server: http.Server | https.Server, port: number, host: string): Promise<void> {
   if (takeOver(server, { port, host })) return;
   const listening = once(server, "listening"); // rejects with the server's first error
-  server.listen(port, host);
+  server.listen({ port, host, backlog: BACKLOG });
   await listening;
 }
 

@@ -4,8 +4,8 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { resourceOf } from "../../stacks/contract/rbac";
 import { referencesOf } from "../../stacks/contract/references";
+import type { Identity } from "../http/identity";
 import { Refusal } from "../http/refusal";
-import type { Identity } from "../proxy/identity";
 import type { Selection } from "./preview";
 
 /** One right, as a SubjectAccessReview asks for it, in all versions of the API. */

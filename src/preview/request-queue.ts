@@ -1,39 +1,38 @@
-import pLimit from "p-limit";
+import { FairLimit } from "../http/fair-limit";
 import { Refusal } from "../http/refusal";
 
-/** Requests that wait for the running one. */
-const MAX_WAITING = 16;
 /** Requests of one user, the running one included. */
 const MAX_PER_USER = 4;
 
-/** Runs one request at a time, so that updates have priority. Limits how many requests wait, in all and per user. */
+/**
+ * Runs one request at a time, so that updates have priority, and those of users in turn: one who asks for much waits for
+ * themselves.
+ */
 export class RequestQueue {
-  readonly #limit = pLimit(1);
-  /** Those that run or wait. */
-  readonly #requests = new Set<{ user: string }>();
+  readonly #limit = new FairLimit(1);
+  /** Of each user, how many run or wait. */
+  readonly #requests = new Map<string, number>();
 
   /**
-   * Runs when all earlier requests have ended.
+   * Runs when its turn comes.
    *
-   * @throws Refusal 429 for a user with too many requests, 503 when too many wait
+   * @throws Refusal 429 for a user with too many requests
    */
   async run<T>(user: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const own = [...this.#requests].filter((request) => request.user === user).length;
+    const own = this.#requests.get(user) ?? 0;
     if (own >= MAX_PER_USER) {
       throw new Refusal(429, "TooManyRequests", `${own} requests of ${user} are under way: try again later`);
     }
-    if (this.#requests.size > MAX_WAITING) {
-      throw new Refusal(503, "ServiceUnavailable", "too many requests wait: try again later");
-    }
-    const request = { user };
-    this.#requests.add(request);
+    this.#requests.set(user, own + 1);
     try {
-      return await this.#limit(() => {
+      return await this.#limit.run(user, async () => {
         signal.throwIfAborted(); // the caller has gone
         return work();
       });
     } finally {
-      this.#requests.delete(request);
+      const rest = (this.#requests.get(user) ?? 1) - 1;
+      if (rest > 0) this.#requests.set(user, rest);
+      else this.#requests.delete(user);
     }
   }
 }

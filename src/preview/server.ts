@@ -7,11 +7,12 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
 import { type Answer, sendAnswer } from "../http/answer";
+import { authenticate, bearerToken } from "../http/authenticate";
 import { parseBody, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
-import { Authenticator, bearerToken } from "../proxy/authenticate";
+import { TokenReviews } from "../http/token-reviews";
 import type { ServedCertificate } from "../tls/served-certificate";
 import { type NeededRight, requireRights } from "./access";
 import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type RequestPath, type Requests, requestSchemas } from "./api";
@@ -46,12 +47,12 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
   const { client, kinds, logger } = options;
-  const authenticator = new Authenticator(client);
+  const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
 
   async function answer(request: IncomingMessage, response: ServerResponse, facts: Facts): Promise<object> {
     const path = request.url ?? "";
-    const user = await authenticator.authenticate(request); // who is not known learns nothing, not even what exists
+    const user = await authenticate(request, reviews); // who is not known learns nothing, not even what exists
     facts.user = user.username;
     limit.recognize(request.socket, user.username);
     const validator = validators.get(path);

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { NamespaceView } from "../../stacks/contract/capabilities";
 import { compareResourceVersions, Informer, type ObjectChange } from "../cache/informer";
-import type { Identity } from "./identity";
+import type { Identity } from "../http/identity";
 
 const BY_OWNER = "owner";
 

@@ -3,9 +3,9 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import type { NamespaceView } from "../../stacks/contract/capabilities";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { TokenReviews } from "../http/token-reviews";
 import { poll } from "../tls/poll";
 import type { SecureContext } from "../tls/served-certificate";
-import { Authenticator } from "./authenticate";
 import { createProxyMetrics, type ProxyMetrics } from "./metrics";
 import { Owners } from "./owners";
 import { type ListenerCertificates, type ProxyServerOptions, startProxyServer } from "./server";
@@ -62,7 +62,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   const server = await startProxyServer({
     ...options,
     certificates: await poll(readCertificates, { intervalMs: reloadMs, logger }),
-    authenticator: new Authenticator(client, (result) => metrics.tokenReviews.inc({ result })),
+    reviews: new TokenReviews({ client, observe: (result) => metrics.tokenReviews.inc({ result }) }),
     owners,
     label: view.label,
     client,

@@ -2,14 +2,15 @@ import { constants } from "node:crypto";
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
+import { authenticate } from "../http/authenticate";
 import { ConnectionLimit } from "../http/connection-limit";
+import { type Identity, impersonationHeaders } from "../http/identity";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, listenAt } from "../http/server";
+import type { TokenReviews } from "../http/token-reviews";
 import type { Polled } from "../tls/poll";
 import type { SecureContext } from "../tls/served-certificate";
-import type { Authenticator } from "./authenticate";
 import { hasBody, requestHeaders } from "./headers";
-import { type Identity, impersonationHeaders } from "./identity";
 import type { ProxyMetrics } from "./metrics";
 import type { Owners } from "./owners";
 import { answerOf, type EndAnswer, join, refuse, relay } from "./relay";
@@ -25,7 +26,7 @@ export interface ListenerCertificates extends SecureContext {
 
 export interface ProxyServerOptions extends ViewOptions, Address {
   certificates: Polled<ListenerCertificates>;
-  authenticator: Authenticator;
+  reviews: TokenReviews;
   owners: Owners;
   upstream: Upstream;
   /** Members of these groups are refused. */
@@ -130,7 +131,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
     upgradeHead: Buffer | undefined,
   ): Promise<void> {
     if (isOutdated(request.socket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
-    const identity = await options.authenticator.authenticate(request);
+    const identity = await authenticate(request, options.reviews);
     progress.user = identity.username;
     limit.recognize(request.socket, identity.username);
     refuseGroups(identity, options.refusedGroups);

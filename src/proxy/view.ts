@@ -1,7 +1,7 @@
 import { reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { Identity } from "../http/identity";
 import { Refusal } from "../http/refusal";
-import type { Identity } from "./identity";
 import type { Owners } from "./owners";
 
 /** How a request goes to the API server. */

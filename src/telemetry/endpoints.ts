@@ -7,9 +7,10 @@ import type { Answer } from "../http/answer";
 import { clientOf } from "../http/connection-limit";
 import { isLoopback } from "../http/loopback";
 import { hostPort, type Listener } from "../http/server";
+import { TokenReviews } from "../http/token-reviews";
 import { listen } from "./listener";
 import type { Metrics } from "./metrics";
-import { scrapeAccess, type Verdict } from "./scrape-access";
+import { REVIEWS, scrapeAccess, type Verdict } from "./scrape-access";
 
 export interface EndpointOptions {
   /** 0 for any free port. */
@@ -117,8 +118,9 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
   const tls = await (metricsCertificate === undefined
     ? ownCertificate(logger)
     : certificateFiles("--metrics-certificate", metricsCertificate, logger));
-  const verdictOnMetrics = scrapeAccess("/metrics", client, logger);
-  const verdictOnConsole = scrapeAccess(console?.path ?? "", client, logger);
+  const reviews = new TokenReviews({ client, ...REVIEWS });
+  const verdictOnMetrics = scrapeAccess("/metrics", { client, reviews, logger });
+  const verdictOnConsole = scrapeAccess(console?.path ?? "", { client, reviews, logger });
   return listen({
     port,
     host,

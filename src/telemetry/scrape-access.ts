@@ -1,63 +1,66 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
-import { reviewAccess, reviewToken } from "../../providers/kubernetes/access-review";
+import { reviewAccess } from "../../providers/kubernetes/access-review";
 import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
 import { FairLimit } from "../http/fair-limit";
+import type { Identity } from "../http/identity";
 import { Refusal } from "../http/refusal";
+import type { TokenReviews } from "../http/token-reviews";
 
 /** `unknown` when the API server cannot be asked. */
 export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 
-/** How long a verdict holds. Refusals expire sooner, as the right may be granted soon. */
-const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000, unauthenticated: 10_000 };
+/** How long a verdict on a user holds. Refusals expire sooner, as the right may be granted soon. */
+const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000 };
 const MAX_VERDICTS = 1_000;
-/** Concurrent reviews, so that invented tokens do not load the API server; others wait, those of each address for themselves. */
-const MAX_REVIEWS = 8;
-const MAX_WAITING = 50;
-/** Longer than any token of a service account. */
-const MAX_TOKEN_LENGTH = 8_192;
+/** Concurrent reviews, so that strangers do not load the API server; others wait, those of each address for themselves. */
+export const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
+
+interface ScrapeAccessOptions {
+  client: Pick<KubernetesClient, "json">;
+  reviews: TokenReviews;
+  logger: Pick<Logger, "warn">;
+}
 
 /**
  * Decides who may read the metrics or the console, as a cluster's components do: the bearer token is reviewed (TokenReview),
  * and its user must have the right to `get` the non-resource URL `path` (SubjectAccessReview), which the ClusterRoles
- * `kindstack-metrics-reader` and `kindstack-console-reader` give. Verdicts are remembered for a short time, by a digest of the token.
+ * `kindstack-metrics-reader` and `kindstack-console-reader` give. Verdicts on users are remembered for a short time.
  *
  * @returns the verdict by the `Authorization` header and the address that it came from
  */
 export function scrapeAccess(
   path: string,
-  client: Pick<KubernetesClient, "json">,
-  logger: Pick<Logger, "warn">,
+  { client, reviews, logger }: ScrapeAccessOptions,
 ): (authorization: string | undefined, address: string) => Promise<Verdict> {
-  const ask = async (token: string): Promise<Exclude<Verdict, "unknown">> => {
-    const user = await reviewToken(client, token);
-    if (user === undefined) return "unauthenticated";
-    const right = { nonResourceAttributes: { path, verb: "get" } };
-    return (await reviewAccess(client, user, right)) ? "allowed" : "forbidden";
-  };
-  const limit = new FairLimit(MAX_REVIEWS, MAX_WAITING);
-  const verdicts = new LRUCache<string, Verdict, { token: string; address: string }>({
+  const limit = new FairLimit(REVIEWS.maxReviews, REVIEWS.maxWaiting);
+  const right = { nonResourceAttributes: { path, verb: "get" } };
+  const verdicts = new LRUCache<string, "allowed" | "forbidden", { user: Identity; address: string }>({
     max: MAX_VERDICTS,
-    async fetchMethod(_digest, _stale, { context: { token, address }, options }) {
-      try {
-        const verdict = await limit.run(address, () => ask(token));
-        options.ttl = LIFETIME_MS[verdict];
-        return verdict;
-      } catch (error) {
-        if (error instanceof Refusal) return undefined;
-        if (!(error instanceof ApiError)) throw error;
-        logger.warn({ err: error, path }, "cannot ask the API server who may read this");
-        return undefined;
-      }
+    async fetchMethod(_digest, _stale, { context: { user, address }, options }) {
+      const isAllowed = await limit.run(address, () => reviewAccess(client, user, right));
+      const verdict = isAllowed ? "allowed" : "forbidden";
+      options.ttl = LIFETIME_MS[verdict];
+      return verdict;
     },
   });
 
   return async (authorization, address) => {
     const token = tokenOf(authorization);
-    if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unauthenticated";
-    const digest = hash("sha256", token, "base64");
-    return (await verdicts.fetch(digest, { context: { token, address } })) ?? "unknown";
+    if (token === undefined) return "unauthenticated";
+    try {
+      const user = await reviews.identityOf(token, address);
+      if (user === undefined) return "unauthenticated";
+      const digest = hash("sha256", JSON.stringify(user), "base64");
+      return (await verdicts.fetch(digest, { context: { user, address } })) ?? "unknown";
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 429) return "unknown";
+      const cause = error instanceof Refusal ? error.cause : error;
+      if (!(cause instanceof ApiError)) throw error;
+      logger.warn({ err: cause, path }, "cannot ask the API server who may read this");
+      return "unknown";
+    }
   };
 }
 

@@ -40,19 +40,21 @@ export interface AdmissionWatch extends ObjectType {
   /** Named functions from an object to the values under which it is found. */
   indexers?: Record<string, (object: LiveObject) => string[]>;
   /** Called with each state of an object, when the cache has it. */
-  onChange?(object: LiveObject): void;
+  onChange?(object: LiveObject, view: AdmissionView): void;
   /** Called with the last state of an object that is gone. */
-  onDelete?(object: LiveObject): void;
+  onDelete?(object: LiveObject, view: AdmissionView): void;
 }
 
 /** What reviews know of the cluster without asking it: caches that were filled before the first review. */
 export interface AdmissionView {
   /** The client of the operator, for what must not be stale. */
-  readonly client: Pick<KubernetesClient, "get" | "mergePatch" | "json">;
+  readonly client: Pick<KubernetesClient, "get" | "mergePatch" | "delete" | "json">;
   get(watch: string, key: string): LiveObject | undefined;
   byIndex(watch: string, index: string, value: string): LiveObject[];
   /** The version up to which the cache of that watch is known to be complete. */
   version(watch: string): string;
+  /** Warns of an object by an Event. */
+  warn(object: LiveObject, reason: string, message: string): void;
 }
 
 /** One webhook, as the API server is told of it and as it answers. */

@@ -73,6 +73,12 @@ export interface Maintenance {
   apply(manifest: Manifest, fieldManager: string): Promise<void>;
   /** A dry run of a server-side apply. @returns the refusal's message; `undefined` when it would be accepted */
   tryOut(manifest: Manifest): Promise<string | undefined>;
+  /** Deletes a live object of a type in {@link Kind.owns}, and no successor of its name. */
+  remove(object: LiveObject): Promise<void>;
+  /** What the kind remembers of the object between two calls, until the object is gone or another replica has it. */
+  memory: Map<string, unknown>;
+  /** Warns of a live object by an Event. */
+  warn(object: LiveObject, reason: string, message: string): void;
 }
 
 /** A rule over the whole object, in CEL, that the API server enforces. */
@@ -171,6 +177,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
   /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
   readonly permissions?: readonly PolicyRule[];
+  /** The same, each for where the variable of the environment that is its key is `true`. */
+  readonly optionalPermissions?: Readonly<Record<string, readonly PolicyRule[]>>;
   /** What the program takes from the operator's environment; when it changes, all objects are updated. */
   settings?(): unknown;
   /** The environment variables that only this kind reads, with their meaning for `kindstack run --help`. */

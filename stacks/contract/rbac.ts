@@ -20,8 +20,12 @@ export const REVIEWS: readonly PolicyRule[] = [
   { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
 ];
 
-/** All that an operator of these kinds may do in a cluster; nothing else is asked for. */
-export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
+/**
+ * All that an operator of these kinds may do in a cluster; nothing else is asked for.
+ *
+ * @param variables of its environment that are `true`
+ */
+export function operatorRules(kinds: readonly AnyKind[], variables: readonly string[] = []): PolicyRule[] {
   return merged([
     ...kinds.flatMap((kind): PolicyRule[] => [
       { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
@@ -32,6 +36,7 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
         verbs: READ_VERBS,
       })),
       ...(kind.capabilities.permissions ?? []),
+      ...variables.flatMap((variable) => kind.capabilities.optionalPermissions?.[variable] ?? []),
     ]),
     // The operator tells programs in which cluster they run.
     CLUSTER_UID_RULE,

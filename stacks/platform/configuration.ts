@@ -141,6 +141,10 @@ export const configurationSchema = Type.Object({
     { ...TEXT, pattern: "^[^,]+$" },
     "users and groups that are exempt in cordoned tenants of Capsule",
   ),
+  deleteYounger: flag(
+    false,
+    "of two namespaces or Ingresses of Capsule's tenants that came at once where one is allowed, delete the younger one",
+  ),
   previews: flag(
     true,
     "serve previews, history, outputs and states to accounts with the right to see them, so that CI needs only a token",

@@ -1,6 +1,7 @@
 import type { types } from "@pulumi/kubernetesx";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { hasPassword } from "../../providers/passwords";
+import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
 import { ADMISSION_ROLE } from "./access";
 import { type Configuration, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
@@ -134,6 +135,7 @@ function environment(configuration: Configuration): types.EnvMap {
     KINDSTACK_LOG_FORMAT: "json",
     KINDSTACK_CAPSULE_USER_GROUPS: admission && capsuleUserGroups.join(","),
     KINDSTACK_CAPSULE_CORDON_EXEMPT: admission && configuration.cordonExempt.join(","),
+    [DELETE_YOUNGER]: admission && configuration.deleteYounger && "true",
     PSQL_DIRECTORY: POSTGRES_DIRECTORY,
     KINDSTACK_CLUSTER: configuration.clusterName,
     KINDSTACK_PROTECTED_NAMESPACES: configuration.protectedNamespaces.join(","),

@@ -2,7 +2,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { userConfig } from "../../bench/users";
-import { isApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
@@ -14,17 +14,20 @@ import {
   conditionOf,
   create,
   edit,
+  eventsAbout,
+  find,
   get,
   namespace,
   POD,
   remove,
   uniqueName,
   untilGone,
+  untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
 
 afterAll(() => removeAdmission(client)); // once the operator has ended
-useOperator({ args: ["--admission-port", "0"] });
+const operator = useOperator({ args: ["--admission-port", "0"] });
 
 /** Tenants of this test; `KINDSTACK_TRIES=200` is what docs/capsule.md tells of. */
 const TRIES = Number(process.env.KINDSTACK_TRIES ?? 8);
@@ -158,6 +161,81 @@ describe("a cordoned tenant", () => {
     await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
     await owner.close();
     await remove(tenant);
+  });
+});
+
+describe("of what an owner creates at the same moment where one is allowed", () => {
+  const ingress = (name: string, namespace: string): Manifest => ({
+    apiVersion: "networking.k8s.io/v1",
+    kind: "Ingress",
+    metadata: { name, namespace },
+    spec: { rules: [{ host: `${namespace}.example.com`, http: { paths: [ROOT] } }] },
+  });
+  const ROOT = { path: "/", pathType: "Prefix", backend: { service: { name: "web", port: { number: 80 } } } };
+  const labels = (name: string) => ({ labels: { "capsule.clastix.io/tenant": name } });
+  const reasonsOf = async (object: LiveObject) => (await eventsAbout(object)).map(({ reason }) => reason);
+
+  /** A namespace beyond the quota, and two Ingresses that the webhook was not asked about: no cache knew of it yet. */
+  async function createTogether(name: string) {
+    await create(namespace(`${name}-a`));
+    const ingresses = [await create(ingress("first", `${name}-a`)), await create(ingress("second", `${name}-a`))];
+    await apply(capsuleTenant(name, { namespaceQuota: 1, hostnameCollisionScope: "Namespace" }));
+    await edit(namespace(`${name}-a`), { metadata: labels(name) });
+    await untilReady(capsuleTenant(name));
+    await eventually(async () =>
+      expect(await get(namespace(`${name}-a`))).toMatchObject({
+        metadata: { labels: { "kindstack.dev/hostname-collision": "Namespace" } },
+      }),
+    );
+    for (const one of ingresses) await edit(one, { metadata: { labels: { seen: "yes" } } });
+    const surplus = await create(namespace(`${name}-b`, labels(name)));
+    return { surplus };
+  }
+
+  it("the younger one is told of by an Event and on the tenant, and stays", async () => {
+    const name = uniqueName("together");
+    const { surplus } = await createTogether(name);
+    await eventually(async () => {
+      expect(conditionOf(await get(capsuleTenant(name)), "Enforced")).toMatchObject({
+        status: "False",
+        reason: "HostCollision",
+        message: expect.stringMatching(
+          `${name}-a/(first|second) takes ${name}-a.example.com/ of ${name}-a/(first|second)`,
+        ),
+      });
+    });
+    await eventually(async () => expect(await reasonsOf(surplus)).toEqual(["NamespaceQuotaExceeded"]));
+    const ingresses = [await get(ingress("first", `${name}-a`)), await get(ingress("second", `${name}-a`))];
+    await eventually(async () =>
+      expect((await Promise.all(ingresses.map(reasonsOf))).flat()).toEqual(["HostCollision"]),
+    );
+
+    await remove(ingress("second", `${name}-a`));
+    await eventually(async () =>
+      expect(conditionOf(await get(capsuleTenant(name)), "Enforced").reason).toBe("NamespaceQuotaExceeded"),
+    );
+    expect((await get(surplus)).metadata.deletionTimestamp).toBeUndefined();
+    await remove(capsuleTenant(name));
+  });
+
+  it("the younger one is deleted where the installation says so", async () => {
+    await operator.restart({ env: { KINDSTACK_CAPSULE_DELETE_YOUNGER: "true" } });
+    const name = uniqueName("together");
+    const { surplus } = await createTogether(name);
+    await eventually(async () => {
+      const kept = await Promise.all(["first", "second"].map((one) => find(ingress(one, `${name}-a`))));
+      expect(kept.filter((one) => one !== undefined)).toHaveLength(1);
+    });
+    await eventually(async () => {
+      const { deletionTimestamp } = (await find(surplus))?.metadata ?? { deletionTimestamp: "gone" };
+      expect(deletionTimestamp).toBeDefined();
+    });
+    expect(await reasonsOf(surplus)).toEqual(["NamespaceQuotaExceeded"]);
+    await eventually(async () =>
+      expect(conditionOf(await get(capsuleTenant(name)), "Enforced")).toMatchObject({ status: "True" }),
+    );
+    await remove(capsuleTenant(name));
+    await operator.restart();
   });
 });
 

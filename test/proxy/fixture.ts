@@ -83,6 +83,8 @@ export class FakeApiServer {
   /** Tokens, and the users that they are of. */
   readonly tokens: Record<string, { username: string; groups?: string[] }> = {};
   tenants: object[] = [];
+  /** Users that may do whatever is asked about. */
+  allowed: string[] = [];
   /** Answers what is not asked by the proxy for itself. */
   handle: Handler = (_request, response) => response.end("{}");
   upgrade: (request: http.IncomingMessage, socket: Duplex, head: Buffer) => void = (_request, socket) =>
@@ -172,7 +174,7 @@ export class FakeApiServer {
       return;
     }
     if (pathname.endsWith("/subjectaccessreviews")) {
-      response.end(JSON.stringify({ status: { allowed: false } }));
+      response.end(JSON.stringify({ status: { allowed: this.allowed.includes(JSON.parse(body).spec.user) } }));
       return;
     }
     this.arrivals.push({ method, url, headers, body });

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { pino } from "pino";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Identity } from "../../src/proxy/identity";
+import type { Identity } from "../../src/http/identity";
 import { Owners } from "../../src/proxy/owners";
 import { eventually } from "../../src/testing/eventually";
 import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";

@@ -279,6 +279,115 @@ describe("a watch of namespaces", () => {
   });
 });
 
+/** As kubectl, k9s and Headlamp ask for it: which groups and resources there are, in one answer. */
+const AGGREGATED =
+  "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+describe("what k9s and Headlamp ask", () => {
+  const questions: [string, Partial<Question>][] = [
+    ["aggregated discovery of the core", { path: "/api", headers: { accept: AGGREGATED } }],
+    ["aggregated discovery of groups", { path: "/apis", headers: { accept: AGGREGATED } }],
+    ["discovery of groups", { path: "/apis" }],
+    ["metrics that are not installed", { path: "/apis/metrics.k8s.io/v1beta1" }],
+    ["metrics of Pods", { path: `/apis/metrics.k8s.io/v1beta1/namespaces/${OWN[0]}/pods` }],
+    ["metrics of nodes", { path: "/apis/metrics.k8s.io/v1beta1/nodes" }],
+    ["nodes", { path: "/api/v1/nodes?limit=500", headers: { accept: TABLE } }],
+    ["definitions of resources", { path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=500" }],
+    ["Pods of all namespaces", { path: "/api/v1/pods?limit=500", headers: { accept: TABLE } }],
+    ["Pods as a table", { path: `/api/v1/namespaces/${OWN[0]}/pods?limit=500`, headers: { accept: TABLE } }],
+    [
+      "Secrets as a table",
+      { path: `/api/v1/namespaces/${OWN[0]}/secrets?includeObject=Object`, headers: { accept: TABLE } },
+    ],
+    ["the schemas", { path: "/openapi/v3/api/v1" }],
+    ["the schemas in one", { path: "/openapi/v2", headers: { accept: "application/json" } }],
+    ["health", { path: "/readyz" }],
+  ];
+
+  it.each(questions)("is answered as without the proxy: %s", async (_, question) => {
+    const [proxied, straight] = [await ask(through("alice", question)), await ask(direct("alice", question))];
+    expect(proxied.status).toBe(straight.status);
+    expect(withoutVersion(proxied.body)).toBe(withoutVersion(straight.body));
+    expect(proxied.headers["content-type"]).toBe(straight.headers["content-type"]);
+    expect(proxied.headers.vary).toBe(straight.headers.vary);
+  });
+
+  it("can be read in pages of a table, from the first to the last", async () => {
+    const names: string[] = [];
+    let token = "";
+    do {
+      const path = `/api/v1/namespaces?limit=1&includeObject=Metadata${token && `&continue=${encodeURIComponent(token)}`}`;
+      const { kind, rows, metadata } = JSON.parse(
+        (await ask(through("alice", { path, headers: { accept: TABLE } }))).body,
+      );
+      expect(kind).toBe("Table");
+      names.push(...rows.map(({ object }: { object: Manifest }) => object.metadata.name));
+      token = metadata.continue ?? "";
+    } while (token !== "");
+    expect(names).toEqual(OWN);
+  });
+
+  it("says of a page that is no longer there that it is not, as a cluster does", async () => {
+    const question = { path: "/api/v1/namespaces?limit=1&continue=invented" };
+    expect((await ask(through("alice", question))).status).toBe(400);
+  });
+
+  it("watches a table from a version on, with bookmarks", async () => {
+    const list = JSON.parse(
+      (await ask(through("alice", { path: "/api/v1/namespaces", headers: { accept: TABLE } }))).body,
+    );
+    const version = list.metadata.resourceVersion;
+    const path = `/api/v1/namespaces?watch=true&allowWatchBookmarks=true&resourceVersion=${version}&timeoutSeconds=20`;
+    const request = begin(through("alice", { path, headers: { accept: TABLE } }));
+    const [message] = (await once(request, "response")) as [http.IncomingMessage];
+    let text = "";
+    message.on("data", (chunk) => {
+      text += chunk;
+    });
+    const added = namespace("proxy-oil-table", "proxy-oil");
+    await apply(added);
+    await expect.poll(() => text).toContain("proxy-oil-table");
+    const [event] = text
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    expect(event).toMatchObject({ type: "ADDED", object: { kind: "Table", columnDefinitions: expect.any(Array) } });
+    request.destroy();
+    await remove(added);
+  });
+
+  it("lists metadata alone, from the cache", async () => {
+    const accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+    const question = { path: "/api/v1/namespaces?limit=500&resourceVersion=0", headers: { accept } };
+    const { kind, items } = JSON.parse((await ask(through("alice", question))).body);
+    expect(kind).toBe("PartialObjectMetadataList");
+    expect(items.map(({ metadata }: Manifest) => metadata.name)).toEqual(OWN);
+  });
+
+  it("reviews the rules of each namespace", async () => {
+    const review = async (question: Question) => JSON.parse((await ask(question)).body).status;
+    for (const own of [OWN[0], FOREIGN]) {
+      const spec = { namespace: own };
+      const question = {
+        method: "POST",
+        path: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectRulesReview", spec }),
+      };
+      const [proxied, straight] = [await review(through("alice", question)), await review(direct("alice", question))];
+      expect(proxied).toEqual({
+        ...straight,
+        resourceRules: [
+          { verbs: ["list", "watch"], apiGroups: [""], resources: ["namespaces"] },
+          ...straight.resourceRules,
+        ],
+      });
+    }
+  });
+});
+
 describe("everything else", () => {
   it("is what the user may do: one's own namespace by name, and no other", async () => {
     for (const [name, status] of [

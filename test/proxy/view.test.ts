@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Identity } from "../../src/proxy/identity";
+import type { Identity } from "../../src/http/identity";
 import { ownNamespaces, passageOf, type ViewOptions } from "../../src/proxy/view";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 

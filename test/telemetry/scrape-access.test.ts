@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../providers/kubernetes/client";
-import { scrapeAccess } from "../../src/telemetry/scrape-access";
+import { TokenReviews } from "../../src/http/token-reviews";
+import { REVIEWS, scrapeAccess } from "../../src/telemetry/scrape-access";
 
 interface Review {
   spec: { token?: string; user?: string; groups?: string[]; nonResourceAttributes?: object };
@@ -28,7 +29,11 @@ function access(users: Record<string, string> = { good: "prometheus", poor: "mal
   const { state, client } = reviewer(users, allowed);
   const warnings: unknown[] = [];
   const logger = { warn: (...line: unknown[]) => void warnings.push(line) };
-  return { state, warnings, may: scrapeAccess("/metrics", client, logger) };
+  return {
+    state,
+    warnings,
+    may: scrapeAccess("/metrics", { client, reviews: new TokenReviews({ client, ...REVIEWS }), logger }),
+  };
 }
 
 /** Sets the clock of the cache. @param ms not 0, which lru-cache takes for no time at all */
@@ -52,6 +57,7 @@ describe("who may read the metrics", () => {
       user: "prometheus",
       uid: "1",
       groups: ["system:authenticated"],
+      extra: {},
       nonResourceAttributes: { path: "/metrics", verb: "get" },
     });
   });
@@ -68,7 +74,7 @@ describe("who may read the metrics", () => {
     "Basic Z29vZA==",
     "Bearer good good",
     "Bearer good\u0000",
-    `Bearer ${"x".repeat(9_000)}`,
+    `Bearer ${"x".repeat(17_000)}`,
   ])("is not asked of anyone for %j", async (header) => {
     const { may, state } = access();
     expect(await may(header, ADDRESS)).toBe("unauthenticated");
@@ -79,14 +85,14 @@ describe("who may read the metrics", () => {
     expect(await access().may("Bearer forged", ADDRESS)).toBe("unauthenticated");
   });
 
-  it("is asked once a minute, and sooner again when it was refused", async () => {
+  it("is asked once a minute, and sooner again when it was refused; whose a token is, every ten seconds", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     const { may, state } = access();
     for (const ms of [1, 1_000, 59_000]) {
       setClock(ms);
       expect(await may("Bearer good", ADDRESS)).toBe("allowed");
     }
-    expect(state.asked).toHaveLength(2);
+    expect(state.asked.map(({ spec }) => spec.token ?? "right")).toEqual(["good", "right", "good"]);
     setClock(61_000);
     await may("Bearer good", ADDRESS);
     expect(state.asked).toHaveLength(4);

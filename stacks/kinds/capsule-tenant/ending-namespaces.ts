@@ -1,7 +1,6 @@
-import { LRUCache } from "lru-cache";
 import Type from "typebox";
 import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
-import type { KindObject } from "../../contract/index";
+import type { Maintenance } from "../../contract/index";
 import { jsonReader } from "./annotation-json";
 import { RESOURCE_QUOTA_LABEL } from "./labels";
 import { type Amounts, QUANTITY } from "./quantity";
@@ -19,17 +18,20 @@ type LastUse = Record<string, Amounts>;
 const quantity = Type.Union([Type.String({ pattern: QUANTITY }), Type.Number({ minimum: 0 })]);
 const readLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
 
-/** What ResourceQuotas said last, by tenant and namespace: their end may be seen before that of their namespace. */
-const seen = new LRUCache<string, LastUse>({ max: 10_000 });
+/** What a tenant's ResourceQuotas said last, by namespace: their end may be seen before that of their namespace. */
+export type SeenUse = ReadonlyMap<string, LastUse>;
+
+const SEEN = "last use";
 
 /**
  * The namespaces of a tenant that are being deleted.
  *
  * @param owned the tenant's namespaces and ResourceQuotas, among others
+ * @param seen what their ResourceQuotas said before
  * @returns by namespace: what it uses, `undefined` while that is not known; and what is to be written on them, so that it
  *   is known after a restart
  */
-export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owned: readonly LiveObject[]) {
+export function endingNamespaces(owned: readonly LiveObject[], seen: SeenUse = new Map()) {
   const lastUse = new Map<string, LastUse | undefined>();
   const notes: Manifest[] = [];
   const useOf = useByNamespace(owned);
@@ -37,7 +39,7 @@ export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owne
     if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
     const { name, uid } = metadata;
     const noted = readLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
-    const use = useOf.get(name) ?? noted ?? seen.get(`${tenant}/${name}`);
+    const use = useOf.get(name) ?? noted ?? seen.get(name);
     lastUse.set(name, use);
     if (noted !== undefined || use === undefined) continue;
     notes.push({
@@ -49,8 +51,21 @@ export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owne
   return { lastUse, notes };
 }
 
-export function rememberUse({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]): void {
-  for (const [namespace, use] of useByNamespace(owned)) seen.set(`${uid}/${namespace}`, use);
+/**
+ * Remembers what the tenant's ResourceQuotas say now, and forgets namespaces that are gone.
+ *
+ * @returns what they said last
+ */
+export function rememberUse(
+  memory: Maintenance["memory"],
+  owned: readonly LiveObject[],
+  made: readonly LiveObject[],
+): SeenUse {
+  const before = (memory.get(SEEN) ?? new Map()) as SeenUse;
+  const namespaces = new Set(owned.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name));
+  const seen = new Map([...before, ...useByNamespace(made)].filter(([namespace]) => namespaces.has(namespace)));
+  memory.set(SEEN, seen);
+  return seen;
 }
 
 function useByNamespace(owned: readonly LiveObject[]): Map<string, LastUse> {

@@ -1,6 +1,6 @@
 import { defineKind, objectId } from "../../contract/index";
 import { capsuleTenantAdmission } from "./admission/admission";
-import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
+import { DELETE_YOUNGER, NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
 import { capsuleNamespaceView } from "./namespace-view";
 import { tenantsOf } from "./namespaces";
 import { capsuleTenantProgram } from "./program";
@@ -9,6 +9,7 @@ import { noteEnforcement } from "./rights";
 import { capsuleTenantSpec, capsuleTenantStatus } from "./schema";
 import { capsuleTenantConditions, capsuleTenantNeedsReconcile, capsuleTenantReport } from "./status";
 import { validateCapsuleTenant } from "./validate";
+import { tellOfSurplus } from "./younger";
 
 export const capsuleTenant = defineKind({
   group: "capsule.clastix.io",
@@ -60,6 +61,9 @@ export const capsuleTenant = defineKind({
       // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
       { apiGroups: ["capsule.clastix.io"], resources: ["tenants/finalizers"], verbs: ["update"] },
     ],
+    optionalPermissions: {
+      [DELETE_YOUNGER]: [{ apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["delete"] }],
+    },
     watches: [
       {
         apiVersion: "v1",
@@ -81,12 +85,14 @@ export const capsuleTenant = defineKind({
     claims: { of: (_tenant, watched) => watched.map(objectId) },
     conditions: capsuleTenantConditions,
     maintain: async (tenant, maintenance) => {
+      await tellOfSurplus(tenant, maintenance);
       const again = [await balanceQuotas(tenant, maintenance), await noteEnforcement(tenant, maintenance)];
       return again.filter((result) => result !== undefined).sort((a, b) => a.requeueAfterMs - b.requeueAfterMs)[0];
     },
     environment: {
       KINDSTACK_CAPSULE_USER_GROUPS:
         "groups that create namespaces through Capsule's Tenants (default: capsule.clastix.io)",
+      [DELETE_YOUNGER]: "true: of two objects that came at once where one is allowed, the younger one is deleted",
       KINDSTACK_CAPSULE_CORDON_EXEMPT: "users and groups that are exempt in cordoned tenants of Capsule",
     },
     admission: capsuleTenantAdmission(),

@@ -21,6 +21,9 @@ export const QUOTA_MANAGER = "kindstack-quota";
 /** The ClusterRole that lets a tenant's owner delete a namespace in which it is bound. */
 export const NAMESPACE_DELETER = "capsule-namespace-deleter";
 
+/** A variable of the environment: with `true`, the younger of two objects that came at once where one is allowed is deleted. */
+export const DELETE_YOUNGER = "KINDSTACK_CAPSULE_DELETE_YOUNGER";
+
 /** The object that Kindstack makes in each namespace of an item of the tenant's lists: `capsule-oil-0`. */
 export function indexedName(tenant: string, index: number): string {
   return `capsule-${tenant}-${index}`;

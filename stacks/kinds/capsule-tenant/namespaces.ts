@@ -68,12 +68,6 @@ export function surplusNamespaces(
   return new Set(ordered.slice(namespaceQuota).flatMap((one) => (rank(one) === 0 ? [] : [one.metadata.name])));
 }
 
-/** Which of two objects came first; of two that came within a second, all agree on one. */
-function isOlder({ metadata: one }: LiveObject, { metadata: other }: LiveObject): boolean {
-  const [a = "", b = ""] = [one.creationTimestamp, other.creationTimestamp];
-  return a === b ? one.uid < other.uid : a < b;
-}
-
 export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {
   return owned.some(
     ({ kind, metadata }) =>
@@ -82,4 +76,10 @@ export function hasRights(namespace: string, owned: readonly LiveObject[]): bool
       metadata.labels?.[ROLE_BINDING_LABEL] !== undefined &&
       metadata.deletionTimestamp === undefined,
   );
+}
+
+/** Which of two objects came first; of two that came within a second, all agree on one. */
+export function isOlder({ metadata: one }: LiveObject, { metadata: other }: LiveObject): boolean {
+  const [a = "", b = ""] = [one.creationTimestamp, other.creationTimestamp];
+  return a === b ? one.uid < other.uid : a < b;
 }

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import type { Maintenance } from "../../contract/index";
-import { endingNamespaces, rememberUse } from "./ending-namespaces";
+import { endingNamespaces, rememberUse, type SeenUse } from "./ending-namespaces";
 import { indexedName, QUOTA_MANAGER } from "./labels";
 import { madeInNamespaces } from "./namespaces";
 import { type Amount, type Amounts, formatAmount, parseAmount, sum, unitOf } from "./quantity";
@@ -33,12 +33,12 @@ interface Balance {
  */
 export async function balanceQuotas(
   tenant: CapsuleTenant,
-  { owned, apply }: Pick<Maintenance, "owned" | "apply">,
+  { owned, apply, memory }: Pick<Maintenance, "owned" | "apply" | "memory">,
 ): Promise<{ requeueAfterMs: number } | undefined> {
-  rememberUse(tenant, madeInNamespaces(tenant, owned));
-  await Promise.all(endingNamespaces(tenant, owned).notes.map((note) => apply(note, QUOTA_MANAGER)));
+  const seen = rememberUse(memory, owned, madeInNamespaces(tenant, owned));
+  await Promise.all(endingNamespaces(owned, seen).notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
-    const { quotas, lost } = quotasOfItem(tenant, owned, index);
+    const { quotas, lost } = quotasOfItem(tenant, owned, index, seen);
     return balances(hard, quotas, lost).filter((balance) => balance.isDue);
   });
   for (const lowers of [true, false]) {
@@ -74,8 +74,8 @@ export function leftOf(
  * The ResourceQuotas among which the amounts of an item are divided. `lost` is what is used of a resource where nothing
  * more is granted; `undefined` while that is not known.
  */
-function quotasOfItem(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number) {
-  const { lastUse } = endingNamespaces(tenant, owned);
+function quotasOfItem(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number, seen?: SeenUse) {
+  const { lastUse } = endingNamespaces(owned, seen);
   const present = (madeInNamespaces(tenant, owned) as LiveQuota[]).filter(
     ({ kind, metadata }) =>
       kind === "ResourceQuota" &&

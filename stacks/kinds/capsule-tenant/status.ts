@@ -1,5 +1,7 @@
 import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import type { KindCondition } from "../../contract/index";
+import { collisionScope } from "./admission/ingress-collisions";
+import { COLLISIONS_ANNOTATION, readCollisions } from "./collisions";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
 import { hasRights, namespacesOf, presentNamespaces, surplusNamespaces } from "./namespaces";
@@ -17,6 +19,7 @@ export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveO
 /** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
 export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
   const surplus = [...surplusNamespaces(tenant, owned)].sort();
+  const collisions = collisionsIn(tenant, owned);
   const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
@@ -28,26 +31,42 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
           message: "nothing new can be created in the tenant's namespaces; running workloads continue",
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
-    surplus.length > 0
+    collisions.length > 0
       ? {
           type: "Enforced",
           status: "False",
-          reason: "NamespaceQuotaExceeded",
-          message:
-            `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
-            " the owner gets no rights there. Delete namespaces or raise spec.namespaceQuota",
+          reason: "HostCollision",
+          message: `Ingresses that came together with older ones: ${collisions.join("; ")}. Change one of each two`,
         }
-      : waiting.length === 0
-        ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
-        : {
+      : surplus.length > 0
+        ? {
             type: "Enforced",
             status: "False",
-            reason: "NotYetEnforced",
+            reason: "NamespaceQuotaExceeded",
             message:
-              `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
-              " then the owner gets rights. The operator must serve admission (--admission-port)",
-          },
+              `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
+              " the owner gets no rights there. Delete namespaces or raise spec.namespaceQuota",
+          }
+        : waiting.length === 0
+          ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
+          : {
+              type: "Enforced",
+              status: "False",
+              reason: "NotYetEnforced",
+              message:
+                `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
+                " then the owner gets rights. The operator must serve admission (--admission-port)",
+            },
   ];
+}
+
+/** What is noted on the tenant's namespaces, while it compares host names. */
+function collisionsIn(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
+  if ((collisionScope(tenant) ?? "Disabled") === "Disabled") return [];
+  return presentNamespaces(owned).flatMap(({ metadata: { name: namespace, annotations } }) => {
+    const noted = Object.entries(readCollisions(annotations?.[COLLISIONS_ANNOTATION]) ?? {});
+    return noted.map(([name, text]) => `${namespace}/${name} takes ${text}`);
+  });
 }
 
 /**

@@ -436,6 +436,22 @@ describe("the installation", () => {
     expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("a,b");
   });
 
+  it("may delete Ingresses only where the younger of two is to be deleted", async () => {
+    const deletes = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["delete"] };
+    const rulesWith = async (keys: Record<string, string>) => {
+      const registrations = await install(keys);
+      return [
+        find(registrations, "ClusterRole/kindstack").inputs.rules,
+        variable(registrations, "KINDSTACK_CAPSULE_DELETE_YOUNGER")?.value,
+      ];
+    };
+
+    expect(await rulesWith({ deleteYounger: "true" })).toEqual([expect.arrayContaining([deletes]), "true"]);
+    const [rules, value] = await rulesWith({});
+    expect(JSON.stringify(rules)).not.toContain(JSON.stringify(deletes));
+    expect(value).toBeUndefined();
+  });
+
   it("serves no admission and no previews, and has no rights for them, where they are not wanted", async () => {
     const registrations = await install({ admission: "false", previews: "false" });
 

@@ -1,10 +1,12 @@
 import type { LiveObject } from "../../../../providers/kubernetes/index";
 import type { KindAdmission } from "../../../contract/index";
+import { COLLISIONS_ANNOTATION } from "../collisions";
 import { TENANT_LABEL } from "../labels";
 import { capsuleNamespaceView } from "../namespace-view";
 import { policies } from "../policies/policies";
 import { indexKeysOf } from "./endpoints";
 import { ingressCollisionWebhook } from "./ingress-collisions";
+import { LateCollisions } from "./late-collisions";
 import { namespaceWebhook, restoredNamespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
 import { quotaWebhooks } from "./quotas";
@@ -16,6 +18,7 @@ import { homesOf } from "./tenants";
 /** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
   const room = new QuotaRoom();
+  const collisions = new LateCollisions();
   const webhooks = [
     namespaceWebhook(),
     restoredNamespaceWebhook(),
@@ -34,7 +37,7 @@ export function capsuleTenantAdmission(): KindAdmission {
       namespaces: {
         apiVersion: "v1",
         kind: "Namespace",
-        indexers: { tenant: tenantLabel },
+        indexers: { tenant: tenantLabel, collisions: hasCollisions },
       },
       quotas: {
         apiVersion: "v1",
@@ -51,6 +54,8 @@ export function capsuleTenantAdmission(): KindAdmission {
           endpoint: indexKeysOf,
           localEndpoint: (ingress) => indexKeysOf(ingress).map((key) => `${ingress.metadata.namespace} ${key}`),
         },
+        onChange: (ingress, view) => collisions.changed(ingress, view),
+        onDelete: (ingress, view) => collisions.changed(ingress, view),
       },
     },
     // The policies first: no user gets the right to create namespaces before they are guarded.
@@ -62,4 +67,8 @@ export function capsuleTenantAdmission(): KindAdmission {
 function tenantLabel({ metadata: { labels } }: LiveObject): string[] {
   const tenant = labels?.[TENANT_LABEL];
   return tenant === undefined ? [] : [tenant];
+}
+
+function hasCollisions({ metadata: { annotations = {} } }: LiveObject): string[] {
+  return COLLISIONS_ANNOTATION in annotations ? ["true"] : [];
 }

@@ -44,20 +44,21 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
     timeoutSeconds: 5,
     sideEffects: "None",
     review: ({ object, oldObject, namespace }, view) => {
-      const tenant = tenantOf(namespace, view);
-      const scope = (tenant && collisionScope(tenant)) ?? "Disabled";
-      if (object === undefined || tenant === undefined || scope === "Disabled") return { allowed: true };
+      const comparison = comparisonIn(namespace, view);
+      if (object === undefined || comparison === undefined) return { allowed: true };
+      const { tenant, scope } = comparison;
       const before = oldObject === undefined ? new Map() : endpointsOf(oldObject).all;
       const { all, isCut } = endpointsOf(object);
       const added = [...all].flatMap(([text, endpoint]) => (before.has(text) ? [] : [endpoint]));
-      const taken = isCut ? "too many" : firstTaken(added, object, { tenant, scope, view });
+      // Two that come within the lag of the cache are decided afterwards: see `LateCollisions`.
+      const [taken] = isCut ? ["too many" as const] : rivalsOf(added, object, comparison);
       if (taken === "too many") {
         return { allowed: false, message: "an Ingress has too many host names and paths to be compared: use several" };
       }
       if (taken === undefined) return { allowed: true };
       const tenantScope = `the tenant ${tenant.metadata.name}`;
       const within = { Cluster: "the cluster", Tenant: tenantScope, Namespace: "this namespace" }[scope];
-      return { allowed: false, message: `another Ingress in ${within} has ${textOf(taken)} already` };
+      return { allowed: false, message: `another Ingress in ${within} has ${textOf(taken.endpoint)} already` };
     },
   };
 }
@@ -68,12 +69,25 @@ interface Comparison {
   view: AdmissionView;
 }
 
-/** The first endpoint that another Ingress has within the scope. */
-function firstTaken(
+/** Another Ingress that takes requests for the same endpoint. */
+export interface Rival {
+  endpoint: Endpoint;
+  ingress: LiveObject;
+}
+
+/** How Ingresses of a namespace are compared with others; `undefined` where they are not. */
+export function comparisonIn(namespace: string, view: AdmissionView): Comparison | undefined {
+  const tenant = tenantOf(namespace, view);
+  const scope = (tenant && collisionScope(tenant)) ?? "Disabled";
+  return tenant === undefined || scope === "Disabled" ? undefined : { tenant, scope, view };
+}
+
+/** Other Ingresses that have one of the endpoints within the scope; `too many` ends them where that takes too long to tell. */
+export function* rivalsOf(
   endpoints: readonly Endpoint[],
   { metadata }: Manifest,
   { tenant, scope, view }: Comparison,
-): Endpoint | "too many" | undefined {
+): Generator<Rival | "too many"> {
   const own = objectKey(metadata);
   const { namespace = "" } = metadata;
   const namespaces =
@@ -92,10 +106,9 @@ function firstTaken(
     for (const key of rivalKeysOf(endpoint)) {
       for (const found of candidates(key)) {
         comparisons += 1 + found.length;
-        if (comparisons > MAX_COMPARISONS) return "too many";
-        if (found.some(isRival)) return endpoint;
+        if (comparisons > MAX_COMPARISONS) return yield "too many";
+        for (const ingress of found) if (isRival(ingress)) yield { endpoint, ingress };
       }
     }
   }
-  return undefined;
 }

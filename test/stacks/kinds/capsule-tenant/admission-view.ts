@@ -27,5 +27,6 @@ export function admissionView(
     get: (watch, key) => cacheOf(watch).get(key),
     byIndex: (watch, index, value) => cacheOf(watch).byIndex(index, value),
     version: () => "1",
+    warn() {},
   };
 }

@@ -142,6 +142,23 @@ describe("Capsule's Tenant", () => {
     );
   });
 
+  it("says in a condition which Ingresses came together with older ones, while host names are compared", () => {
+    const namespace = { ...member("oil-a") };
+    const annotations = { "kindstack.dev/host-collisions": JSON.stringify({ web: "x.org/ of gas-a/web" }) };
+    namespace.metadata = { ...namespace.metadata, annotations };
+    const enforcedOf = (spec: Partial<CapsuleTenantSpec>) =>
+      capsuleTenant.capabilities
+        .conditions?.(oilTenant(spec), [namespace, given("oil-a")], undefined)
+        .find(({ type }) => type === "Enforced");
+
+    expect(enforcedOf({ hostnameCollisionScope: "Cluster" })).toMatchObject({
+      status: "False",
+      reason: "HostCollision",
+      message: expect.stringContaining("oil-a/web takes x.org/ of gas-a/web"),
+    });
+    expect(enforcedOf({})).toMatchObject({ status: "True" });
+  });
+
   it("is cordoned in the words of its binding, by field or by Capsule's label", () => {
     const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
     const statusOf = (tenant: KindObject<CapsuleTenantSpec>, owned: LiveObject[]) =>

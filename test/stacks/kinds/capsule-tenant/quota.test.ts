@@ -42,9 +42,13 @@ function namespacesOf(objects: readonly LiveObject[]): LiveObject[] {
   }));
 }
 
-async function written(owned: LiveObject[], namespaces = namespacesOf(owned)): Promise<Manifest[]> {
+async function written(
+  owned: LiveObject[],
+  { namespaces = namespacesOf(owned), memory = new Map<string, unknown>() } = {},
+): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   await balanceQuotas(tenant, {
+    memory,
     owned: [...namespaces, ...owned],
     apply: async (manifest, fieldManager) => {
       expect(fieldManager).toBe("kindstack-quota");
@@ -90,7 +94,7 @@ describe("the balance of a tenant's quotas", () => {
       quota("oil-a", { hard: used, used }, { name: "mine", uid: "mine" }),
     ];
 
-    const [balanced, ...others] = await written([own, ...forged], namespacesOf([own]));
+    const [balanced, ...others] = await written([own, ...forged], { namespaces: namespacesOf([own]) });
 
     expect(others).toEqual([]);
     expect(hardOf(balanced)).toEqual({ pods: "10", "requests.memory": "3Gi" });
@@ -149,9 +153,12 @@ describe("the balance of a tenant's quotas", () => {
       const noted = ending("oil-c", { "kindstack.dev/last-quota-use": JSON.stringify({ 0: used }) });
       expect((await written([noted, other])).map(hardOf)).toMatchObject([{ pods: "6" }]);
 
-      await written([quota("oil-d", { hard: used, used })]);
-      const [note, balanced] = await written([ending("oil-d"), other]);
+      const memory = new Map();
+      await written([quota("oil-d", { hard: used, used })], { memory });
+      const [note, balanced] = await written([ending("oil-d"), other], { memory });
       expect([note?.metadata.name, hardOf(balanced).pods]).toEqual(["oil-d", "6"]);
+      await written([other], { memory });
+      expect([...(memory.get("last use") as Map<string, unknown>).keys()]).toEqual(["oil-a"]);
       expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
     });
 
@@ -175,6 +182,7 @@ describe("the balance of a tenant's quotas", () => {
         quota("oil-b", { hard, used: none }, { annotations: shared }),
       ];
       const again = await balanceQuotas(tenant, {
+        memory: new Map(),
         owned: [...namespacesOf(quotas), ...quotas],
         apply: async (manifest) => void manifests.push(manifest),
       });

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
-import { certificateIdentity, impersonationHeaders, reviewedIdentity } from "../../src/proxy/identity";
+import { certificateIdentity, impersonationHeaders, reviewedIdentity } from "../../src/http/identity";
 import { TestAuthority } from "../tls/test-authority";
 
 let authority: TestAuthority;
