@@ -38,10 +38,12 @@ describe("the documentation", () => {
     "has links that lead somewhere: %s",
     (page) => {
       const text = fs.readFileSync(path.join(ROOT, page), "utf8");
-      const links = [...text.matchAll(/\]\(([^)#:]*)(?:#([^)]*))?\)/g)].map(([, file = "", anchor]) => ({
-        file,
-        anchor,
-      }));
+      const links = [...text.matchAll(/\]\(([^)#:\s]*)(?:#([^)\s]*))?(?: "[^"]*")?\)/g)].map(
+        ([, file = "", anchor]) => ({
+          file,
+          anchor,
+        }),
+      );
       const broken = links.filter(({ file, anchor }) => {
         const target = file === "" ? path.join(ROOT, page) : path.resolve(ROOT, path.dirname(page), file);
         if (!fs.existsSync(target)) return true;
@@ -65,6 +67,20 @@ describe("the documentation", () => {
       expect(text.split("\n").length > THREE_SCREENS ? missing : []).toEqual([]);
     },
   );
+
+  it("names a test for each attempt in SECURITY.md, and each exists", () => {
+    const page = fs.readFileSync(path.join(ROOT, "SECURITY.md"), "utf8");
+    const rows = page.split("\n").filter((line) => /^\| (?!---)/.test(line) && line.includes("test.ts"));
+    expect(rows.length).toBeGreaterThan(35);
+    expect(rows.filter((row) => !row.includes('.test.ts "'))).toEqual([]);
+    const named = [...page.matchAll(/\]\((\S+\.test\.ts) "([^"]*)"\)/g)].map(([, file = "", title = ""]) => ({
+      file,
+      title,
+    }));
+    const missing = named.filter(({ file, title }) => !fs.readFileSync(path.join(ROOT, file), "utf8").includes(title));
+    expect(missing).toEqual([]);
+    expect(named.length).toBeGreaterThanOrEqual(rows.length);
+  });
 
   it("names regression tests that exist", () => {
     const page = fs.readFileSync(path.join(ROOT, "docs/reliability.md"), "utf8");

@@ -87,7 +87,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
     }
     for (const kind of converted) {
       const answer = (text: string) => answerConversion(kind, text, logger);
-      handlers.set(conversionPath(kind), { maxBytes: MAX_CONVERSION_BYTES, answer });
+      handlers.set(conversionPath(kind), { maxBytes: MAX_CONVERSION_BYTES, answer, isOpen: true });
     }
     const certificate = await openServingCertificate({
       ...options.certificate,

@@ -15,13 +15,15 @@ import type { ServedCertificate } from "../tls/served-certificate";
 export interface ReviewHandler {
   /** Larger bodies are refused. */
   maxBytes: number;
+  /** Whether it is asked without a client certificate in any case: API servers show none for conversions. */
+  isOpen?: true;
   /** @throws Refusal for a body that is no review */
   answer(body: string): object | Promise<object>;
 }
 
 export interface AdmissionServerOptions extends Address {
   certificate: ServedCertificate;
-  /** The CA of the clients' certificates, as PEM. With it, clients without a certificate of this CA are disconnected. */
+  /** The CA of the clients' certificates, as PEM. With it, clients without a certificate of this CA get no review. */
   clientCa?: string | undefined;
   /** By path. */
   handlers: ReadonlyMap<string, ReviewHandler>;
@@ -47,15 +49,20 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
   const { certificate, clientCa, handlers, logger } = options;
   const flight = new Flight(BYTES_IN_FLIGHT.max, BYTES_IN_FLIGHT.perClient);
   const turns = new FairLimit(1);
+  const isSomeOpen = [...handlers.values()].some(({ isOpen }) => isOpen);
   const server = await createTlsServer(
     certificate,
     {
       requestTimeout: BODY_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+      ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: !isSomeOpen }),
     },
     async (request, response) => {
-      const answer = await answerTo(request, handlers, { flight, turns }).catch((error: unknown): Answer => {
+      const answer = await answerTo(request, handlers, {
+        flight,
+        turns,
+        needsCertificate: clientCa !== undefined,
+      }).catch((error: unknown): Answer => {
         if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
         logger.error({ err: error, path: request.url }, "review failed");
         return { status: 500, body: "internal error\n" };
@@ -77,10 +84,13 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
 async function answerTo(
   request: IncomingMessage,
   handlers: ReadonlyMap<string, ReviewHandler>,
-  { flight, turns }: { flight: Flight; turns: FairLimit },
+  { flight, turns, needsCertificate }: { flight: Flight; turns: FairLimit; needsCertificate: boolean },
 ): Promise<Answer> {
   const [path = ""] = (request.url ?? "").split("?");
   const handler = handlers.get(path);
+  if (needsCertificate && !handler?.isOpen && !(request.socket as TLSSocket).authorized) {
+    return { status: 401, body: "a client certificate of an API server is needed\n" };
+  }
   if (handler === undefined) return { status: 404, body: "not found\n" };
   if (request.method !== "POST") return { status: 405, headers: { allow: "POST" }, body: "method not allowed\n" };
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {

@@ -163,7 +163,7 @@ function etcdFlags(layout: Layout, pki: Pki, clientPort: number, peerPort: numbe
   };
 }
 
-function apiServerFlags(pki: Pki, port: number, etcdPort: number): Flags {
+export function apiServerFlags(pki: Pki, port: number, etcdPort: number): Flags {
   return {
     "bind-address": "127.0.0.1",
     "advertise-address": "127.0.0.1",

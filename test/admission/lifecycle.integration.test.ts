@@ -1,12 +1,26 @@
+import { spawn } from "node:child_process";
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import https from "node:https";
+import os from "node:os";
+import path from "node:path";
 import tls from "node:tls";
+import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
+import { userConfig } from "../../bench/users";
+import { ApiError, KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
+import { apiServerFlags } from "../../src/dev/control-plane";
+import { layoutOf } from "../../src/dev/layout";
+import { preparePki } from "../../src/dev/pki";
+import { freePort } from "../../src/dev/ports";
 import { eventually } from "../../src/testing/eventually";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { DEFAULT_USER_GROUP } from "../../stacks/kinds/capsule-tenant/labels";
 import { controlPlane } from "../control-plane";
+import { TestAuthority } from "../tls/test-authority";
 import { removeAdmission } from "./leftovers";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
@@ -239,4 +253,96 @@ describe("objects of all kinds", () => {
       await test.client.mergePatch(TENANT, held, undefined, { metadata: { finalizers: null } });
     }
   });
+});
+
+describe("client certificates of API servers", () => {
+  it("are demanded where a CA is configured: reviews of the API server that has one are answered, and no others", async () => {
+    const [tenant, owner] = [uniqueName("gas"), uniqueName("bob")];
+    await test.tenant(tenant, { owner: { kind: "User", name: owner } });
+    const directory = path.dirname(controlPlane().kubeconfig);
+    const layout = layoutOf(directory);
+    const authority = await TestAuthority.create();
+    const certificate = await authority.user("api-server");
+    const folder = mkdtempSync(path.join(os.tmpdir(), "kindstack-client-certificate-"));
+    const write = (name: string, text: string) => {
+      writeFileSync(path.join(folder, name), text);
+      return path.join(folder, name);
+    };
+    const user = {
+      "client-certificate": write("tls.crt", certificate.certificate),
+      "client-key": write("tls.key", certificate.key),
+    };
+    // JSON is YAML, too.
+    const kubeConfigFile = write(
+      "kubeconfig",
+      JSON.stringify({ apiVersion: "v1", kind: "Config", users: [{ name: "*", user }] }),
+    );
+    const configuration = {
+      apiVersion: "apiserver.config.k8s.io/v1",
+      kind: "WebhookAdmissionConfiguration",
+      kubeConfigFile,
+    };
+    const plugins = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"].map((name) => ({ name, configuration }));
+    const admissionConfiguration = write(
+      "admission.yaml",
+      JSON.stringify({ apiVersion: "apiserver.config.k8s.io/v1", kind: "AdmissionConfiguration", plugins }),
+    );
+
+    // A second API server of the same cluster, with the certificate; the first one has none.
+    const port = await freePort();
+    const { etcd } = JSON.parse(readFileSync(layout.ports, "utf8"));
+    const pki = await preparePki(layout.pki);
+    const flags = {
+      ...apiServerFlags(pki, port, etcd),
+      "admission-control-config-file": admissionConfiguration,
+    };
+    const child = spawn(
+      await resolveBinary("kube-apiserver"),
+      Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
+      { stdio: "ignore" },
+    );
+    const config = await userConfig(directory, owner, DEFAULT_USER_GROUP);
+    const [cluster] = config.clusters;
+    const second = new KubeConfig();
+    second.loadFromOptions({
+      ...config,
+      clusters: [{ ...cluster, server: `https://127.0.0.1:${port}` }],
+    });
+    const [asOwner, withCertificate] = [await test.user(owner), new KubernetesClient(second)];
+    try {
+      const server = await test.start({ clientCa: authority.own.certificate });
+      const creation = (client: KubernetesClient) => create(client, namespaceOf(uniqueName("dry")), true);
+      await eventually(async () =>
+        expect((await creation(withCertificate)).metadata.labels?.["capsule.clastix.io/tenant"]).toBe(tenant),
+      );
+      await eventually(() => expect(creation(asOwner)).rejects.toThrow(/failed calling webhook/));
+
+      // A stranger's forged review, and one with a certificate of another CA.
+      const other = await (await TestAuthority.create()).user("api-server");
+      for (const own of [{}, { cert: other.certificate, key: other.key }]) {
+        await expect(forgedReview(server.port, own)).rejects.toThrow();
+      }
+      const trusted = { cert: certificate.certificate, key: certificate.key };
+      expect(await forgedReview(server.port, trusted)).toBe(400);
+    } finally {
+      await withCertificate.close();
+      child.kill();
+      await once(child, "exit");
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  /** The status of the answer to a review that is none. */
+  async function forgedReview(port: number, options: object): Promise<number> {
+    const path = "/admission/tenants.capsule.clastix.io/namespaces.capsule.clastix.io";
+    const headers = { "content-type": "application/json" };
+    const request = https.request({
+      ...{ host: "127.0.0.1", port, path, method: "POST", headers, agent: false, rejectUnauthorized: false },
+      ...options,
+    });
+    request.end("{}");
+    const [response] = await once(request, "response");
+    response.resume();
+    return response.statusCode;
+  }
 });

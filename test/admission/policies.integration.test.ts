@@ -569,6 +569,121 @@ describe("a cordoned tenant", () => {
   });
 });
 
+describe("the Gateway API", () => {
+  const GROUP = "gateway.networking.k8s.io";
+  const text = { type: "string" };
+  const list = (properties: object) => ({ type: "array", items: { type: "object", properties } });
+  const reference = {
+    group: text,
+    kind: text,
+    name: text,
+    namespace: text,
+    sectionName: text,
+    port: { type: "integer" },
+  };
+  const listeners = list({ name: text, hostname: text, port: { type: "integer" }, protocol: text });
+  const route = {
+    hostnames: { type: "array", items: text },
+    parentRefs: list(reference),
+    rules: list({ backendRefs: list(reference) }),
+  };
+  const KINDS = {
+    Gateway: { gatewayClassName: text, listeners },
+    ListenerSet: { parentRef: { type: "object", properties: reference }, listeners },
+    HTTPRoute: route,
+    GRPCRoute: route,
+    TLSRoute: route,
+  };
+
+  beforeAll(async () => {
+    for (const [kind, spec] of Object.entries(KINDS)) {
+      const plural = `${kind.toLowerCase()}s`;
+      await admission.create({
+        apiVersion: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        metadata: {
+          name: `${plural}.${GROUP}`,
+          annotations: { "api-approved.kubernetes.io": "unapproved, for a test" },
+        },
+        spec: {
+          ...{ group: GROUP, scope: "Namespaced", names: { kind, plural, singular: kind.toLowerCase() } },
+          versions: [
+            {
+              ...{ name: "v1", served: true, storage: true },
+              schema: {
+                openAPIV3Schema: { type: "object", properties: { spec: { type: "object", properties: spec } } },
+              },
+            },
+          ],
+        },
+      } as Manifest);
+    }
+    await admission.grant(oil, alice, { apiGroups: [GROUP], resources: ["*"], verbs: ["*"] });
+    await eventually(() => create(asAlice, routeOf("HTTPRoute", [HOST]), true));
+    await eventually(() => create(asAlice, gateway("default", HOST), true));
+  });
+
+  const object = (kind: string, spec: object): Manifest => ({
+    apiVersion: `${GROUP}/v1`,
+    kind,
+    metadata: { name: uniqueName("route"), namespace: oil },
+    spec,
+  });
+  const routeOf = (kind: string, hostnames: string[], more: object = {}) => object(kind, { hostnames, ...more });
+  const listenersOf = (hostnames: (string | undefined)[]) =>
+    hostnames.map((hostname, index) => ({
+      name: `l${index}`,
+      port: 80,
+      protocol: "HTTP",
+      ...(hostname && { hostname }),
+    }));
+  const gateway = (gatewayClassName: string | undefined, ...hostnames: (string | undefined)[]) =>
+    object("Gateway", { ...(gatewayClassName && { gatewayClassName }), listeners: listenersOf(hostnames) });
+  const listenerSet = (...hostnames: (string | undefined)[]) =>
+    object("ListenerSet", { parentRef: { name: "shared", namespace: "infra" }, listeners: listenersOf(hostnames) });
+  const shared = { parentRefs: [{ name: "shared", namespace: "infra" }] };
+  const foreign = { rules: [{ backendRefs: [{ name: "web", namespace: free, port: 80 }] }] };
+  const everywhere = (name: string) => (name === "Gateway" ? gateway("default", undefined) : listenerSet(undefined));
+
+  it.each([
+    ["a Gateway of its class and host", () => gateway("edge-7", HOST, "www.oil.example.com")],
+    ["listeners of its hosts on another's Gateway", () => listenerSet(HOST)],
+    ["a route of its host to a Gateway of another namespace", () => routeOf("HTTPRoute", [HOST], shared)],
+    // The target's namespace decides, by a ReferenceGrant, which the Gateway's controller asks for.
+    [
+      "a route of its host to another namespace's Service",
+      () => routeOf("GRPCRoute", [HOST], { ...shared, ...foreign }),
+    ],
+    ["a route of a host that the expression matches", () => routeOf("TLSRoute", ["www.oil.example.com"])],
+  ])("lets an owner have %s", async (_, manifest) => {
+    await expect(create(asAlice, manifest(), true)).resolves.toBeDefined();
+  });
+
+  it.each<[string, () => Manifest, string]>([
+    ["a Gateway of another class", () => gateway("other", HOST), "the class of Gateways other is not allowed"],
+    ["a Gateway without a class", () => gateway(undefined, HOST), "a class of Gateways must be named"],
+    ["a Gateway with another host among its own", () => gateway("default", HOST, "x.org"), "x.org is not allowed"],
+    ["a Gateway for all hosts", () => everywhere("Gateway"), "for all host names is not allowed"],
+    ["listeners for another host", () => listenerSet("x.org"), "x.org is not allowed"],
+    ["listeners for all hosts", () => everywhere("ListenerSet"), "for all host names is not allowed"],
+    ...["HTTPRoute", "GRPCRoute", "TLSRoute"].flatMap((kind): [string, () => Manifest, string][] => [
+      [`a ${kind} of another host`, () => routeOf(kind, [HOST, "x.org"], shared), "x.org is not allowed"],
+      [`a ${kind} of a wildcard`, () => routeOf(kind, ["*.example.com"]), "*.example.com is not allowed"],
+      [`a ${kind} for all hosts of a Gateway`, () => routeOf(kind, [], shared), "for all host names is not allowed"],
+      [`a ${kind} without hosts`, () => object(kind, shared), "for all host names is not allowed"],
+    ]),
+  ])("lets no owner have %s", async (_, manifest, message) => {
+    await expectRefusal(asAlice, manifest(), message);
+  });
+
+  it("lets no owner change a route to another host", async () => {
+    const made = await create(asAlice, routeOf("HTTPRoute", [HOST]));
+    const type = await admission.client.resourceType(made.apiVersion, made.kind);
+    const change = asAlice.mergePatch(type, made.metadata.name, oil, { spec: { hostnames: ["x.org"] } });
+    await expect(change).rejects.toThrow("x.org is not allowed");
+  });
+});
+
 describe("the cluster's own namespaces", () => {
   it("are bound by no policy", async () => {
     const inDefault = { ...ingress("public"), metadata: { name: uniqueName("web"), namespace: "default" } };

@@ -134,7 +134,11 @@ export class TestAdmission {
   }
 
   /** Rights in a namespace that a tenant's owner does not have everywhere. */
-  async grant(namespace: string, user: string, rule: { resources: string[]; verbs: string[] }): Promise<void> {
+  async grant(
+    namespace: string,
+    user: string,
+    rule: { apiGroups?: string[]; resources: string[]; verbs: string[] },
+  ): Promise<void> {
     const metadata = { name: uniqueName("granted"), namespace };
     const subjects = [{ apiGroup: RBAC, kind: "User", name: user }];
     const roleRef = { apiGroup: RBAC, kind: "Role", name: metadata.name };

@@ -68,13 +68,13 @@ export class LateCollisions {
   async #look(key: string, view: AdmissionView): Promise<void> {
     const ingress = view.get("ingresses", key);
     const [namespace = "", name = ""] = key.split("/");
-    const older = ingress && rivalOf(ingress, view, isOlder);
+    const { older, younger } = ingress === undefined ? {} : rivalsIn(ingress, view);
     await this.#note(namespace, name, ingress, older, view);
     // The event of the older one may come last.
-    const younger = ingress && rivalOf(ingress, view, (rival) => isOlder(ingress, rival));
     if (younger === undefined) return;
+    await setImmediate();
     const { metadata } = younger.ingress;
-    const itsOlder = rivalOf(younger.ingress, view, isOlder);
+    const itsOlder = rivalsIn(younger.ingress, view).older;
     await this.#note(metadata.namespace ?? "", metadata.name, younger.ingress, itsOlder, view);
   }
 
@@ -112,20 +112,17 @@ export class LateCollisions {
   }
 }
 
-/** The first Ingress with the same endpoint, within the scope of this one's tenant, that is older, or younger. */
-function rivalOf(
-  ingress: LiveObject,
-  view: AdmissionView,
-  isMeant: (rival: LiveObject, ingress: LiveObject) => boolean,
-): Rival | undefined {
+/** Of the Ingresses with the same endpoint, within the scope of this one's tenant, the first that is older and that is younger. */
+function rivalsIn(ingress: LiveObject, view: AdmissionView): { older?: Rival; younger?: Rival } {
   const comparison = comparisonIn(ingress.metadata.namespace ?? "", view);
-  if (comparison === undefined) return undefined;
-  const { all } = endpointsOf(ingress);
-  for (const rival of rivalsOf([...all.values()], ingress, comparison)) {
-    if (rival === "too many") return undefined;
-    if (isMeant(rival.ingress, ingress)) return rival;
+  if (comparison === undefined) return {};
+  const found: { older?: Rival; younger?: Rival } = {};
+  for (const rival of rivalsOf([...endpointsOf(ingress).all.values()], ingress, comparison)) {
+    if (rival === "too many") break;
+    found[isOlder(rival.ingress, ingress) ? "older" : "younger"] ??= rival;
+    if (found.older !== undefined && found.younger !== undefined) break;
   }
-  return undefined;
+  return found;
 }
 
 function collisionsOf({ metadata }: LiveObject): Record<string, string> {

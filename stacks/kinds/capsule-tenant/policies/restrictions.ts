@@ -3,10 +3,11 @@ import { allowedList, type Restriction } from "./allowed-list";
 import { hostPorts, SERVICES, serviceTypes } from "./service-types";
 
 const INGRESSES: ResourceRule = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"] };
-/** They need not be served. */
-const GATEWAYS: ResourceRule = {
-  apiGroups: ["gateway.networking.k8s.io"],
-  resources: ["gateways", "httproutes", "grpcroutes", "tlsroutes"],
+/** Of the Gateway API, which need not be served. */
+const GATEWAYS: ResourceRule = { apiGroups: ["gateway.networking.k8s.io"], resources: ["gateways"] };
+const HOSTS_OF_GATEWAYS: ResourceRule = {
+  apiGroups: ["gateway.networking.k8s.io", "gateway.networking.x-k8s.io"],
+  resources: ["gateways", "listenersets", "xlistenersets", "httproutes", "grpcroutes", "tlsroutes"],
 };
 const CLAIMS: ResourceRule = { apiGroups: [""], resources: ["persistentvolumeclaims"] };
 /** The subresource is the one way to add containers to Pods that run. */
@@ -53,6 +54,13 @@ export const RESTRICTIONS: readonly Restriction[] = [
       `(${annotationOf(object, INGRESS_CLASS)}.hasValue() ? [string(${annotationOf(object, INGRESS_CLASS)}.value())] : [])`,
   }),
   allowedList({
+    field: "ingressClasses",
+    variables: "gatewayClasses",
+    rule: GATEWAYS,
+    called: "a class of Gateways",
+    used: (object) => `[string(${object}.spec.?gatewayClassName.orValue(''))]`,
+  }),
+  allowedList({
     field: "ingressHostnames",
     rule: INGRESSES,
     called: "a host name",
@@ -67,10 +75,10 @@ export const RESTRICTIONS: readonly Restriction[] = [
   allowedList({
     field: "ingressHostnames",
     variables: "routeHostnames",
-    rule: GATEWAYS,
+    rule: HOSTS_OF_GATEWAYS,
     called: "a host name",
     used: (object) =>
-      `(${object}.kind == 'Gateway' ? ${object}.spec.?listeners.orValue([]).map(listener, listener.?hostname.orValue('')) : ` +
+      `(has(${object}.spec.listeners) ? ${object}.spec.listeners.map(listener, listener.?hostname.orValue('')) : ` +
       `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames)`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'a Gateway or route for all host names is not allowed' : ${named})`,

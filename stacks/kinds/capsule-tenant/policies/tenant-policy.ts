@@ -38,11 +38,16 @@ export function tenantPolicy(): Manifest {
     variables: Object.assign({}, ...all.map(({ variables }) => variables)),
     validations: all.flatMap(({ rule, validations }) =>
       validations.map(({ expression, messageExpression }) => ({
-        expression: `!(request.resource.resource == '${rule.resources[0]}') || (${expression})`,
+        expression: `!(request.resource.resource in ${JSON.stringify(resourcesOf(rule))}) || (${expression})`,
         messageExpression,
       })),
     ),
   });
+}
+
+/** Without subresources, which the API server names apart. */
+function resourcesOf({ resources }: Restriction["rule"]): string[] {
+  return [...new Set(resources.map((resource) => resource.split("/", 1).join()))];
 }
 
 /** What binds a tenant to the policy, if it restricts anything: the policy's parameter is the Tenant itself. */

@@ -107,6 +107,16 @@ describe("a host name that another Ingress has", () => {
     expect(await decide("Cluster", ingress("new", "oil-dev", "shop.example.com", "/cart", "/"))).toBe(false);
   });
 
+  it("is held by no review, whatever becomes of its request", async () => {
+    const spec = { hostnameCollisionScope: "Cluster" as const };
+    const tenants = [tenantNamed("oil", spec), tenantNamed("gas", spec)];
+    const [webhook, shown] = [ingressCollisionWebhook(), view({ tenants, ingresses: [] })];
+    for (const namespace of ["oil-dev", "gas-dev", "oil-dev"]) {
+      const object = ingress("new", namespace, "shop.example.com");
+      expect(await webhook.review(request(object), shown)).toEqual({ allowed: true });
+    }
+  });
+
   it("may stay where it is: what an Ingress has already is not asked about", async () => {
     const object = ingress("new", "oil-dev", "shop.example.com");
     expect(await decide("Cluster", object, { operation: "UPDATE", oldObject: object })).toBe(true);

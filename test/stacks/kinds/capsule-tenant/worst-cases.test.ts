@@ -4,6 +4,7 @@ import type { LiveObject, Manifest } from "../../../../providers/kubernetes/clie
 import type { AdmissionRequest, AdmissionView } from "../../../../stacks/contract/admission";
 import { capsuleTenantAdmission } from "../../../../stacks/kinds/capsule-tenant/admission/admission";
 import { indexKeysOf } from "../../../../stacks/kinds/capsule-tenant/admission/endpoints";
+import { LateCollisions } from "../../../../stacks/kinds/capsule-tenant/admission/late-collisions";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
 import { admissionView } from "./admission-view";
 import { labelled, oilTenant } from "./objects";
@@ -235,6 +236,26 @@ describe.each(webhooks.map((webhook) => [webhook.name, webhook] as const))("the 
     } finally {
       vi.useRealTimers();
     }
+  });
+});
+
+describe("a look for Ingresses that came together", () => {
+  it.each<[string, object]>([
+    ["paths that another tenant has", { rules: [rule("x.org", ...range(1_000, (i) => `/p${i}`))] }],
+    ["hosts", { rules: range(1_000, (i) => rule(deepHost(i), "/a")) }],
+    ["as many paths as there may be", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }],
+  ])("%s", async (_, spec) => {
+    const found = ingress("new", "oil-0", spec);
+    const seen: AdmissionView = {
+      ...view,
+      get: (watch, key) => (watch === "ingresses" && key === "oil-0/new" ? found : view.get(watch, key)),
+    };
+    const count = await operationsOf(async () => {
+      new LateCollisions().changed(found, seen);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    });
+    expect(count).toBeGreaterThan(0);
+    expect(count).toBeLessThan(MAX_OPERATIONS);
   });
 });
 
