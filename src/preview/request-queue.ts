@@ -16,18 +16,25 @@ export class RequestQueue {
   /**
    * Runs when its turn comes.
    *
+   * @param read what comes before: it waits for no one, but counts as a request of the user
    * @throws Refusal 429 for a user with too many requests
    */
-  async run<T>(user: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async run<B, T>(
+    user: string,
+    signal: AbortSignal,
+    read: () => Promise<B>,
+    work: (body: B) => Promise<T>,
+  ): Promise<T> {
     const own = this.#requests.get(user) ?? 0;
     if (own >= MAX_PER_USER) {
       throw new Refusal(429, "TooManyRequests", `${own} requests of ${user} are under way: try again later`);
     }
     this.#requests.set(user, own + 1);
     try {
+      const body = await read();
       return await this.#limit.run(user, async () => {
         signal.throwIfAborted(); // the caller has gone
-        return work();
+        return work(body);
       });
     } finally {
       const rest = (this.#requests.get(user) ?? 1) - 1;

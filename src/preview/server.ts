@@ -58,10 +58,10 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     const validator = validators.get(path);
     if (validator === undefined) throw new Refusal(404, "NotFound", "there is no such path");
     if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
-    const body = parseBody(validator, await readBody(request, MAX_REQUEST_BYTES), `a request of ${path}`);
+    const read = async () => parseBody(validator, await readBody(request, MAX_REQUEST_BYTES), `a request of ${path}`);
     const gone = new AbortController();
     response.once("close", () => gone.abort(new Error("the caller has gone")));
-    return queue.run(user.username, gone.signal, async () => {
+    return queue.run(user.username, gone.signal, read, async (body) => {
       const timeout = AbortSignal.timeout(TIMEOUT_MS);
       // What a program makes is sent with the rights of whom it is previewed for.
       const token = bearerToken(request);

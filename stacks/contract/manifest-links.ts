@@ -10,10 +10,13 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
  * Refuses a file that is elsewhere, by a link.
  *
  * @param root a path without links
- * @throws Error when the file is not below it
+ * @throws Error when the file is not below it, or among what git keeps
  */
 export async function refuseLinkOutOf(root: string, file: string): Promise<void> {
-  if (!isWithin(root, await realpath(file))) throw new Error("it is a link to a file outside of the folder");
+  const target = await realpath(file);
+  if (!isWithin(root, target)) throw new Error("it is a link to a file outside of the folder");
+  // A checkout may keep its token there.
+  if (relative(root, target).split(sep).includes(".git")) throw new Error("it is a link into .git");
 }
 
 /**

@@ -109,6 +109,7 @@ describe("a namespace that an owner creates", () => {
       { labels: { costs: "much" } },
       { annotations: { "scheduler.alpha.kubernetes.io/node-selector": "a=b" } },
       { annotations: { "kindstack.dev/enforced-tenant": "me" } },
+      { annotations: { "kindstack.dev/host-collisions": "{}" } },
       { annotations: { remark: "x" } },
     ]) {
       await expectRefusal(asDora, namespace(metadata), "cannot be set on a namespace");

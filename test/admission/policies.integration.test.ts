@@ -125,6 +125,11 @@ const addressed = (key: string) => {
   const made = loadBalancer();
   return { ...made, metadata: { ...made.metadata, annotations: { [key]: "10.20.3.4,1.2.3.4" } } };
 };
+const named = (key: string, hosts: string) => {
+  const made = service([]);
+  const annotations = { [`external-dns.alpha.kubernetes.io/${key}`]: hosts };
+  return { ...made, metadata: { ...made.metadata, annotations } };
+};
 const onPort = (hostPort: number) => ({
   containers: [{ name: "app", image: "nginx", imagePullPolicy: "Always", ports: [{ containerPort: 80, hostPort }] }],
 });
@@ -149,6 +154,7 @@ describe("a tenant's owner", () => {
     ["a priority class of the list", () => pod("nginx", { priorityClassName: batch })],
     ["a priority class that the expression matches", () => pod("nginx", { priorityClassName: "never-mind" })],
     ["a load balancer without node ports", () => loadBalancer()],
+    ["a host name of the list for ExternalDNS", () => named("hostname", HOST)],
     ["an address in a range and another one", () => service(["10.20.3.4", "192.168.1.2"])],
     ["a Service without an external address", () => service([])],
   ])("may use %s", async (_, manifest) => {
@@ -236,6 +242,8 @@ describe("a tenant's owner", () => {
     ["an address of a load balancer", () => loadBalancer({ loadBalancerIP: "1.2.3.4" }), "address 1.2.3.4 is not"],
     ["an address by an annotation", () => addressed("metallb.universe.tf/loadBalancerIPs"), "address 1.2.3.4 is not"],
     ["an address by another annotation", () => addressed("lbipam.cilium.io/ips"), "address 1.2.3.4 is not"],
+    ["a host name of ExternalDNS", () => named("hostname", "gas.example.com"), "gas.example.com is not allowed"],
+    ["an internal one", () => named("internal-hostname", `${HOST},x.org`), "x.org is not allowed"],
     ["a node port", () => service([], { type: "NodePort" }), "node ports are not allowed"],
     ["a load balancer with node ports", () => loadBalancer({ allocateLoadBalancerNodePorts: true }), "node ports"],
     [
@@ -547,12 +555,23 @@ describe("a cordoned tenant", () => {
       "an eviction",
       () => subresource("eviction", { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: app } }),
     ],
+    ["a token of an account", () => tokenOf("default")],
+    [
+      "a change of the namespace",
+      () => asAlice.mergePatch(NAMESPACE, cordoned, undefined, { metadata: { labels: { a: "b" } } }),
+    ],
+    ["the end of the namespace", () => asAlice.delete(NAMESPACE, cordoned)],
     ["exec", () => subresource("exec?command=sh&stdout=true")],
     ["attach", () => subresource("attach?stdout=true")],
     ["a forwarded port", () => subresource("portforward")],
   ])("refuses %s to whoever got rights from its owner", (_, action) => refused(action()));
 
   const POD = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
+  const NAMESPACE = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+  const tokenOf = (name: string) =>
+    asAlice.json("POST", `/api/v1/namespaces/${cordoned}/serviceaccounts/${name}/token`, {
+      body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+    });
   const subresource = (name: string, body?: object) =>
     asAccount.json("POST", `/api/v1/namespaces/${cordoned}/pods/${app}/${name}`, { body });
 
@@ -641,6 +660,11 @@ describe("the Gateway API", () => {
     object("Gateway", { ...(gatewayClassName && { gatewayClassName }), listeners: listenersOf(hostnames) });
   const listenerSet = (...hostnames: (string | undefined)[]) =>
     object("ListenerSet", { parentRef: { name: "shared", namespace: "infra" }, listeners: listenersOf(hostnames) });
+  const annotatedRoute = (host: string): Manifest => {
+    const made = routeOf("HTTPRoute", [HOST]);
+    const annotations = { "external-dns.alpha.kubernetes.io/hostname": host };
+    return { ...made, metadata: { ...made.metadata, annotations } };
+  };
   const shared = { parentRefs: [{ name: "shared", namespace: "infra" }] };
   const foreign = { rules: [{ backendRefs: [{ name: "web", namespace: free, port: 80 }] }] };
   const everywhere = (name: string) => (name === "Gateway" ? gateway("default", undefined) : listenerSet(undefined));
@@ -664,6 +688,7 @@ describe("the Gateway API", () => {
     ["a Gateway without a class", () => gateway(undefined, HOST), "a class of Gateways must be named"],
     ["a Gateway with another host among its own", () => gateway("default", HOST, "x.org"), "x.org is not allowed"],
     ["a Gateway for all hosts", () => everywhere("Gateway"), "for all host names is not allowed"],
+    ["a route of another host by ExternalDNS", () => annotatedRoute("x.org"), "x.org is not allowed"],
     ["listeners for another host", () => listenerSet("x.org"), "x.org is not allowed"],
     ["listeners for all hosts", () => everywhere("ListenerSet"), "for all host names is not allowed"],
     ...["HTTPRoute", "GRPCRoute", "TLSRoute"].flatMap((kind): [string, () => Manifest, string][] => [

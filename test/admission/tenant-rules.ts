@@ -36,6 +36,14 @@ const ingressClass: Rule = ({ ingressClasses }, object) => {
   return name !== undefined && isListed(ingressClasses, name);
 };
 
+const namesInDns = (object: Any) =>
+  ["hostname", "internal-hostname"].flatMap((name) =>
+    items(annotation(object, `external-dns.alpha.kubernetes.io/${name}`)),
+  );
+
+const serviceHosts: Rule = ({ ingressHostnames }, object) =>
+  ingressHostnames === undefined || namesInDns(object).every((host) => isListed(ingressHostnames, host));
+
 const ingressHosts: Rule = ({ ingressHostnames }, object) => {
   if (ingressHostnames === undefined) return true;
   const { rules = [], tls = [], defaultBackend } = object.spec;
@@ -44,7 +52,7 @@ const ingressHosts: Rule = ({ ingressHostnames }, object) => {
     ...rules.map(({ host }: Any) => host),
     ...tls.flatMap(({ hosts = [] }: Any) => hosts),
     ...items(annotation(object, "nginx.ingress.kubernetes.io/server-alias")),
-    ...items(annotation(object, "external-dns.alpha.kubernetes.io/hostname")),
+    ...namesInDns(object),
   ];
   return hosts.every((host) => isListed(ingressHostnames, host));
 };
@@ -143,6 +151,6 @@ const nodes: Rule = ({ nodeSelector = {} }, { spec }) =>
 const RULES: Record<string, Rule[]> = {
   Ingress: [ingressClass, ingressHosts],
   PersistentVolumeClaim: [storageClass],
-  Service: [serviceType, externalAddresses],
+  Service: [serviceType, serviceHosts, externalAddresses],
   Pod: [registries, pullPolicies, priorityClass, onTheNode, nodes],
 };

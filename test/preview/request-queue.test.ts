@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { RequestQueue } from "../../src/preview/request-queue";
 
 const never = new AbortController().signal;
+const nothing = async () => {};
 
 /** Work that continues until it is told to end. */
 function work() {
@@ -17,13 +18,13 @@ describe("the queue of requests", () => {
     const queue = new RequestQueue();
     const steps: string[] = [];
     const first = work();
-    const running = queue.run("a", never, async () => {
+    const running = queue.run("a", never, nothing, async () => {
       steps.push("first begins");
       await first.run();
       steps.push("first ends");
       throw new Error("no");
     });
-    const second = queue.run("b", never, async () => steps.push("second"));
+    const second = queue.run("b", never, nothing, async () => steps.push("second"));
     first.end();
 
     await expect(running).rejects.toThrow("no");
@@ -35,24 +36,36 @@ describe("the queue of requests", () => {
     const queue = new RequestQueue();
     const first = work();
     const done: string[] = [];
-    const running = queue.run("a", never, first.run);
-    const under = ["a", "a", "a", "b", "b", "c"].map((user) => queue.run(user, never, async () => done.push(user)));
+    const running = queue.run("a", never, nothing, first.run);
+    const under = ["a", "a", "a", "b", "b", "c"].map((user) =>
+      queue.run(user, never, nothing, async () => done.push(user)),
+    );
 
-    await expect(queue.run("a", never, async () => {})).rejects.toMatchObject({ code: 429 });
+    await expect(queue.run("a", never, nothing, async () => {})).rejects.toMatchObject({ code: 429 });
 
     first.end();
     await Promise.all([running, ...under]);
     expect(done).toEqual(["a", "b", "c", "a", "b", "a"]);
-    await expect(queue.run("a", never, async () => "again")).resolves.toBe("again");
+    await expect(queue.run("a", never, nothing, async () => "again")).resolves.toBe("again");
+  });
+
+  it("counts a request whose body is still being read", async () => {
+    const queue = new RequestQueue();
+    const body = work();
+    const reading = [1, 2, 3, 4].map(() => queue.run("a", never, body.run, nothing));
+    await expect(queue.run("a", never, nothing, nothing)).rejects.toMatchObject({ code: 429 });
+    await expect(queue.run("b", never, nothing, async () => "done")).resolves.toBe("done"); // it waits for none of them
+    body.end();
+    await Promise.all(reading);
   });
 
   it("does nothing for a caller that has gone meanwhile", async () => {
     const queue = new RequestQueue();
     const first = work();
     const gone = new AbortController();
-    const running = queue.run("a", never, first.run);
+    const running = queue.run("a", never, nothing, first.run);
     let ran = false;
-    const waiting = queue.run("b", gone.signal, async () => {
+    const waiting = queue.run("b", gone.signal, nothing, async () => {
       ran = true;
     });
     gone.abort(new Error("gone"));

@@ -1,6 +1,6 @@
 import { isProtectedNamespace, type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import type { KindObject } from "../../contract/index";
-import { ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
+import { indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
 
 /** The tenants that an object with Capsule's label is for: one, or none if no tenant may have it, whatever its label. */
@@ -42,9 +42,8 @@ export function madeInNamespaces(
         : [],
     ),
   );
-  return objects.filter(
-    ({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && own.startsWith(`capsule-${name}-`),
-  );
+  const isMade = new RegExp(`^${indexedName(name, 0).replace(/0$/, "[0-9]+")}$`);
+  return objects.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade.test(own));
 }
 
 /** Of the objects, the namespaces that are not being deleted. */

@@ -17,8 +17,12 @@ const SURPLUS_ANNOTATION = "kindstack.dev/beyond-namespace-quota";
 const SURPLUS_MANAGER = "kindstack-surplus";
 
 /** Whether the younger of two objects is to be deleted, rather than told of alone. */
-export function isToBeDeleted({ metadata: { creationTimestamp = "" } }: LiveObject): boolean {
-  return process.env[DELETE_YOUNGER] === "true" && Date.now() - Date.parse(creationTimestamp) < YOUNG_MS;
+export function deletesYounger(): boolean {
+  return process.env[DELETE_YOUNGER] === "true";
+}
+
+export function isYoung({ metadata: { creationTimestamp = "" } }: LiveObject): boolean {
+  return Date.now() - Date.parse(creationTimestamp) < YOUNG_MS;
 }
 
 /** Tells of namespaces beyond the tenant's quota, in which its owner has no rights, or deletes them. */
@@ -31,7 +35,7 @@ export async function tellOfSurplus(
   for (const namespace of presentNamespaces(owned)) {
     const { apiVersion, kind, metadata: own } = namespace;
     const isSurplus = surplus.has(own.name);
-    const isDeleted = isSurplus && isToBeDeleted(namespace);
+    const isDeleted = isSurplus && deletesYounger() && isYoung(namespace);
     const isTold = own.annotations?.[SURPLUS_ANNOTATION] !== undefined;
     if (isSurplus !== isTold) {
       const annotations = isSurplus ? { [SURPLUS_ANNOTATION]: String(spec.namespaceQuota) } : {};

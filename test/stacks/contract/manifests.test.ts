@@ -215,6 +215,22 @@ describe("a folder of manifests", () => {
     );
   });
 
+  it("may be no link into what git keeps, such as a checkout's token", async () => {
+    await mkdir(join(folder, ".git"));
+    await writeFile(join(folder, ".git", "config"), "extraheader: [secret");
+    await symlink(".git/config", join(folder, "one.yaml"));
+    await mkdir(join(folder, "manifests"));
+    await symlink("../.git/config", join(folder, "manifests", "two.yaml"));
+
+    const found = await readManifests(["one.yaml", "manifests"].map((name) => join(folder, name)));
+
+    expect(found.objects).toEqual([]);
+    expect(found.problems.map(({ message }) => message)).toEqual([
+      "it is a link into .git",
+      "it is a link to a file outside of the folder",
+    ]);
+  });
+
   it("may be a link within its repository", async () => {
     for (const name of [".git", "shared", "overlays"]) await mkdir(join(folder, name));
     await writeFile(join(folder, "shared", "tenant.yaml"), TENANT);

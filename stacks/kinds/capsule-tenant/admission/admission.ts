@@ -55,7 +55,7 @@ export function capsuleTenantAdmission(): KindAdmission {
           localEndpoint: (ingress) => indexKeysOf(ingress).map((key) => `${ingress.metadata.namespace} ${key}`),
         },
         onChange: (ingress, view) => collisions.changed(ingress, view),
-        onDelete: (ingress, view) => collisions.changed(ingress, view),
+        onDelete: (ingress, view) => collisions.gone(ingress, view),
       },
     },
     // The policies first: no user gets the right to create namespaces before they are guarded.

@@ -3,15 +3,18 @@ import type { LiveObject } from "../../../../providers/kubernetes/index";
 import { type AdmissionView, objectKey } from "../../../contract/index";
 import { COLLISIONS_ANNOTATION, formatCollisions, readCollisions } from "../collisions";
 import { isOlder } from "../namespaces";
-import { isToBeDeleted } from "../younger";
+import { deletesYounger, isYoung } from "../younger";
 import { endpointsOf, textOf } from "./endpoints";
 import { comparisonIn, type Rival, rivalsOf } from "./ingress-collisions";
+import { tenantNameOf } from "./tenants";
 
 const TYPE = { apiVersion: "networking.k8s.io/v1", kind: "Ingress" } as const;
 const NAMESPACE = { apiVersion: "v1", kind: "Namespace" } as const;
 /** After a write that failed, as another replica may have written. */
 const RETRY_MS = 1_000;
-const MAX_RETRIES = 5;
+const MAX_FAILURES = 5;
+/** After each look, the event loop is left alone for so many times as long: whatever changes, looks take a tenth of it. */
+const REST = 9;
 /** Told of one namespace. */
 const MAX_TOLD = 20;
 
@@ -21,53 +24,77 @@ const MAX_TOLD = 20;
  * is deleted where the installation says so. Each replica looks, and the one whose note is written first tells.
  */
 export class LateCollisions {
-  /** Keys of Ingresses to look at. */
-  readonly #pending = new Map<string, number>();
+  /** Ingresses to look at: names with how often that failed, by namespace. */
+  readonly #pending = new Map<string, Map<string, number>>();
+  /** The generation of each Ingress that was looked at: without a new one, it takes what it took. */
+  readonly #generations = new Map<string, number>();
   #working = false;
 
-  /** An Ingress has come, changed or gone. */
+  /** An Ingress has come or changed. */
   changed(ingress: LiveObject, view: AdmissionView): void {
-    this.#add(objectKey(ingress.metadata), 0);
-    // What was in its way may have no rival any more.
-    for (const namespace of view.byIndex("namespaces", "collisions", "true")) {
-      for (const name of Object.keys(collisionsOf(namespace))) this.#add(`${namespace.metadata.name}/${name}`, 0);
+    const key = objectKey(ingress.metadata);
+    const { namespace = "", name, generation = 0 } = ingress.metadata;
+    if (this.#generations.get(key) === generation) return;
+    this.#generations.set(key, generation);
+    this.#add(namespace, name);
+    this.#addNoted(view);
+  }
+
+  /** An Ingress has gone. */
+  gone({ metadata }: LiveObject, view: AdmissionView): void {
+    this.#generations.delete(objectKey(metadata));
+    this.#addNoted(view);
+  }
+
+  /** What was in the way of these may be there no more. */
+  #addNoted(view: AdmissionView): void {
+    for (const home of view.byIndex("namespaces", "collisions", "true")) {
+      for (const name of Object.keys(collisionsOf(home))) this.#add(home.metadata.name, name);
     }
     if (!this.#working) void this.#work(view);
   }
 
-  #add(key: string, retries: number): void {
-    this.#pending.set(key, retries);
+  #add(namespace: string, name: string, failures = 0): void {
+    const names = this.#pending.get(namespace) ?? new Map();
+    this.#pending.set(namespace, names.set(name, failures));
+  }
+
+  /** The next one; namespaces take turns. */
+  #take(): { namespace: string; name: string; failures: number } | undefined {
+    for (const [namespace, names] of this.#pending) {
+      this.#pending.delete(namespace);
+      for (const [name, failures] of names) {
+        names.delete(name);
+        if (names.size > 0) this.#pending.set(namespace, names);
+        return { namespace, name, failures };
+      }
+    }
+    return undefined;
   }
 
   async #work(view: AdmissionView): Promise<void> {
     this.#working = true;
-    try {
-      for (;;) {
-        await setImmediate(); // between two Ingresses, the event loop does what else there is
-        const [next] = this.#pending;
-        if (next === undefined) return;
-        const [key, retries] = next;
-        this.#pending.delete(key);
-        try {
-          await this.#look(key, view);
-        } catch {
-          if (retries < MAX_RETRIES) void this.#again(key, retries + 1, view);
-        }
+    for (let next = this.#take(); next !== undefined; next = this.#take()) {
+      const { namespace, name, failures } = next;
+      const start = performance.now();
+      try {
+        await this.#look(namespace, name, view);
+      } catch {
+        if (failures < MAX_FAILURES) void this.#again(namespace, name, failures + 1, view);
       }
-    } finally {
-      this.#working = false;
+      await delay((performance.now() - start) * REST, undefined, { ref: false });
     }
+    this.#working = false;
   }
 
-  async #again(key: string, retries: number, view: AdmissionView): Promise<void> {
+  async #again(namespace: string, name: string, failures: number, view: AdmissionView): Promise<void> {
     await delay(RETRY_MS, undefined, { ref: false });
-    this.#add(key, retries);
+    this.#add(namespace, name, failures);
     if (!this.#working) void this.#work(view);
   }
 
-  async #look(key: string, view: AdmissionView): Promise<void> {
-    const ingress = view.get("ingresses", key);
-    const [namespace = "", name = ""] = key.split("/");
+  async #look(namespace: string, name: string, view: AdmissionView): Promise<void> {
+    const ingress = view.get("ingresses", `${namespace}/${name}`);
     const { older, younger } = ingress === undefined ? {} : rivalsIn(ingress, view);
     await this.#note(namespace, name, ingress, older, view);
     // The event of the older one may come last.
@@ -89,8 +116,10 @@ export class LateCollisions {
     const home = view.get("namespaces", namespace);
     if (home === undefined || home.metadata.deletionTimestamp !== undefined) return;
     const noted = collisionsOf(home);
-    const text = older && `${textOf(older.endpoint)} of ${objectKey(older.ingress.metadata)}`;
-    const isDeleted = ingress !== undefined && older !== undefined && isToBeDeleted(ingress);
+    const text = older && `${textOf(older.endpoint)} of ${nameIn(namespace, older.ingress, view)}`;
+    // An old one may have been changed to take what a new one takes.
+    const isDeleted =
+      deletesYounger() && ingress !== undefined && older !== undefined && [ingress, older.ingress].every(isYoung);
     if (!isDeleted && noted[name] === text) return;
     const { [name]: _, ...others } = noted;
     const isTold = text !== undefined && !isDeleted && Object.keys(others).length < MAX_TOLD;
@@ -123,6 +152,12 @@ function rivalsIn(ingress: LiveObject, view: AdmissionView): { older?: Rival; yo
     if (found.older !== undefined && found.younger !== undefined) break;
   }
   return found;
+}
+
+/** An Ingress as it is called in a namespace: owners do not learn what other tenants have. */
+function nameIn(namespace: string, { metadata }: LiveObject, view: AdmissionView): string {
+  const isOwn = tenantNameOf(metadata.namespace ?? "", view) === tenantNameOf(namespace, view);
+  return isOwn ? objectKey(metadata) : "another tenant";
 }
 
 function collisionsOf({ metadata }: LiveObject): Record<string, string> {

@@ -23,9 +23,10 @@ const listIn = (object: string, annotation: string) =>
   `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()).filter(item, item != ''))`;
 
 /** Annotations that make Ingress controllers and ExternalDNS take more host names. */
-const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", "external-dns.alpha.kubernetes.io/hostname"];
-const hostsInAnnotations = (object: string) =>
-  HOST_ANNOTATIONS.map((annotation) => listIn(object, annotation)).join(" + ");
+const DNS_ANNOTATIONS = ["hostname", "internal-hostname"].map((name) => `external-dns.alpha.kubernetes.io/${name}`);
+const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", ...DNS_ANNOTATIONS];
+const hostsIn = (object: string, annotations: readonly string[]) =>
+  annotations.map((annotation) => listIn(object, annotation)).join(" + ");
 
 /** Keys of annotations that tell load balancers their addresses. */
 const ADDRESS_KEYS =
@@ -68,7 +69,7 @@ export const RESTRICTIONS: readonly Restriction[] = [
     used: (object) =>
       `${object}.spec.?rules.orValue([]).map(rule, rule.?host.orValue('')) + ` +
       `${object}.spec.?tls.orValue([]).map(tls, tls.?hosts.orValue([])).flatten() + ` +
-      `(has(${object}.spec.defaultBackend) ? [''] : []) + ${hostsInAnnotations(object)}`,
+      `(has(${object}.spec.defaultBackend) ? [''] : []) + ${hostsIn(object, HOST_ANNOTATIONS)}`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'an Ingress for all host names is not allowed' : ${named})`,
   }),
@@ -79,9 +80,16 @@ export const RESTRICTIONS: readonly Restriction[] = [
     called: "a host name",
     used: (object) =>
       `(has(${object}.spec.listeners) ? ${object}.spec.listeners.map(listener, listener.?hostname.orValue('')) : ` +
-      `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames)`,
+      `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames) + ${hostsIn(object, DNS_ANNOTATIONS)}`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'a Gateway or route for all host names is not allowed' : ${named})`,
+  }),
+  allowedList({
+    field: "ingressHostnames",
+    variables: "serviceHostnames",
+    rule: SERVICES,
+    called: "a host name",
+    used: (object) => hostsIn(object, DNS_ANNOTATIONS),
   }),
   allowedList({
     field: "storageClasses",

@@ -162,6 +162,14 @@ describe("the balance of a tenant's quotas", () => {
       expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
     });
 
+    it("counts what Kindstack's own quota said, whatever a user made beside it with a like name", async () => {
+      const forged = quota("oil-d", { hard: none, used: none }, { name: "capsule-oil-x" });
+      const memory = new Map();
+      await written([quota("oil-d", { hard: used, used }), forged], { memory });
+      const balanced = (await written([ending("oil-d"), other], { memory })).at(-1);
+      expect(hardOf(balanced).pods).toBe("6");
+    });
+
     it("gives no one more while its use is not known", async () => {
       const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
       expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);

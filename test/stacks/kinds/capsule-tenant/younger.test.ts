@@ -69,11 +69,19 @@ describe("Ingresses that came together and collide", () => {
   const ingress = (namespace: string, name: string, second: number, host = "x.org"): LiveObject => ({
     apiVersion: "networking.k8s.io/v1",
     kind: "Ingress",
-    metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: "1", creationTimestamp: at(second) },
+    metadata: {
+      ...{ name, namespace, uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
+      creationTimestamp: at(second),
+    },
     spec: { rules: [{ host }] },
   });
   const [older, younger] = [ingress("oil-a", "first", 0), ingress("oil-b", "second", 1)];
-  async function found(changed: LiveObject, ingresses: LiveObject[], annotations: Record<string, string> = {}) {
+  async function found(
+    changed: LiveObject,
+    ingresses: LiveObject[],
+    annotations: Record<string, string> = {},
+    tell = (view: AdmissionView) => new LateCollisions().changed(changed, view),
+  ) {
     const mergePatch = vi.fn(async (..._patch: unknown[]) => ({}) as LiveObject);
     const remove = vi.fn(async (..._object: unknown[]) => changed);
     const warn = vi.fn();
@@ -82,7 +90,7 @@ describe("Ingresses that came together and collide", () => {
       ...admissionView({ tenants: [tenant], namespaces, ingresses }, { mergePatch, delete: remove }),
       warn,
     };
-    new LateCollisions().changed(changed, view);
+    tell(view);
     await vi.waitFor(() => expect(mergePatch.mock.calls.length + remove.mock.calls.length).toBeGreaterThan(0));
     await new Promise((resolve) => setTimeout(resolve, 20));
     const notes = mergePatch.mock.calls.map(([, name, , patch]) => [
@@ -106,9 +114,56 @@ describe("Ingresses that came together and collide", () => {
   it("lose the note when one of them has changed or gone", async () => {
     const noted = { "kindstack.dev/host-collisions": note };
     expect((await found(older, [younger], noted)).notes).toEqual([["oil-b", null]]);
-    expect((await found(younger, [older], noted)).notes).toEqual([["oil-b", null]]);
+    const gone = new LateCollisions();
+    expect(await found(younger, [older], noted, (view) => gone.gone(younger, view))).toMatchObject({
+      notes: [["oil-b", null]],
+    });
     const changed = { ...younger, spec: { rules: [{ host: "y.org" }] } };
     expect((await found(changed, [older, changed], noted)).notes).toEqual([["oil-b", null]]);
+  });
+
+  it("name no Ingress of another tenant", async () => {
+    const gas = { ...tenant, metadata: { ...tenant.metadata, name: "gas", uid: "uid-gas" } };
+    const warn = vi.fn();
+    const mergePatch = vi.fn(async (..._patch: unknown[]) => ({}) as LiveObject);
+    const cluster = { hostnameCollisionScope: "Cluster" as const };
+    const objects = {
+      tenants: [oilTenant(cluster), { ...gas, spec: oilTenant(cluster).spec }],
+      namespaces: [labelled("oil-a", "gas"), labelled("oil-b")],
+      ingresses: [older, younger],
+    };
+    new LateCollisions().changed(younger, { ...admissionView(objects, { mergePatch }), warn });
+    await vi.waitFor(() => expect(warn).toHaveBeenCalled());
+    expect(JSON.stringify([warn.mock.calls[0]?.[2], mergePatch.mock.calls])).not.toMatch(/oil-a|first/);
+    expect(warn.mock.calls[0]?.[2]).toContain("x.org/ of another tenant");
+  });
+
+  it("are looked for when what they take changes, whatever else does, and a tenth of the time at most", async () => {
+    const byIndex = vi.fn(() => []);
+    const view = {
+      ...admissionView({ tenants: [tenant], namespaces: [labelled("oil-b")], ingresses: [younger] }),
+      byIndex,
+    };
+    const collisions = new LateCollisions();
+    const changed = (generation: number) =>
+      collisions.changed({ ...younger, metadata: { ...younger.metadata, generation } }, view);
+    changed(1);
+    await vi.waitFor(() => expect(byIndex.mock.calls.length).toBeGreaterThan(1));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const looked = byIndex.mock.calls.length;
+    for (let edits = 0; edits < 1_000; edits++) changed(1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(byIndex.mock.calls.length).toBe(looked);
+    changed(2);
+    await vi.waitFor(() => expect(byIndex.mock.calls.length).toBeGreaterThan(looked + 1));
+  });
+
+  it("are not deleted for an old Ingress that was changed to take what a new one takes", async () => {
+    deletesYounger();
+    const old = ingress("oil-a", "first", -3_600);
+    const { notes, remove } = await found(younger, [old, younger]);
+    expect(notes).toEqual([["oil-b", note]]);
+    expect(remove).not.toHaveBeenCalled();
   });
 
   it("are deleted where the installation says so: the younger one, with its UID", async () => {
