@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Server, Socket } from "node:net";
+import tls from "node:tls";
 import { Arrivals } from "./arrivals";
 
 interface Connection {
@@ -31,14 +32,15 @@ export class ConnectionLimit {
   readonly #connections = new Map<string, Connection>();
   /** Of each user, the oldest first. */
   readonly #byIdentity = new Map<string, Set<string>>();
-  readonly #arrivals: Arrivals;
+  /** Where a connection costs a handshake: kubelet's probes come from a node's address, as others may. */
+  readonly #arrivals: Arrivals | undefined;
 
   constructor(
     server: Server,
     { max, perIdentity = Math.max(16, Math.ceil(max / 4)), dropped = () => {} }: ConnectionLimits,
   ) {
     this.#limits = { max, perIdentity, dropped };
-    this.#arrivals = new Arrivals(max + SPARE);
+    this.#arrivals = server instanceof tls.Server ? new Arrivals(max + SPARE) : undefined;
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 
@@ -57,7 +59,7 @@ export class ConnectionLimit {
     this.#byIdentity.set(identity, own.add(id));
     const [oldest] = own;
     if (own.size > this.#limits.perIdentity && oldest !== undefined) this.#end(oldest);
-    else this.#arrivals.excuse(connection.address);
+    else this.#arrivals?.excuse(connection.address);
   }
 
   /** Ends all connections, whatever they carry. */
@@ -68,7 +70,7 @@ export class ConnectionLimit {
   #add(socket: Socket): void {
     const id = idOf(socket);
     const connection = { socket, address: socket.remoteAddress ?? "" };
-    if (!this.#arrivals.add(connection.address)) {
+    if (this.#arrivals?.add(connection.address) === false) {
       socket.destroy();
       this.#limits.dropped();
       return;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import net from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Listener } from "../../src/http/server";
@@ -79,6 +80,15 @@ describe("a listener", () => {
     for (const _ of [1, 2, 3]) {
       expect(statusOf(await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))).toBe(200);
     }
+  });
+
+  it("answers however many connections of its client's address come and go, where none costs a handshake", async () => {
+    for (let opened = 0; opened < 1_000; opened++) {
+      const socket = net.connect(server.port, "127.0.0.1");
+      await once(socket, "connect");
+      socket.destroy();
+    }
+    expect(statusOf(await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))).toBe(200);
   });
 
   it("is not upset by what is no HTTP", async () => {
