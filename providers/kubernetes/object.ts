@@ -143,7 +143,9 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
   if (replaceOnChanges === undefined) return [];
   const property = "replaceOnChanges";
   if (holdsData(manifest)) {
-    return [{ property, reason: `a ${manifest.kind} holds data, and is not replaced. Make one of another name` }];
+    return [
+      { property, reason: `a ${manifest.kind} holds data, and is not replaced. Make a second one, of another name` },
+    ];
   }
   if (!Array.isArray(replaceOnChanges)) return [{ property, reason: "must be a list of fields" }];
   return replaceOnChanges

@@ -113,7 +113,8 @@ export function describeHolder(
   const { owner } = row;
   const cluster = record.cluster === null ? "" : ` in cluster ${record.cluster}`;
   const holder = `belongs to ${record.description}${cluster} (UID ${record.owner})`;
-  if (record.description !== owner.description) return `${holder}; delete that object, or use another table`;
+  if (record.description !== owner.description)
+    return `${holder}; use another table, or delete that object with the deletion policy Orphan, which keeps the row`;
   const [uid, key] = [owner.uid, keyOf(row).value].map(escapeLiteral);
   const transfer = `UPDATE kindstack_ownership.records SET owner = ${uid} WHERE table_id = ${id} AND key = ${key}`;
   const isDisplaced = owner.cluster !== undefined && record.former_cluster_uids.includes(owner.cluster.uid);

@@ -2,7 +2,6 @@ import { randomInt } from "node:crypto";
 import fs from "node:fs";
 import { createServer } from "node:net";
 import getPort, { portNumbers } from "get-port";
-import { errorMessageOf } from "../../providers/errors";
 import type { Layout } from "./layout";
 
 const FIRST = 20_000;
@@ -46,7 +45,7 @@ function rememberedPorts(layout: Layout): Partial<Record<string, number>> {
   if (!fs.existsSync(layout.ports)) return {};
   try {
     return JSON.parse(fs.readFileSync(layout.ports, "utf8")) as Record<string, number>;
-  } catch (error) {
-    throw new Error(`${layout.ports} is damaged, remove it: ${errorMessageOf(error)}`);
+  } catch {
+    return {}; // damaged; others are as good
   }
 }

@@ -33,7 +33,10 @@ export async function locatePostgres(layout: Layout, server: string): Promise<Po
   const home = standIn(layout);
   await fs.mkdir(home, { recursive: true, mode: 0o711 });
   const { uid, mode } = await fs.lstat(home);
-  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${home} can be written by others; remove it`);
+  if (uid !== 0 || (mode & 0o022) !== 0)
+    throw new Error(
+      `${home} can be written by others, who may have put programs there; make it root's alone, and look into it`,
+    );
   const copy = await copyOf(path.dirname(bin), home);
   return { bin: path.join(copy, "bin"), dataDirectory: path.join(home, "data"), owner };
 }

@@ -66,7 +66,7 @@ export async function refuseForeignDefinitions(
     `the cluster has CRDs of these names that Kindstack did not install: ${foreign.map(kindName).join(", ")}. ` +
       (others.length > 0
         ? `Leave these kinds to their operator and choose the others: --kinds ${others.join(",")}`
-        : "Remove them, or install Kindstack into another cluster"),
+        : "Install Kindstack into another cluster: without those CRDs, this one would lose all objects of these kinds"),
   );
 }
 

@@ -1,4 +1,10 @@
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
 import { expect, it } from "vitest";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { stackName } from "../../stacks/contract/object";
+import { tenant as tenantKind } from "../../stacks/kinds/tenant/kind";
 import {
   apply,
   conditionOf,
@@ -8,6 +14,7 @@ import {
   remove,
   tenant,
   uniqueName,
+  untilCondition,
   untilGone,
   untilReady,
 } from "./objects";
@@ -15,6 +22,28 @@ import { useOperator } from "./operator";
 
 /* The operator where the engine in Go was not built: the same program, by Pulumi's CLI. */
 const operator = useOperator({ env: { KINDSTACK_ENGINE: "automation-api" } });
+
+it("a condition names the command that removes a stale lock, and after it the object is updated", {
+  timeout: 300_000,
+}, async () => {
+  const object = tenant(uniqueName("locked"), { namespaces: [] });
+  await apply(object);
+  await untilReady(object);
+  const stack = stackName(tenantKind, object.metadata.name ?? "");
+  const locks = path.join(operator.stateDirectory, ".pulumi/locks/organization/kindstack", stack);
+  fs.mkdirSync(locks, { recursive: true });
+  const lock = { pid: 1, username: "someone", hostname: "elsewhere", timestamp: new Date().toISOString() };
+  fs.writeFileSync(path.join(locks, "74444608-23b4-486f-8630-2d111fa7ff08.json"), JSON.stringify(lock));
+  await edit(object, { spec: { namespaces: [uniqueName("more")] } });
+  const locked = await untilCondition(object, "Ready", "False", "Locked");
+  const { message } = conditionOf(locked, "Ready");
+  const command = /run `pulumi (cancel --stack \S+)`/.exec(message)?.[1]?.split(" ") ?? [];
+  execFileSync(await resolveBinary("pulumi"), [...command, "--yes"], {
+    cwd: path.join(operator.workDirectory),
+    env: { ...process.env, PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` },
+  });
+  await untilReady(object);
+});
 
 it("an operator on the stock Automation API makes, changes and deletes", { timeout: 300_000 }, async () => {
   const [first, second] = [uniqueName("first"), uniqueName("second")];

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
@@ -274,6 +275,34 @@ describe.concurrent("a row that a user changed by hand", () => {
     await untilReady(writer);
     expect(await rowsOf(table)).toEqual([row]);
     await untilTold(writer, "Updated", new RegExp(`table ${table} did not exist`));
+  });
+
+  it("again and again, by a trigger at the end of each write, is a conflict, which ends with the trigger", {
+    timeout: 90_000,
+  }, async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    await untilReady(writer);
+    await database.query(`CREATE FUNCTION shout_${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE ${table} SET country = upper(country) WHERE id = NEW.id AND country <> upper(country); RETURN NULL;
+      END $$;
+      CREATE CONSTRAINT TRIGGER shout AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION shout_${table}()`);
+    await edit(writer, { spec: { age: 24 } });
+    const told = await untilCondition(writer, "FieldConflict", "True", "RepairsReverted");
+    expect(conditionOf(told, "FieldConflict").message).toContain('column "country" was "CANADA" in place of "canada"');
+    expect(conditionOf(told, "Ready")).toMatchObject({ status: "False", reason: "FieldConflict" });
+    const before = await operator.metric("kindstack_drift_repairs_total", { kind: "postgreswriters.demo.yash.com" });
+    await delay(4_000); // four comparisons
+    const after = await operator.metric("kindstack_drift_repairs_total", { kind: "postgreswriters.demo.yash.com" });
+    expect(after - before).toBeLessThanOrEqual(1);
+
+    await database.query(`DROP TRIGGER shout ON ${table}`);
+    await eventually(async () => expect(await rowsOf(table)).toMatchObject([{ country: "canada", age: 24 }]), 60_000);
+    await edit(writer, { metadata: { annotations: { "kindstack.dev/reconcile": "the trigger is gone" } } });
+    await untilCondition(writer, "FieldConflict", "False", "Settled");
+    await untilReady(writer);
   });
 
   it("is repaired beside a table whose column has another type, of which its objects tell", async () => {

@@ -5,6 +5,7 @@ import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import {
   apply,
+  capsuleTenant,
   client,
   conditionOf,
   deploymentOf,
@@ -15,6 +16,7 @@ import {
   memcached,
   namespace,
   POD,
+  podSet,
   postgresWriter,
   remove,
   tenant,
@@ -195,4 +197,40 @@ describe("Memcacheds whose Pods have a finalizer", () => {
     await untilAllGone(names.map((name) => memcached(name)));
     await untilGone(deploymentOf(memcached(first)));
   }, 120_000);
+});
+
+describe("objects that another controller's finalizer keeps", () => {
+  it.each([
+    ["PostgresWriter", () => postgresWriter(uniqueName("kept"), {})],
+    ["Memcached", () => memcached(uniqueName("kept"))],
+    ["PodSet", () => podSet(uniqueName("kept"), 1)],
+    ["Tenant", () => tenant(uniqueName("kept"))],
+    ["Capsule Tenant", () => capsuleTenant(uniqueName("kept"))],
+  ])("say so when all that a %s made is gone, and do nothing until they go", async (_kind, make) => {
+    const object = make();
+    object.metadata.finalizers = [HELD];
+    await apply(object);
+    await untilReady(object);
+    await remove(object);
+    const message = `Kindstack is done; the object waits for its other finalizers: ${HELD}`;
+    await eventually(async () => {
+      const left = await get(object);
+      expect(left.metadata.finalizers).toEqual([HELD]);
+      for (const type of ["Synced", "Reconciling"]) expect(conditionOf(left, type).message).toBe(message);
+      expect(conditionOf(left, "Ready")).toMatchObject({ status: "False", reason: "Deleting", message });
+    });
+    if (object.kind === "PostgresWriter") {
+      expect(await database.query(`SELECT * FROM students WHERE id = 'default/${object.metadata.name}'`)).toEqual([]);
+    }
+    expect(operator.stateFiles(`${object.metadata.name}`)).toEqual([]);
+
+    const before = await operator.metric("kindstack_updates_total");
+    await edit(object, { metadata: { annotations: { "kindstack.dev/reconcile": "now" } } });
+    await edit(object, { metadata: { labels: { a: "b" } } });
+    await expectRoomForOthers();
+    expect(conditionOf(await get(object), "Ready").message).toBe(message);
+    expect(await operator.metric("kindstack_updates_total")).toBe(before + 2); // the other user's
+    await edit(object, { metadata: { finalizers: null } });
+    await untilGone(object);
+  });
 });

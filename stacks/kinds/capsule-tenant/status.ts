@@ -45,7 +45,7 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
             reason: "NamespaceQuotaExceeded",
             message:
               `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
-              " the owner gets no rights there. Delete namespaces or raise spec.namespaceQuota",
+              " the owner gets no rights there. Raise spec.namespaceQuota, or delete those with nothing in them",
           }
         : waiting.length === 0
           ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }

@@ -52,7 +52,11 @@ describe("diff", () => {
     [pod("a:1"), ["spec..image"], '"spec..image" must be a field, such as spec.selector, or *'],
     [pod("a:1"), ["spec", 3], "3 must be a field, such as spec.selector, or *"],
     [pod("a:1"), "spec", "must be a list of fields"],
-    [manifest("v1", "Namespace", {}), ["*"], "a Namespace holds data, and is not replaced. Make one of another name"],
+    [
+      manifest("v1", "Namespace", {}),
+      ["*"],
+      "a Namespace holds data, and is not replaced. Make a second one, of another name",
+    ],
   ])("refuses to replace %j on changes of %j", async (object, replaceOnChanges, reason) => {
     const { failures } = await provider.check({}, { manifest: object, owner: acme, replaceOnChanges });
     expect(failures).toEqual([{ property: "replaceOnChanges", reason }]);

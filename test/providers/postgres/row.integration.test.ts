@@ -467,13 +467,25 @@ describe("an object that was made again", () => {
     ]);
   });
 
-  it("of another name has no part in it", async () => {
-    const table = await database.createStudents();
-    await create(rowIn(table, { owner }));
-    const other = { ...owner, uid: "uid-2", description: `${owner.description}-2` };
-    await expect(create(rowIn(table, { owner: other }))).rejects.toEqual(
-      refused("RowConflict", "retryable", "delete that object, or use another table$"),
+  it("of another name has no part in it, and can have the row by what its message says, which keeps the row", async () => {
+    const table = await database.createStudents("id text PRIMARY KEY, name text, age int, country text, note text");
+    const outs = await create(rowIn(table, { owner }));
+    await database.query(`UPDATE ${table} SET note = 'kept'`);
+    const wanted = rowIn(table, { owner: { ...owner, uid: "uid-2", description: `${owner.description}-2` } });
+    await expect(create(wanted)).rejects.toEqual(
+      refused(
+        "RowConflict",
+        "retryable",
+        "or delete that object with the deletion policy Orphan, which keeps the row$",
+      ),
     );
+
+    await provider.release("id", outs);
+    const conflict = await create(wanted).catch((error: unknown) => error as Error);
+    await database.query((conflict as Error).message.split("overwrites it: ")[1] as string);
+    await create(wanted);
+    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, note: "kept" }]);
+    expect(await recordsOf(table)).toMatchObject([{ owner: "uid-2" }]);
   });
 });
 
