@@ -8,4 +8,5 @@ export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
 export { isProtectedNamespace, protectedNamespaces, refuseProtectedNamespace } from "./protected-namespaces";
+export { formatQuantity, parseQuantity } from "./quantity";
 export type { LiveObject, Manifest, ObjectMeta, ObjectType, OwnerReference } from "./types";

@@ -1,3 +1,5 @@
+import { parseQuantity } from "./quantity";
+
 /*
  * What the API server writes otherwise than it was given, and means the same: it is no difference.
  */
@@ -36,31 +38,10 @@ function isSame(read: (value: unknown) => number | undefined, wanted: unknown, l
   return Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
 }
 
-const DECIMAL: Readonly<Record<string, number>> = {
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  "": 1,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  E: 1e18,
-};
-const BINARY = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-
 /** `1500m`, `1.5` and `1500e-3` are one quantity. */
 function quantityOf(value: unknown): number | undefined {
-  if (typeof value === "number") return value;
-  const [, digits, exponent, suffix = ""] =
-    (typeof value === "string" &&
-      /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(value)) ||
-    [];
-  if (digits === undefined) return undefined;
-  if (exponent !== undefined) return Number(digits + exponent);
-  const factor = DECIMAL[suffix] ?? 1024 ** (BINARY.indexOf(suffix) + 1);
-  return Number(digits) * factor;
+  const quantity = parseQuantity(value);
+  return quantity === undefined ? undefined : Number(quantity);
 }
 
 const UNITS: Readonly<Record<string, number>> = { ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };

@@ -3,9 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { userConfig } from "../../bench/users";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { formatQuantity } from "../../providers/kubernetes/quantity";
 import { eventually } from "../../src/testing/eventually";
 import { usageOf } from "../../stacks/kinds/capsule-tenant/object-usage";
-import { formatAmount, parseAmount } from "../../stacks/kinds/capsule-tenant/quantity";
+import { parseAmount } from "../../stacks/kinds/capsule-tenant/quantity";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import {
@@ -307,7 +308,7 @@ describe("a request that is larger than its namespace's share", () => {
     const after = await used();
     for (const [resource, amount] of usage.flatMap((amounts) => [...amounts])) {
       const counted = parseAmount(after[resource] ?? 0) - parseAmount(before[resource] ?? 0);
-      expect([resource, formatAmount(counted)]).toEqual([resource, formatAmount(amount)]);
+      expect([resource, formatQuantity(counted)]).toEqual([resource, formatQuantity(amount)]);
     }
   });
 

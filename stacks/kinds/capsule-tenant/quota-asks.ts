@@ -1,7 +1,7 @@
 import Type from "typebox";
-import type { LiveObject } from "../../../providers/kubernetes/index";
+import { formatQuantity, type LiveObject } from "../../../providers/kubernetes/index";
 import { jsonReader } from "./annotation-json";
-import { type Amount, formatAmount, min, parseAmount, QUANTITY } from "./quantity";
+import { type Amount, min, parseAmount, QUANTITY } from "./quantity";
 
 /*
  * A request that is larger than its namespace's share asks for room: an annotation on the namespace's ResourceQuota says
@@ -34,7 +34,7 @@ const readAsks = jsonReader(Type.Record(Type.String(), ask));
 
 export function formatAsks(asks: ReadonlyMap<string, Ask>): string {
   const entries = [...asks].map(([resource, { used, more, ...times }]) => {
-    return [resource, { used: formatAmount(used), more: formatAmount(more), ...times }];
+    return [resource, { used: formatQuantity(used), more: formatQuantity(more), ...times }];
   });
   return JSON.stringify(Object.fromEntries(entries));
 }

@@ -1,9 +1,9 @@
-import type { LiveObject } from "../../../providers/kubernetes/index";
+import { formatQuantity, type LiveObject } from "../../../providers/kubernetes/index";
 import type { Maintenance } from "../../contract/index";
 import { endingNamespaces, rememberUse, type SeenUse } from "./ending-namespaces";
 import { indexedName, QUOTA_MANAGER } from "./labels";
 import { madeInNamespaces } from "./namespaces";
-import { type Amount, type Amounts, formatAmount, parseAmount, sum, unitOf } from "./quantity";
+import { type Amount, type Amounts, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
@@ -115,8 +115,8 @@ function balances(
     );
     const lostAmount = lost(resource);
     const [usedAnnotation, hardAnnotation] = [annotationOf("used", resource), annotationOf("hard", resource)];
-    const used = formatAmount(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
-    const whole = formatAmount(parseAmount(limit), limit);
+    const used = formatQuantity(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
+    const whole = formatQuantity(parseAmount(limit), limit);
     const isDivided = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation] === whole);
     const granted =
       lostAmount === undefined
@@ -125,7 +125,7 @@ function balances(
     for (const [index, balance] of balances.entries()) {
       const [before, amount] = [slots[index]?.granted, granted[index] as Amount];
       const { annotations } = balance.quota.metadata;
-      balance.hard[resource] = formatAmount(amount, limit);
+      balance.hard[resource] = formatQuantity(amount, limit);
       balance.annotations[usedAnnotation] = used;
       balance.annotations[hardAnnotation] = whole;
       balance.isDue ||=

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../../../providers/kubernetes/client";
+import { formatQuantity } from "../../../../providers/kubernetes/quantity";
 import type { AdmissionRequest } from "../../../../stacks/contract/admission";
 import { growthOf, isInScope, usageOf } from "../../../../stacks/kinds/capsule-tenant/object-usage";
-import { formatAmount } from "../../../../stacks/kinds/capsule-tenant/quantity";
 
 const of = (kind: string, spec: object, annotations: Record<string, string> = {}): Manifest => ({
   apiVersion: "v1",
@@ -12,7 +12,7 @@ const of = (kind: string, spec: object, annotations: Record<string, string> = {}
 });
 const core = (name: string) => ({ group: "", name });
 const texts = (usage: ReadonlyMap<string, bigint>) =>
-  Object.fromEntries([...usage].map(([resource, amount]) => [resource, formatAmount(amount)]));
+  Object.fromEntries([...usage].map(([resource, amount]) => [resource, formatQuantity(amount)]));
 const counted = (resource: string, object: Manifest) => texts(usageOf(core(resource), object));
 
 describe("what an object counts in quotas", () => {

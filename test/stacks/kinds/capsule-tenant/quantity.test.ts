@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatAmount, parseAmount, unitOf } from "../../../../stacks/kinds/capsule-tenant/quantity";
+import { formatQuantity } from "../../../../providers/kubernetes/quantity";
+import { parseAmount, unitOf } from "../../../../stacks/kinds/capsule-tenant/quantity";
 
 describe("an amount", () => {
   it.each<[string | number, bigint]>([
@@ -38,13 +39,13 @@ describe("an amount", () => {
     ["0.5Ki", "1Ki", "512"],
     ["0", "1Gi", "0"],
   ])("%s of a resource with %s is written %s", (quantity, whole, text) => {
-    expect(formatAmount(parseAmount(quantity), whole)).toBe(text);
+    expect(formatQuantity(parseAmount(quantity), whole)).toBe(text);
   });
 
   it("is the same after it was written and read, however it is written", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.constantFrom("1", "1Gi"), (amount, like) => {
-        expect(parseAmount(formatAmount(amount, like))).toBe(amount);
+        expect(parseAmount(formatQuantity(amount, like))).toBe(amount);
       }),
       { seed: 5 },
     );
