@@ -39,7 +39,6 @@ export const REASONS = [
   "NamespaceProtected",
   "RepairsReverted",
   "Terminating",
-  "TooMany",
   // Of the API server and of what it serves.
   "ForeignDefinition",
   "MissingPrerequisite",
@@ -104,8 +103,6 @@ export const REASONS = [
   "UpdateFailed",
   // Of the command line alone.
   "BackupExists",
-  "Duplicate",
-  "Incomplete",
   "Interrupted",
   "InvalidConfiguration",
   "Misconfigured",

@@ -93,10 +93,7 @@ describe("the documentation", () => {
 
   it("explains each environment variable", () => {
     const page = fs.readFileSync(path.join(ROOT, "docs/configuration.md"), "utf8");
-    const code = ["src", "providers", "stacks"]
-      .flatMap((folder) => filesUnder(path.join(ROOT, folder)))
-      .filter((file) => file.endsWith(".ts"))
-      .map((file) => fs.readFileSync(file, "utf8"));
+    const code = sourcesIn("src", "providers", "stacks").map((file) => fs.readFileSync(file, "utf8"));
     const variables = code.flatMap((text) => text.match(/\b(KINDSTACK|PSQL|PGSSL|MEMCACHED)_?[A-Z_]*[A-Z]\b/g) ?? []);
     expect(variables).toContain("KINDSTACK_WORK_DIR");
     const isExplained = (variable: string) => page.includes(`\`${variable}\``) || ONLY_OF_TESTS.includes(variable);
@@ -114,6 +111,12 @@ describe("the documentation", () => {
     expect(reasons).toEqual(expect.arrayContaining(["Cordoned", "Succeeded", "BackOff"]));
     expect(reasons.filter((reason) => !(REASONS as readonly string[]).includes(reason))).toEqual([]);
   });
+
+  it("lists no reason that nothing gives", () => {
+    const sources = sourcesIn("src", "providers", "stacks").filter((file) => !file.endsWith("providers/reasons.ts"));
+    const words = new Set(sources.flatMap((file) => fs.readFileSync(file, "utf8").match(/\w+/g) ?? []));
+    expect(REASONS.filter((reason) => !words.has(reason))).toEqual([]);
+  });
 });
 
 function isRun({ language, notRun }: Block): boolean {
@@ -129,11 +132,14 @@ function anchorsOf(markdown: string): string[] {
   );
 }
 
+function sourcesIn(...folders: string[]): string[] {
+  return folders.flatMap((folder) => filesUnder(path.join(ROOT, folder))).filter((file) => file.endsWith(".ts"));
+}
+
 /** The reasons of conditions in the code; those of errors are checked by the compiler. */
 function reasonsInCode(): string[] {
-  const code = ["src/controller", "src/operator", "stacks"]
-    .flatMap((folder) => filesUnder(path.join(ROOT, folder)))
-    .filter((file) => file.endsWith(".ts") && !file.includes("/policies/"))
+  const code = sourcesIn("src/controller", "src/operator", "stacks")
+    .filter((file) => !file.includes("/policies/"))
     .map((file) => fs.readFileSync(file, "utf8"));
   const patterns = [/\breason(?:: | = |: \w+ \? )"([A-Z]\w+)"/g, /\breason: \w+ \? "\w+" : "([A-Z]\w+)"/g];
   const found = code.flatMap((text) =>

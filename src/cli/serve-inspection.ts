@@ -5,6 +5,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
+import type { Listener } from "../http/server";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
 
@@ -45,7 +46,7 @@ const TIMEOUT_MS = 5 * 60_000;
 export async function serveInspection(
   options: PreviewServerOptions,
   { kinds, client, engine: file, state, logger: parent }: Collaborators,
-): Promise<{ port: number; close(): Promise<void> } | undefined> {
+): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
   // Loaded here: TLS and tokens take memory, and only this needs it.

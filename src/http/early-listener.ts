@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
 
-interface Address {
+export interface Address {
+  /** 0 for any free port. */
   port: number;
   host: string;
 }

@@ -6,13 +6,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
 import type { Polled } from "../tls/poll";
-import { BACKLOG, takeOver } from "./early-listener";
+import { type Address, BACKLOG, takeOver } from "./early-listener";
 
-export interface Address {
-  /** 0 for any free port. */
-  port: number;
-  host: string;
-}
+export type { Address };
 
 export interface Listener {
   port: number;
