@@ -15,6 +15,11 @@ import { parseModule } from "./prose";
 const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
   ["run `pulumi cancel --stack", "e2e/automation-api.slow.test.ts", "names the command that removes a stale lock"],
   [
+    "To allow its deletion, run: kindstack state unprotect",
+    "e2e/own-kinds.test.ts",
+    "is said with the way out, which allows it",
+  ],
+  [
     "if that owner is gone, remove the label",
     "e2e/tenant-conflict.test.ts",
     "continues when a label in its way is taken off",

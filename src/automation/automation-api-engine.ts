@@ -107,7 +107,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     }
     const { error, interrupted } = ended;
     if (error instanceof ConcurrentUpdateError) {
-      const advice = `only if no process works on it, run \`pulumi cancel --stack ${stack}\``;
+      const advice = `only if no process works on it, run \`pulumi cancel --stack organization/kindstack/${stack}\``;
       throw new RetryableError("Locked", `the stack ${stack} is locked; ${advice}`);
     }
     const succeeded = error === undefined && interrupted === undefined;

@@ -5,7 +5,7 @@ import { withoutPasswords } from "../../providers/passwords";
 import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
 import type { Ended } from "./interruption";
-import { nameOf } from "./urn";
+import { nameOf, stackOf } from "./urn";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure extends Failure {
@@ -84,6 +84,17 @@ function findFailures(
     ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",
     reason: "UpdateFailed",
-    message,
+    message: withOwnAdvice(message),
   }));
+}
+
+/** Pulumi's way out of a protection does not lead to the operator's state, nor to the program of a kind. */
+function withOwnAdvice(message: string): string {
+  const [told, advice] = message.split("To unprotect the resource, ");
+  const urn = /resource "(urn:pulumi:[^"]+)"/.exec(told ?? "")?.[1];
+  if (told === undefined || advice === undefined || urn === undefined) return message;
+  return (
+    `${told.replace(/\s+/g, " ")}The deletion policy Orphan leaves it as it is. To allow its deletion, run: ` +
+    `kindstack state unprotect ${stackOf(urn)} '${urn}'`
+  );
 }

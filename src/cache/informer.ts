@@ -97,6 +97,7 @@ export class Informer extends Store {
   /** Failures since the last sign that all is well, and whether one of them was logged as a warning. */
   #failures = 0;
   #warned = false;
+  #refusal: ApiError | undefined;
 
   constructor(options: InformerOptions) {
     super(options.indexers);
@@ -121,6 +122,11 @@ export class Informer extends Store {
   /** When the API server was last heard of, by `performance.now()`; counted from the construction. */
   get lastContact(): number {
     return this.#lastContact;
+  }
+
+  /** Why the API server has not shown the objects since its last answer that did, where it refuses to. */
+  get refusal(): ApiError | undefined {
+    return this.#refusal;
   }
 
   /** Lists and watches until `signal` is aborted; resolves then. */
@@ -262,7 +268,10 @@ export class Informer extends Store {
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const gone = isApiError(error, 410);
     // What the server refused will not work from this version; of a broken connection nothing is lost.
-    if (error instanceof ApiError && isRefusal(error.status)) this.#listNeeded = true;
+    if (error instanceof ApiError && isRefusal(error.status)) {
+      this.#listNeeded = true;
+      if (!gone) this.#refusal = error;
+    }
     const failures = this.#failures++;
     if (gone) {
       this.#logger.info({ resourceVersion: this.#resourceVersion }, "version has expired, listing again");
@@ -281,6 +290,7 @@ export class Informer extends Store {
     if (this.#warned) this.#logger.info({ failures: this.#failures }, "list and watch work again");
     this.#failures = 0;
     this.#warned = false;
+    this.#refusal = undefined;
   }
 }
 

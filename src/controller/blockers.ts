@@ -1,5 +1,6 @@
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { describeTermination } from "../../providers/kubernetes/termination";
+import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
 import type { UpdateFailure } from "../automation/failures";
 import type { KindCache } from "./kind-cache";
@@ -97,8 +98,10 @@ export class Blockers {
   }
 }
 
-function stateOf({ metadata: { uid, generation, deletionTimestamp } }: LiveObject): string {
-  return `${uid} ${generation} ${deletionTimestamp ?? ""}`;
+function stateOf(object: LiveObject): string {
+  const { uid, generation, deletionTimestamp } = object.metadata;
+  const { releases, ignoreFields } = obeyedAnnotations(object); // what is to stay need not be waited for
+  return [uid, generation, deletionTimestamp, releases, ...ignoreFields].join(" ");
 }
 
 /** What a cache shows of what a failure waits for. */

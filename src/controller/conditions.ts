@@ -85,23 +85,38 @@ export function leavingConditions(observedGeneration: number, finalizers: readon
 }
 
 /**
- * While an object is not to be worked on. `Synced` keeps what it said.
+ * While an object is not to be worked on. What waits makes an object that was synced one that is not.
  *
- * @param problem an annotation that cannot be understood @param isDeleting the deletion waits as well
+ * @param problem an annotation that cannot be understood @param waiting what would be done, in words
+ * @param synced what the object says so far
  */
 export function pausedConditions(
   observedGeneration: number,
   problem: string | undefined,
-  isDeleting: boolean,
+  waiting: readonly string[],
+  synced: Condition | undefined,
 ): NewCondition[] {
   const why = problem ?? "reconciliation is paused by the annotation kindstack.dev/paused";
   const until = problem === undefined ? "it is removed" : "it is corrected";
-  const message = problem === undefined && !isDeleting ? why : `${why}; until ${until}, nothing is updated or deleted`;
+  const rest =
+    problem === undefined && waiting.length === 0 ? why : `${why}; until ${until}, nothing is updated or deleted`;
+  const message = waiting.length === 0 ? rest : `${rest}. ${describeAll(waiting)}`;
   const reason = problem === undefined ? "Paused" : "InvalidAnnotation";
-  return [
+  const conditions: NewCondition[] = [
     notSo("Reconciling", observedGeneration),
     { type: "Paused", status: "True", reason, message, observedGeneration },
   ];
+  if (synced === undefined || (synced.status !== "True" && !isPaused(synced))) return conditions;
+  const { lastTransitionTime: _, ...said } = synced;
+  if (waiting.length > 0) return [...conditions, { ...said, status: "False", reason, message }];
+  return isPaused(synced)
+    ? [...conditions, { ...said, status: "True", reason: "Succeeded", message: SUCCEEDED }]
+    : conditions;
+}
+
+/** Whether a stack is not synced as its object is paused, and for nothing else. */
+export function isPaused({ reason }: Pick<Condition, "reason">): boolean {
+  return reason === "Paused" || reason === "InvalidAnnotation";
 }
 
 /** While what completed by itself is not replaced yet, as its replacements complete as well. `Synced` keeps what it said. */

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Failure } from "../../providers/errors";
+import { type Failure, failureOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
@@ -72,6 +72,12 @@ export class Controller {
 
   get(key: string): LiveObject | undefined {
     return this.#objects.get(key);
+  }
+
+  /** Why the caches do not show what the objects made, where the API server refuses to. */
+  get refusal(): Failure | undefined {
+    const refused = this.#watched.find(({ refusal }) => refusal !== undefined);
+    return refused && failureOf(refused.refusal);
   }
 
   /** Whether an object is this replica's to work on. */

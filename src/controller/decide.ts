@@ -1,15 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { objectKey, parseObjectId } from "../../stacks/contract/object";
 import {
   backOffConditions,
   type Cause,
   CONFLICT,
   conflictOverConditions,
+  isPaused,
   isReported,
   isUnfinished,
   leavingConditions,
   pausedConditions,
   resumedConditions,
+  succeededConditions,
 } from "./conditions";
 import type { Facts } from "./facts";
 import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
@@ -24,11 +27,8 @@ import { PROGRESSING } from "./ready";
 export function decide(facts: Facts): Plan {
   const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
   if (facts.paused && !facts.gone) {
-    const paused = pausedConditions(
-      metadata.generation,
-      facts.annotationProblem,
-      metadata.deletionTimestamp !== undefined,
-    );
+    const synced = findCondition(status.conditions, "Synced");
+    const paused = pausedConditions(metadata.generation, facts.annotationProblem, pausedWork(facts), synced);
     return { type: "pause", conditions: [...paused, ...driftUnknownNews(facts)] };
   }
   if (metadata.deletionTimestamp) {
@@ -50,8 +50,12 @@ export function decide(facts: Facts): Plan {
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
   const synced = findCondition(status.conditions, "Synced");
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  // What others revert is repaired at its own pace.
-  if ((synced.status !== "True" && synced.reason !== CONFLICT) || hasFailed(facts) || wasCutOff(facts))
+  // What others revert is repaired at its own pace, and what a pause held up is known.
+  if (
+    (synced.status !== "True" && synced.reason !== CONFLICT && !isPaused(synced)) ||
+    hasFailed(facts) ||
+    wasCutOff(facts)
+  )
     return update(facts, "Retrying", true);
   if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
     return update(facts, "Updating", drifted);
@@ -123,10 +127,30 @@ function nothing(facts: Facts): Plan {
   if (!deletionTimestamp && wasAttempted(facts)) {
     corrected.push(...(lastAttempt?.conditions ?? []).filter((condition) => !isReported(conditions, condition)));
   }
+  const synced = findCondition(conditions, "Synced");
+  if (!deletionTimestamp && synced !== undefined && isPaused(synced))
+    corrected.push(...succeededConditions(generation));
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
   if (inConflict && backoff.settledMs <= 0) corrected.push(...conflictOverConditions(generation));
   corrected.push(...driftUnknownNews(facts));
   return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
+}
+
+/** What is not done while an object is paused, in words. */
+function pausedWork({ metadata, status, drift, comparedDrift }: Facts): string[] {
+  if (metadata.deletionTimestamp) return ["The object is to be deleted"];
+  if (status.stack === undefined) return ["Nothing has been made yet"];
+  const synced = findCondition(status.conditions, "Synced");
+  const nameOf = (id: string) => {
+    const { kind, ...key } = parseObjectId(id);
+    return `${kind} ${objectKey(key)}`;
+  };
+  return [
+    ...(synced?.observedGeneration === metadata.generation ? [] : ["The spec has changed"]),
+    ...drift.edited.map((id) => `${nameOf(id)} is not as it was applied`),
+    ...drift.missing.map((id) => `${nameOf(id)} is missing`),
+    ...(comparedDrift === undefined ? [] : [comparedDrift]),
+  ];
 }
 
 /** Its resources are deleted or released, if it ever had any; others keep the object. */

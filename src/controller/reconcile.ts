@@ -61,9 +61,14 @@ export class Reconciler {
     failure: Pick<Failure, "reason" | "message"> | undefined,
   ): boolean {
     const state = this.#stateOf(objectKey(object.metadata));
-    if (drift !== undefined) state.comparedDrift = drift;
+    const before = state.comparedDrift;
+    state.comparedDrift = failure === undefined ? drift : (drift ?? before);
     state.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);
-    return drift !== undefined || !isReported(statusOf(object).conditions, state.driftUnknown);
+    return (
+      drift !== undefined ||
+      before !== state.comparedDrift ||
+      !isReported(statusOf(object).conditions, state.driftUnknown)
+    );
   }
 
   /** Notes a state of an object that says how it is deleted: the garbage collector may remove that before a reconcile. */

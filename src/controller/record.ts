@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ignoredPaths } from "../../providers/kubernetes/ignored-fields";
 import { objectsAmong } from "../../providers/kubernetes/object";
+import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
@@ -115,10 +116,23 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
+  const unmatched = unmatchedFields(reconcile, result);
+  if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
   if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
   if (conflict === undefined) return "done";
   const { notBefore, settledAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
+}
+
+/** What names nothing that the object made: a misspelt name would leave nothing to others. */
+function unmatchedFields({ facts: { ignoreFields } }: Reconcile, { resources }: UpResult): string | undefined {
+  const made = objectsAmong(resources).map(({ manifest }) => manifest);
+  const unmatched = ignoreFields.filter(
+    (field) => !made.some((manifest) => ignoredPaths([field], manifest).length > 0),
+  );
+  if (unmatched.length === 0) return undefined;
+  const names = made.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+  return `annotation ${IGNORE_FIELDS_ANNOTATION}: nothing is left to others by ${unmatched.join(", ")}; the object made ${describeAll(names)}`;
 }
 
 /** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import timers from "node:timers/promises";
 import type { Logger } from "pino";
 import { failureOf } from "../../providers/errors";
 import { kindName } from "../../stacks/contract/kind";
@@ -17,27 +17,38 @@ export interface DriftPollerOptions {
 /** Finds drift that no watch shows ({@link ExternalResources.findDrift}), until `signal` is aborted. */
 export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal): Promise<void> {
   const { controllers, intervalMs } = options;
+  const clear = new WeakSet<Controller>();
   while (!signal.aborted) {
-    await delay(intervalMs, undefined, { signal }).catch(() => {});
-    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, options);
+    await timers.setTimeout(intervalMs, undefined, { signal }).catch(() => {});
+    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, options, clear);
   }
 }
 
-/** Compares all objects of a kind whose stacks are settled at once. */
-async function compare(controller: Controller, { logger }: DriftPollerOptions): Promise<void> {
-  const { kind } = controller;
+/**
+ * Compares all objects of a kind whose stacks are settled at once.
+ *
+ * @param clear controllers whose watches show all, as their objects have been told
+ */
+async function compare(
+  controller: Controller,
+  { logger }: DriftPollerOptions,
+  clear: WeakSet<Controller>,
+): Promise<void> {
+  const { kind, refusal } = controller;
   const { external } = kind.capabilities;
-  if (external === undefined) return;
+  if (external === undefined && refusal === undefined && clear.has(controller)) return;
+  if (refusal === undefined) clear.add(controller);
+  else clear.delete(controller);
   const settled = controller
     .list()
     .filter((object) => isSettled(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
   try {
-    const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);
+    const found = await external?.findDrift(settled as unknown as KindObject[]);
     for (const object of settled) {
       const { uid } = object.metadata;
-      controller.compared(object, drifted.get(uid), unknown.get(uid));
+      controller.compared(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? refusal);
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");

@@ -42,8 +42,9 @@ export interface ObeyedAnnotations {
 
 /** Reads an object's annotations, without regard to case and to blanks around a value. */
 export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): ObeyedAnnotations {
-  const { annotations = {} } = metadata;
-  const problem = annotationProblem(annotations);
+  const { annotations = {}, labels = {} } = metadata;
+  const label = Object.keys(labels).find((key) => Object.hasOwn(USER_ANNOTATIONS, key));
+  const problem = label === undefined ? annotationProblem(annotations) : `label ${label}: it must be an annotation`;
   return {
     paused: problem !== undefined || isValue(annotations[PAUSED_ANNOTATION], "true"),
     releases: isValue(annotations[DELETION_POLICY_ANNOTATION], "Orphan") || wasOrphaned(metadata),

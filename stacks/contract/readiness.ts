@@ -35,13 +35,13 @@ export function isSynced(object: LiveObject): boolean {
   return isSo(object, findCondition(statusOf(object).conditions, "Synced"));
 }
 
-/**
- * Whether an object's stack is as its last update left it: synced, or with a field that others change back, which may end at
- * any time.
- */
+/** Why a stack is not synced though no update of it failed: others change a field back, or it is paused. */
+const UNTOUCHED = ["FieldConflict", "Paused", "InvalidAnnotation"];
+
+/** Whether an object's stack is as its last update left it, but for what others did since, which may end at any time. */
 export function isSettled(object: LiveObject): boolean {
   const synced = findCondition(statusOf(object).conditions, "Synced");
-  return isSynced(object) || (synced?.reason === "FieldConflict" && isCurrent(object, synced));
+  return isSynced(object) || (synced !== undefined && UNTOUCHED.includes(synced.reason) && isCurrent(object, synced));
 }
 
 function isCurrent({ metadata }: LiveObject, { observedGeneration }: Condition): boolean {

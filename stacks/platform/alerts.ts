@@ -33,7 +33,7 @@ export function alertingRules({ shards }: { shards: number }) {
     ),
     warning(
       "KindstackObjectsNotSynced",
-      'max by (kind, reason) (kindstack_objects{synced!="True"}) > 0',
+      'max by (kind, reason) (kindstack_objects{synced!="True",reason!="Paused"}) > 0',
       "1h",
       "The stacks of {{ $value }} {{ $labels.kind }} have not been as specified for an hour: {{ $labels.reason }}.",
     ),

@@ -398,6 +398,23 @@ describe("errors", () => {
     expect(api.watches).toHaveLength(1);
   });
 
+  it("tells that the API server refuses to show the objects, until it shows them again", async () => {
+    const forbidden = new ApiError(403, "Forbidden", "pods is forbidden");
+    const informer = await started();
+    expect(informer.refusal).toBeUndefined();
+    api.lists = [forbidden];
+    await api.latest.send(line("ERROR", { kind: "Status", code: 403, reason: "Forbidden", message: "no" }));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(informer.refusal).toBe(forbidden);
+    api.lists = [new ApiError(0, "Unreachable", "no answer")];
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(informer.refusal).toBe(forbidden);
+    api.lists = [{ items: [], resourceVersion: "9" }];
+    await vi.advanceTimersByTimeAsync(30_000);
+    await api.latest.send(line("ADDED", object("a", 10)));
+    expect(informer.refusal).toBeUndefined();
+  });
+
   it("lists again after an ERROR event of any code", async () => {
     await started();
     await api.latest.send(line("ERROR", { kind: "Status", code: 500, reason: "InternalError", message: "no" }));

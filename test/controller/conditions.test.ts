@@ -16,7 +16,7 @@ import {
   succeededConditions,
   updatingConditions,
 } from "../../src/controller/conditions";
-import { mergeConditions, type NewCondition } from "../../stacks/contract/condition";
+import { type Condition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 
 const conflict: UpdateFailure = {
   resource: "namespace/acme",
@@ -91,7 +91,7 @@ describe("while an object is deleted", () => {
 
 describe("while an object is paused", () => {
   it("it is not reconciling, says why and how to change that, and keeps what its Synced says", () => {
-    const conditions = pausedConditions(4, undefined, false);
+    const conditions = pausedConditions(4, undefined, [], find(succeededConditions(4), "Synced") as Condition);
     expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
     expect(conditions[1]).toMatchObject({
       reason: "Paused",
@@ -100,15 +100,32 @@ describe("while an object is paused", () => {
     });
   });
 
-  it("and deleted, it says that the deletion waits", () => {
-    expect(find(pausedConditions(4, undefined, true), "Paused")?.message).toMatch(
-      /; until it is removed, nothing is updated or deleted$/,
-    );
+  it("and something waits, it says what, and is not synced, until nothing waits any more", () => {
+    const was = { ...find(succeededConditions(3), "Synced"), lastTransitionTime: "" } as Condition;
+    const conditions = pausedConditions(4, undefined, ["The spec has changed", "Deployment a/b is missing"], was);
+    const message =
+      "reconciliation is paused by the annotation kindstack.dev/paused; until it is removed, nothing is updated or deleted. " +
+      "The spec has changed; Deployment a/b is missing";
+    expect(find(conditions, "Paused")?.message).toBe(message);
+    const synced = find(conditions, "Synced") as Condition;
+    expect(synced).toEqual({ type: "Synced", status: "False", reason: "Paused", message, observedGeneration: 3 });
+    expect(find(pausedConditions(4, undefined, [], synced), "Synced")).toMatchObject({
+      status: "True",
+      reason: "Succeeded",
+    });
+  });
+
+  it("it keeps an error", () => {
+    const was = find(failedConditions(4, [conflict]), "Synced") as Condition;
+    expect(summary(pausedConditions(4, undefined, ["The spec has changed"], was))).toEqual([
+      "Reconciling=False",
+      "Paused=True",
+    ]);
   });
 
   it("by an annotation that cannot be understood, it says which", () => {
     const problem = 'annotation kindstack.dev/deletion-policy: "Retain" must be Orphan or Delete';
-    expect(find(pausedConditions(4, problem, false), "Paused")).toMatchObject({
+    expect(find(pausedConditions(4, problem, [], undefined), "Paused")).toMatchObject({
       reason: "InvalidAnnotation",
       message: `${problem}; until it is corrected, nothing is updated or deleted`,
     });

@@ -291,7 +291,11 @@ plans(
       { status: failed, lastAttempt: attempt(), program: "p2", ...drifted },
       { type: "destroy" },
     ],
-    ["is left alone during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
+    [
+      "is left alone during a pause, and not synced",
+      { paused: true },
+      { type: "pause", conditions: [...PAUSED, { type: "Synced", status: "False", reason: "Paused" }] },
+    ],
     [
       "is destroyed in spite of a pause when it is gone: no one can end that",
       { paused: true, gone: true },
@@ -398,6 +402,34 @@ describe("the status of an object that needs nothing", () => {
     expect(plan).toMatchObject({ type: "nothing", requeueAfterMs });
     const said = plan.type === "nothing" ? plan.conditions : [];
     expect(said.map(({ type, status }) => `${type}=${status}`)).toEqual(expected);
+  });
+
+  it.each<[string, Partial<Facts>, string]>([
+    ["a new spec", newSpec, "The spec has changed"],
+    ["an edited resource", { drift: { edited: [pod], missing: [] } }, "Pod default/a is not as it was applied"],
+    ["a missing resource", { drift: { edited: [], missing: [pod] } }, "Pod default/a is missing"],
+    ["what was compared", { comparedDrift: "row x was missing" }, "row x was missing"],
+  ])("says during a pause that %s waits, and is not synced", (_, changes, text) => {
+    const plan = decide(facts({ paused: true, ...changes }));
+    const told = {
+      status: "False",
+      reason: "Paused",
+      message: expect.stringMatching(`nothing is updated or deleted. ${text}$`),
+    };
+    expect(plan).toMatchObject({ type: "pause", conditions: [{}, {}, { type: "Synced", ...told }] });
+  });
+
+  it("is synced after a pause in which what waited went, and repaired or updated where it did not", () => {
+    const status = {
+      ...REST,
+      conditions: ready("True", 3).map((one) => ({ ...one, status: "False" as const, reason: "Paused" })),
+    };
+    expect(decide(facts({ status }))).toMatchObject({
+      type: "nothing",
+      conditions: [{ type: "Synced", status: "True" }, { type: "Reconciling" }, { type: "Stalled" }],
+    });
+    expect(decide(facts({ status, ...drifted }))).toMatchObject({ type: "update", cause: "Repairing" });
+    expect(decide(facts({ status, ...newSpec }))).toMatchObject({ type: "update", cause: "Updating" });
   });
 
   it("says during a pause as well that drift is unknown", () => {

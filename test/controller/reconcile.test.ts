@@ -15,7 +15,11 @@ import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
-import { ORPHANED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
+import {
+  DELETION_POLICY_ANNOTATION,
+  ORPHANED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/annotations";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
@@ -360,6 +364,17 @@ it("a destroy that is interrupted after a wait still knows what the one before h
   expect(await harness.reconcile()).toBe("retry");
   expect(await harness.reconcile()).toBe("done");
   expect(harness.notes.at(-1)).toBe("3 deleted");
+});
+
+it("a destroy that waits is over at once when what it waits for is to stay", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  harness.destroys.push(destroyed({ result: "failed" }, { failures: [harness.delete()] }), destroyed({}));
+  expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
+  const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
+  harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations, resourceVersion: "999" } };
+  expect(await harness.reconcile()).toBe("done");
+  expect(harness.released).toEqual([false, true]);
 });
 
 it("a destroy whose state cannot be read when its wait is over says so", async () => {

@@ -73,11 +73,9 @@ describe("composeStatus", () => {
     const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
     expect(types(stalled)).toEqual(["Ready", "Synced", "Stalled"]);
     expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready", "Synced"]);
-    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1, undefined, false) }))).toEqual([
-      "Ready",
-      "Synced",
-      "Paused",
-    ]);
+    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1, undefined, [], undefined) }))).toEqual(
+      ["Ready", "Synced", "Paused"],
+    );
     expect(types(compose(withStatus({ conditions: [ready, synced] }), { conditions: resumedConditions(1) }))).toEqual([
       "Ready",
       "Synced",

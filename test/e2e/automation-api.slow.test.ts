@@ -39,7 +39,7 @@ it("a condition names the command that removes a stale lock, and after it the ob
   const { message } = conditionOf(locked, "Ready");
   const command = /run `pulumi (cancel --stack \S+)`/.exec(message)?.[1]?.split(" ") ?? [];
   execFileSync(await resolveBinary("pulumi"), [...command, "--yes"], {
-    cwd: path.join(operator.workDirectory),
+    cwd: operator.directory,
     env: { ...process.env, PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` },
   });
   await untilReady(object);

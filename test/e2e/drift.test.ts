@@ -358,6 +358,26 @@ describe("a field that is left to others", () => {
     await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: null });
     await eventually(async () => expect(conditionTypes(await get(object))).not.toContain("Paused"));
   });
+
+  it("is told when nothing has its name, and is Kindstack's again when the annotation goes", async () => {
+    const { object, deployment } = await settled("misspelt");
+    const name = deployment.metadata.name ?? "";
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: `Deployment/${name}x:spec.replicas` });
+    const note = expect.stringMatching(`by Deployment/${name}x:spec.replicas; the object made Deployment/${name}$`);
+    await eventually(async () => {
+      const event = expect.objectContaining({ type: "Warning", reason: "InvalidAnnotation", note });
+      expect(await eventsAbout(await get(object))).toContainEqual(event);
+    });
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: `Deployment/${name}:spec.replicas` });
+    await eventually(async () =>
+      expect(statusOf(await get(object)).stack?.ignoreFields).toContain(`Deployment/${name}:spec.replicas`),
+    );
+    await untilLookedAt(() => edit(deployment, { spec: { replicas: 3 } }));
+    expect(await replicasOf(deployment)).toBe(3);
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: null });
+    await eventually(async () => expect(await replicasOf(deployment)).toBe(1), 10_000);
+    await untilReady(object);
+  });
 });
 
 describe("a paused object", () => {
@@ -370,6 +390,14 @@ describe("a paused object", () => {
     await untilLookedAt(() => edit(object, { spec: { containerPort: 11212 } }));
     expect(await updates()).toBe(before);
     expect(await replicasOf(deployment)).toBe(3);
+    const waiting = await eventually(async () => {
+      const held = await get(object);
+      expect(conditionOf(held, "Ready")).toMatchObject({ status: "False", reason: "Paused" });
+      return conditionOf(held, "Paused").message;
+    });
+    expect(waiting).toContain(
+      `The spec has changed; Deployment default/${deployment.metadata.name} is not as it was applied`,
+    );
 
     await annotate(object, { [PAUSED_ANNOTATION]: null });
     await untilReady(object);
@@ -394,10 +422,28 @@ describe("a paused object", () => {
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
     await untilCondition(object, "Paused", "True", "Paused");
     await untilLookedAt(() => remove(object));
-    expect((await get(object)).metadata.deletionTimestamp).toEqual(expect.any(String));
+    const kept = await get(object);
+    expect(kept.metadata.deletionTimestamp).toEqual(expect.any(String));
+    expect(conditionOf(kept, "Ready")).toMatchObject({ status: "False", reason: "Paused" });
     expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
 
     await annotate(object, { [PAUSED_ANNOTATION]: null });
+    await untilGone(object);
+    expect(await find(deployment)).toBeUndefined();
+  });
+});
+
+describe("an annotation that was written as a label", () => {
+  it("holds an object, and says what it must be", async () => {
+    const { object, deployment } = await settled("labelled");
+    await edit(object, { metadata: { labels: { [DELETION_POLICY_ANNOTATION]: "Orphan" } } });
+    const held = await untilCondition(object, "Paused", "True", "InvalidAnnotation");
+    expect(conditionOf(held, "Paused").message).toContain(
+      `label ${DELETION_POLICY_ANNOTATION}: it must be an annotation`,
+    );
+    await untilLookedAt(() => remove(object));
+    expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
+    await edit(object, { metadata: { labels: { [DELETION_POLICY_ANNOTATION]: null } } });
     await untilGone(object);
     expect(await find(deployment)).toBeUndefined();
   });

@@ -4,10 +4,11 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { client, uniqueName } from "./objects";
-import { useOperator } from "./operator";
+import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { kindstack, type TestOperator, useOperator } from "./operator";
 
 /*
  * Kinds that are folders outside of this repository, with a provider of their own: it writes files. The operator watches
@@ -18,6 +19,7 @@ const ROOT = path.resolve(__dirname, "../..");
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
 const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
+const ARCHIVE: ResourceType = { apiVersion: `${group}/v1`, kind: "Archive", plural: "archives", namespaced: true };
 const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
 
 const PROVIDER = `import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -80,6 +82,8 @@ beforeAll(() => {
   write("copy/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
   write("copy/provider.ts", PROVIDER.replace("post/letter", "post/copy"));
   write("copy/index.ts", COPY_MODULE);
+  write("archive/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
+  write("archive/index.ts", ARCHIVE_MODULE);
   write("broken/index.ts", "export const own = ;");
   write("same/index.ts", kindModule("Letter", "", ""));
 });
@@ -100,6 +104,23 @@ const COPY_MODULE = kindModule(
    new Letters(metadata.name + "/copy", { file: file + "-copy", text: original.id.apply((id) => "copy of " + id) });`,
   "providers: [{ stub, provider }], sdkRuntime: true",
 );
+/** A program with a resource that Pulumi protects: it holds the text. */
+const ARCHIVE_MODULE = kindModule(
+  "Archive",
+  'import { KubernetesObject } from "kindstack/providers/kubernetes";',
+  `const make = (name: string, protect: boolean) =>
+     new KubernetesObject(name, {
+       owner,
+       manifest: {
+         apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: metadata.namespace ?? "" }, data: { text: spec.text },
+       },
+     }, { protect });
+   make(metadata.name, true);
+   if (spec.text !== "alone") make(metadata.name + "-index", false);`,
+  "sdkRuntime: true",
+)
+  .replace("owns: []", 'owns: [{ apiVersion: "v1", kind: "ConfigMap" }]')
+  .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
 /** As with an installed package: the types are those that were compiled. */
 const COMPILER_OPTIONS = {
   strict: true,
@@ -107,13 +128,16 @@ const COMPILER_OPTIONS = {
   target: "es2022",
   skipLibCheck: true,
   types: ["node"],
-  paths: { kindstack: [path.join(ROOT, "dist/stacks/contract/index.d.ts")] },
+  paths: {
+    kindstack: [path.join(ROOT, "dist/stacks/contract/index.d.ts")],
+    "kindstack/providers/kubernetes": [path.join(ROOT, "dist/providers/kubernetes/index.d.ts")],
+  },
 };
 
 const operator = useOperator({
   args: [
     "--watch",
-    ...["podsets", "letter", "copy", "broken", "same"].flatMap((name) => [
+    ...["podsets", "letter", "copy", "archive", "broken", "same"].flatMap((name) => [
       "--kinds",
       name === "podsets" ? name : path.join(directory, name),
     ]),
@@ -121,10 +145,14 @@ const operator = useOperator({
 });
 afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-  for (const plural of [LETTER.plural, COPY.plural]) await client.delete(definitions, `${plural}.${group}`);
+  for (const { plural } of [LETTER, COPY, ARCHIVE]) await client.delete(definitions, `${plural}.${group}`);
   fs.rmSync(directory, { recursive: true });
 });
 
+const stateOf = ({ stateDirectory, workDirectory }: TestOperator) => ({
+  PULUMI_BACKEND_URL: `file://${stateDirectory}`,
+  KINDSTACK_WORK_DIR: workDirectory,
+});
 const letter = (name: string, text: string): Manifest => ({
   apiVersion: LETTER.apiVersion,
   kind: LETTER.kind,
@@ -187,6 +215,86 @@ describe("kinds of one's own", () => {
     expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+  });
+});
+
+describe("a deletion that something holds", () => {
+  const HELD = "example.com/held";
+  const archive = (name: string, text = "old papers"): Manifest => ({ ...letter(name, text), kind: ARCHIVE.kind });
+  const configMap = (name: string) => client.get(CONFIG_MAP, name, "default");
+  const gone = (name: string) =>
+    eventually(async () => expect(await client.get(ARCHIVE, name, "default")).toBeUndefined());
+  const told = (name: string, condition: object) =>
+    eventually(async () => {
+      const { conditions } = statusOf((await client.get(ARCHIVE, name, "default")) ?? ({} as never));
+      expect(findCondition(conditions, "Ready")).toMatchObject(condition);
+    });
+  async function made(): Promise<string> {
+    const name = uniqueName("archive");
+    await apply(archive(name));
+    await told(name, { status: "True" });
+    return name;
+  }
+  const orphan = (name: string) =>
+    client.apply(
+      {
+        apiVersion: ARCHIVE.apiVersion,
+        kind: ARCHIVE.kind,
+        metadata: { name, namespace: "default", annotations: { [DELETION_POLICY_ANNOTATION]: "Orphan" } },
+      },
+      { fieldManager: "orphan" },
+    );
+
+  it("as it is protected, is said with the way out, which allows it", async () => {
+    const name = await made();
+    await client.delete(ARCHIVE, name, "default");
+    await told(name, { reason: "DeletionFailed", message: expect.stringContaining("because it is protected") });
+    expect(await configMap(name)).toMatchObject({ data: { text: "old papers" } });
+    const { conditions } = statusOf((await client.get(ARCHIVE, name, "default")) ?? ({} as never));
+    const { message = "" } = findCondition(conditions, "Ready") ?? {};
+    const command = /kindstack (state unprotect \S+ '[^']+')/.exec(message)?.[1]?.replaceAll("'", "").split(" ") ?? [];
+    expect(kindstack(command, stateOf(operator))).toContain("unprotected");
+    await gone(name);
+    expect(await configMap(name)).toBeUndefined();
+  });
+
+  it("as it is protected, is over with Orphan, which leaves all of it", async () => {
+    const name = await made();
+    await client.delete(ARCHIVE, name, "default");
+    await told(name, { reason: "DeletionFailed" });
+    await orphan(name);
+    await gone(name);
+    expect(await configMap(name)).toMatchObject({ data: { text: "old papers" } });
+    expect((await configMap(name))?.metadata.labels ?? {}).toEqual({});
+  });
+
+  it("by a finalizer of what was made, is said, and over when that goes", async () => {
+    const name = await made();
+    await client.apply(
+      {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: `${name}-index`, namespace: "default", finalizers: [HELD] },
+      },
+      { fieldManager: "archivist" },
+    );
+    await apply(archive(name, "alone"));
+    await told(name, { reason: "Terminating", message: expect.stringContaining(HELD) });
+    await client.delete(ARCHIVE, name, "default");
+    await told(name, {
+      reason: "Deleting",
+      message: expect.stringContaining(
+        `ConfigMap ${name}-index is being deleted and waits for: its finalizers ${HELD}`,
+      ),
+    });
+    await orphan(name);
+    await gone(name);
+    expect(await configMap(name)).toBeDefined();
+    await client.apply(
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `${name}-index`, namespace: "default" } },
+      { fieldManager: "archivist" },
+    );
+    await eventually(async () => expect(await configMap(`${name}-index`)).toBeUndefined());
   });
 });
 
