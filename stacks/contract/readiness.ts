@@ -31,7 +31,7 @@ export function isReady(object: LiveObject): boolean {
 }
 
 /** Whether an object's stack is as the object is now specified. */
-export function isSynced(object: LiveObject): boolean {
+function isSynced(object: LiveObject): boolean {
   return isSo(object, findCondition(statusOf(object).conditions, "Synced"));
 }
 
