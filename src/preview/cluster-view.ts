@@ -65,7 +65,7 @@ export class ClusterView {
   }
 
   /** The object of a kind that has this name. @throws Error as {@link look} */
-  find(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
+  get(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
     const metadata = { name, ...(namespace !== undefined && { namespace }) };
     return this.look({ ...kindType(kind), metadata });
   }

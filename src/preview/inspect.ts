@@ -108,7 +108,7 @@ async function selectLive(
 ): Promise<Selection> {
   const candidates = kinds.map(async (kind) => {
     const where = kind.scope === "Cluster" ? undefined : namespace;
-    const objects = name === undefined ? await cluster.list(kind, where) : [await cluster.find(kind, name, where)];
+    const objects = name === undefined ? await cluster.list(kind, where) : [await cluster.get(kind, name, where)];
     return objects.map((manifest) => {
       if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
       return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };

@@ -68,7 +68,7 @@ export async function planObject(
     held: new Set<string>(),
   };
   try {
-    const live = await options.cluster.find(kind, name, namespace).catch(() => undefined);
+    const live = await options.cluster.get(kind, name, namespace).catch(() => undefined);
     const planStack = candidate.removed ? planRemoval : planUpdate;
     const {
       changes,

@@ -30,7 +30,7 @@ export interface InspectionServerOptions extends Address {
 }
 
 /** What the log says of a request besides its path and its answer's code. */
-interface Facts {
+interface LoggedFacts {
   user?: string;
   objects?: number;
 }
@@ -50,7 +50,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
   const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
 
-  async function answer(request: IncomingMessage, response: ServerResponse, facts: Facts): Promise<object> {
+  async function answer(request: IncomingMessage, response: ServerResponse, facts: LoggedFacts): Promise<object> {
     const path = request.url ?? "";
     const user = await authenticate(request, reviews); // who is not known learns nothing, not even what exists
     facts.user = user.username;
@@ -92,7 +92,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
 
   const server = await createTlsServer(options.tls, TIMEOUTS, async (request, response) => {
     const started = performance.now();
-    const facts: Facts = {};
+    const facts: LoggedFacts = {};
     const { status, body } = await answer(request, response, facts).then(
       (body): Answer => ({ status: 200, body }),
       (error: unknown): Answer => {
