@@ -1,4 +1,5 @@
 import { RetryableError, TerminalError } from "../errors";
+import { type Applied, effectOf, isDisplaced, ownersAllowed } from "./apply-effect";
 import { isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
@@ -12,15 +13,11 @@ import {
   OWNER_ANNOTATION,
   OWNER_UID_LABEL,
   ownedFieldsDigest,
-  ownerUidOf,
   wasCreated,
 } from "./ownership";
 import { refuseProtectedNamespace } from "./protected-namespaces";
 import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
-
-/** What was applied before, as the state knows it. */
-export type Applied = Pick<ObjectOutputs, "manifest" | "uid">;
 
 /** How often an object that others change at the same time is read. */
 const MAX_READS = 5;
@@ -84,17 +81,11 @@ export function refuseProtected(manifest: Manifest): void {
   if (typeName(manifest) === NAMESPACE) refuseProtectedNamespace(manifest.metadata.name ?? "", "metadata.name");
 }
 
-/** Whose a live object may be: what was applied before and grants rights is the owners', whatever its label says. */
-export function ownersAllowed(live: LiveObject, owners: readonly string[], former: Applied | undefined): string[] {
-  const isKnown = grantsRights(live) && live.metadata.uid === former?.uid;
-  return isKnown ? [...owners, ownerUidOf(live) ?? ""] : [...owners];
-}
-
 /** The object that an apply updates; `undefined`, when nothing has its name any more, where the apply creates it. */
 async function liveToUpdate(
   client: KubernetesClient,
   inputs: ObjectInputs,
-  knownOwners: string[],
+  owners: string[],
   former: Applied | undefined,
 ): Promise<LiveObject | undefined> {
   const { manifest, existing, givenBy, adopt } = inputs;
@@ -107,21 +98,21 @@ async function liveToUpdate(
   if (givenBy !== undefined && !isGiven(live, manifest, givenBy)) {
     throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
   }
-  if (adopt === "replace" && ownerUidOf(live) === undefined) {
-    await deleteUnmanaged(client, live);
-    return undefined;
-  }
-  const owners = ownersAllowed(live, knownOwners, former);
-  const conflict = describeConflict(live, inputs.owner, owners, adopt !== false);
-  if (live.metadata.deletionTimestamp) {
+  const effect = effectOf(live, inputs, owners, former);
+  const conflict = describeConflict(live, inputs.owner, ownersAllowed(live, owners, former), adopt !== false);
+  if (effect === "wait") {
     if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);
     await untilGone(client, live);
     return undefined;
   }
   if (conflict !== undefined) throw new TerminalError("Conflict", conflict, { object: referenceTo(live) });
-  if (!mustBeReplaced(live, inputs, owners, former)) return live;
-  await deleteObject(client, live);
-  await untilGone(client, live);
+  if (effect !== "replace") return live;
+  if (isDisplaced(live, inputs)) {
+    await deleteUnmanaged(client, live);
+  } else {
+    await deleteObject(client, live);
+    await untilGone(client, live);
+  }
   return undefined;
 }
 
@@ -170,20 +161,4 @@ export function withOwner(
 async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
   if (differsForGood(live, inputs.manifest)) await revokeRights(client, live);
   else await client.apply(withOwner(inputs, live, wasCreated(live)));
-}
-
-/**
- * Whether a live object of the owner's differs in a field that cannot be changed. A RoleBinding that was deleted and made again by
- * hand is replaced whatever the program says, also without its owner's label: what it grants is the owner's to say.
- */
-export function mustBeReplaced(
-  live: LiveObject,
-  { manifest, replaceOnChanges = [] }: ObjectInputs,
-  owners: readonly string[],
-  former: Applied | undefined,
-): boolean {
-  const holder = ownerUidOf(live);
-  const isOwners = holder === undefined ? grantsRights(live) : owners.includes(holder);
-  const wasSwapped = grantsRights(live) && (former === undefined || differsForGood(live, former.manifest));
-  return isOwners && differsForGood(live, manifest, wasSwapped ? ["*"] : replaceOnChanges);
 }

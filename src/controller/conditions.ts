@@ -3,10 +3,12 @@ import { type Condition, findCondition, type NewCondition } from "../../stacks/c
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
-import { PROGRESSING } from "./ready";
 
 /** Why an update runs; the reason of the condition while it does. */
 export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
+
+/** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
+export const PROGRESSING = "Progressing";
 
 const MAX_MESSAGE = 2_000;
 
@@ -217,7 +219,7 @@ const NAMED = 5;
 /** Several texts in one, for conditions and Events. */
 export function describeAll(texts: readonly string[]): string {
   const more = texts.length - NAMED;
-  const all = [...texts.slice(0, NAMED), ...(more > 0 ? [`${more} more`] : [])].join("; ");
+  const all = [...texts.slice(0, NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
   return describeFailures([{ message: all }]);
 }
 

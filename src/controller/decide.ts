@@ -10,13 +10,13 @@ import {
   isReported,
   isUnfinished,
   leavingConditions,
+  PROGRESSING,
   pausedConditions,
   resumedConditions,
   succeededConditions,
 } from "./conditions";
 import type { Facts } from "./facts";
 import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
-import { PROGRESSING } from "./ready";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.

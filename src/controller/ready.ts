@@ -3,16 +3,11 @@ import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
-import { visibleLines } from "../text/plain-text";
+import { describeAll, PROGRESSING } from "./conditions";
 
-/** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
-export const PROGRESSING = "Progressing";
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
 const FAILED = "ResourceFailed";
 const READY = "all resources are up to date and ready";
-
-/** So many are named; of the others, how many there are. */
-const NAMED = 3;
 
 /** What of a stack's resources does not work. */
 interface Unready {
@@ -74,7 +69,7 @@ export function readyConditions(conditions: Condition[], { waiting, failed }: Un
   if (waiting.length + failed.length === 0) return [{ ...ready, message: READY }];
   const isFailed = failed.length > 0;
   const reason = isFailed ? FAILED : PROGRESSING;
-  const message = visibleLines(describe(isFailed ? failed : waiting));
+  const message = describeAll(isFailed ? failed : waiting);
   const notReady: NewCondition = { ...ready, status: "False", reason, message };
   const type = isFailed ? "Stalled" : "Reconciling";
   if (findCondition(conditions, type) !== undefined) return [notReady];
@@ -84,9 +79,4 @@ export function readyConditions(conditions: Condition[], { waiting, failed }: Un
 /** Whether a condition is what {@link readyConditions} made of an earlier state. */
 export function isOfReadiness({ type, reason }: Condition): boolean {
   return (type === "Reconciling" && reason === PROGRESSING) || (type === "Stalled" && reason === FAILED);
-}
-
-function describe(texts: readonly string[]): string {
-  const more = texts.length - NAMED;
-  return texts.slice(0, NAMED).join("; ") + (more > 0 ? `; and ${more} more` : "");
 }

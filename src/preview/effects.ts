@@ -1,8 +1,7 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providersOf } from "../../providers/index";
-import type { Applied } from "../../providers/kubernetes/apply-object";
+import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubernetes/apply-effect";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { type ApplyEffect, effectOf } from "../../providers/kubernetes/dry-run";
 import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { ownerUidOf, wasCreated } from "../../providers/kubernetes/ownership";

@@ -141,10 +141,10 @@ describe("Ready", () => {
     expect(summary(other)[0]).toBe("Ready=True Succeeded");
   });
 
-  it("names three of many", () => {
-    const texts = ["a", "b", "c", "d", "e"];
+  it("names five of many", () => {
+    const texts = ["a", "b", "c", "d", "e", "f", "g"];
     const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
     const waiting = updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
-    expect(messageOf(waiting, "Ready")).toBe("a; b; c; and 2 more");
+    expect(messageOf(waiting, "Ready")).toBe("a; b; c; d; e; and 2 more");
   });
 });

@@ -10,7 +10,8 @@ const manifest = (apiVersion: string, kind: string, rest: object, metadata: obje
   metadata: { name: "a", namespace: "default", ...metadata },
   ...rest,
 });
-const pod = (image: string, labels = {}) => manifest("v1", "Pod", { spec: { containers: [{ image }] } }, { labels });
+const pod = (image: string, labels = {}) =>
+  manifest("v1", "Pod", { spec: { containers: [{ name: "a", image }] } }, { labels });
 const deployment = (spec: object) => manifest("apps/v1", "Deployment", { spec });
 const binding = (role: string, subjects: string[] = []) =>
   manifest("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: role }, subjects });
@@ -38,6 +39,7 @@ describe("diff", () => {
   it.each<[string, Manifest, Manifest]>([
     ["spec", pod("a:1"), pod("a:2")],
     ["spec.containers[0].image", pod("a:1"), pod("a:2")],
+    ['spec.containers[name="a"].image', pod("a:1"), pod("a:2")],
     ["spec.selector", deployment({ selector: { app: "a" } }), deployment({ selector: { app: "b" } })],
     ["roleRef", binding("admin"), binding("edit")],
     ['data["a.b"]', configMap({ "a.b": "1" }), configMap({ "a.b": "2" })],
