@@ -72,7 +72,7 @@ export function runCommand(): Command {
     .option("--engine-idle <seconds>", "time without an update after which the engine exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--relist-interval <seconds>", "full re-list interval", positive, 1800)
-    .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20);
+    .option("--grace-period <seconds>", "time for running updates and previews after SIGTERM", wholeNumber, 20);
   for (const add of [withAdmissionOptions, withMetricsOptions, withPreviewServerOptions, withShardingOptions])
     add(command);
   return command
@@ -193,7 +193,8 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
-    inspection = await serveInspection(options, { kinds, client, engine: file, state, logger });
+    const graceMs = options.gracePeriod * 1000;
+    inspection = await serveInspection(options, { kinds, client, engine: file, state, logger, signal, graceMs });
     const startWatch = async () => {
       const { KindWatch } = await import("../dev/kind-watch.js");
       const restartAdmission = async () => {

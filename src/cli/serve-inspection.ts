@@ -38,6 +38,9 @@ interface Collaborators {
   engine: string;
   state: StateConfig;
   logger: Logger;
+  /** Once it is aborted, requests may continue for `graceMs`; no others are taken. */
+  signal: AbortSignal;
+  graceMs: number;
 }
 
 const TIMEOUT_MS = 5 * 60_000;
@@ -45,7 +48,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { kinds, client, engine: file, state, logger: parent }: Collaborators,
+  { kinds, client, engine: file, state, logger: parent, signal, graceMs }: Collaborators,
 ): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -84,16 +87,20 @@ export async function serveInspection(
     kinds,
     client,
     logger,
+    graceMs,
     // It previews one object at a time: updates have priority.
     engine: async () => (await open()).engine,
   });
   logger.info({ previews: `${host}:${server.port}` }, "previews are served");
-  return {
-    port: server.port,
-    async close() {
-      tls.close();
-      await server.close();
-      await (await stacks?.catch(() => undefined))?.engine.close();
-    },
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    tls.close();
+    await server.close();
+    await (await stacks?.catch(() => undefined))?.engine.close();
   };
+  const listener = { port: server.port, close: () => (closed ??= close()) };
+  // Beside the updates' own grace period, not after it.
+  if (signal.aborted) void listener.close();
+  signal.addEventListener("abort", () => void listener.close(), { once: true });
+  return listener;
 }

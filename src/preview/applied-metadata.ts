@@ -27,12 +27,16 @@ function merged(field: "labels" | "annotations", written: Texts = {}, live: Live
 
 /** The keys that an apply owns: by kubectl's annotation, or by the managed fields of a server-side apply. */
 function appliedKeys(field: "labels" | "annotations", { metadata }: LiveObject): ReadonlySet<string> {
-  const owned = (metadata.managedFields ?? [])
-    .filter(({ operation, manager }) => operation === "Apply" && manager !== FIELD_MANAGER)
-    .flatMap(({ fieldsV1 }) => {
-      const fields = (fieldsV1?.["f:metadata"] as Record<string, object> | undefined)?.[`f:${field}`] ?? {};
-      return Object.keys(fields).map((key) => key.replace(/^f:/, ""));
-    });
+  const applies = (metadata.managedFields ?? []).filter(
+    ({ operation, manager, subresource }) => operation === "Apply" && manager !== FIELD_MANAGER && !subresource,
+  );
+  // Who applies the files sets the spec, too. Who applies annotations alone is another.
+  const ofFiles = applies.filter(({ fieldsV1 }) => fieldsV1?.["f:spec"] !== undefined);
+  const isByFiles = ofFiles.length > 0 || metadata.annotations?.[LAST_APPLIED] !== undefined;
+  const owned = (isByFiles ? ofFiles : applies).flatMap(({ fieldsV1 }) => {
+    const fields = (fieldsV1?.["f:metadata"] as Record<string, object> | undefined)?.[`f:${field}`] ?? {};
+    return Object.keys(fields).map((key) => key.replace(/^f:/, ""));
+  });
   return new Set([
     ...owned,
     ...Object.keys(lastApplied(metadata.annotations?.[LAST_APPLIED])[field] ?? {}),

@@ -19,6 +19,8 @@ import { type Verdict, verdictOf } from "./verdict";
 const PROBE_TIMEOUT_MS = 5_000;
 /** The field manager of dry runs: one that owns no fields, so that none count as removed. */
 const DRY_RUN_MANAGER = "kindstack-preview";
+/** Why nothing is sent as a dry run. */
+export const NO_AUTHOR = "the operator has no token of yours for dry runs";
 
 /** The cluster, for a reader whose rights may be limited. */
 export class ClusterView {
@@ -41,7 +43,7 @@ export class ClusterView {
   /**
    * Checks once whether the API server answers, so that later reads do not wait for it.
    *
-   * @param options with a client that has the rights of whom the preview is for, for dry runs of what programs make
+   * @param options with a client that has the rights of the author, whom the preview is for: dry runs are theirs
    */
   static async open(
     client: KubernetesClient,
@@ -88,7 +90,7 @@ export class ClusterView {
     }
   }
 
-  /** Whether what programs make can be sent as dry runs. */
+  /** Whether anything can be sent as a dry run. */
   get maySend(): boolean {
     return this.#author !== undefined;
   }
@@ -142,13 +144,26 @@ export class ClusterView {
     return this.#tryTo((client) => watchedObjects(client, kind, key));
   }
 
-  /** Validates by a dry run of an apply: schema, CEL rules, admission. */
+  /** What a type is called in paths. @throws ApiError 404 when it is not served */
+  async pluralOf({ apiVersion, kind }: Manifest): Promise<string> {
+    return (await this.#reached().resourceType(apiVersion, kind)).plural;
+  }
+
+  /** The quotas of a namespace; `undefined` when the author may not read them. */
+  async quotas(namespace: string, signal: AbortSignal): Promise<LiveObject[] | undefined> {
+    const quotas = this.#author?.list({ apiVersion: "v1", kind: "ResourceQuota" }, { namespace, signal });
+    return quotas?.then(({ items }) => items).catch(() => undefined);
+  }
+
+  /** Validates by a dry run of an apply, with the rights of the author: schema, CEL rules, admission. */
   async validate(manifest: Manifest): Promise<Verdict> {
+    if (this.unreachable !== undefined) return { type: "unknown", why: this.unreachable };
+    if (this.#author === undefined) return { type: "unknown", why: NO_AUTHOR };
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
     try {
       const dryRun = { dryRun: true, fieldManager: DRY_RUN_MANAGER };
-      await this.#reached().apply({ ...rest, metadata: written } as Manifest, dryRun);
+      await this.#author.apply({ ...rest, metadata: written } as Manifest, dryRun);
       return { type: "valid" };
     } catch (error) {
       return verdictOf(error);

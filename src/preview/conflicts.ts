@@ -1,6 +1,6 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
-import { ownersAllowed } from "../../providers/kubernetes/apply-object";
+import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
@@ -133,7 +133,9 @@ export function addConflicts(all: readonly Planned[], others: readonly Claimant[
       if (freed === undefined) fails.push(message);
       else {
         plan.notes.push(`waits until these changes are made there: ${message}`);
-        if (freed !== "delete" && resource !== undefined) resource.shown.operation = "hand-over";
+        if (resource === undefined) continue;
+        if (freed !== "delete") resource.shown.operation = "hand-over";
+        else Object.assign(resource.shown, { operation: "create", fields: [] });
       }
     }
     const known = new Set(conflicts.map(({ id }) => id));
@@ -165,7 +167,8 @@ function holdersOf(all: readonly Planned[]): ReadonlyMap<string, Holder[]> {
     for (const { change, shown } of resources) {
       const [id, before] = [touchedObject(change), touchedObject({ ...change, inputs: change.old?.inputs ?? {} })];
       add(id, { owner, word: shown.operation });
-      if (before !== id && change.old !== undefined) add(before, { owner, word: "delete" });
+      if (before === id || change.old === undefined) continue;
+      add(before, { owner, word: change.old.outputs.created === false ? "release" : "delete" });
     }
   }
   return holders;

@@ -2,19 +2,19 @@ import pLimit from "p-limit";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError } from "../../providers/kubernetes/client";
 import { typeName } from "../../providers/kubernetes/object-types";
-import type { ClusterView } from "./cluster-view";
+import { type ClusterView, NO_AUTHOR } from "./cluster-view";
 import type { Planned } from "./conflicts";
 import type { PlannedResource } from "./effects";
 import { appliedFields } from "./fields";
+import { checkQuotas } from "./quotas";
 import { NO_OBJECT } from "./report";
 import { type Verdict, verdictOf } from "./verdict";
 
 const AT_ONCE = 8;
-/** For one dry run: a webhook may take 30 s, and nothing hangs on it here. */
-const TIMEOUT_MS = 10_000;
-/** For all of a report's. */
-const ALL_TIMEOUT_MS = 60_000;
+/** For one dry run, as a webhook may take 30 s, and for all of a report's. */
+const TIMEOUTS = { oneMs: 10_000, allMs: 60_000 };
 
+const OVER: Verdict = { type: "unknown", why: "the time for dry runs was over" };
 const NAMESPACE_NOT_FOUND = /^namespaces "([^"]+)" not found/;
 
 /**
@@ -27,9 +27,10 @@ export async function checkPlans(
   all: readonly Planned[],
   cluster: ClusterView,
   namespaces: ReadonlySet<string>,
+  timeouts = TIMEOUTS,
 ): Promise<void> {
   const made = madeBy(all);
-  const deadline = AbortSignal.timeout(ALL_TIMEOUT_MS);
+  const deadline = AbortSignal.timeout(timeouts.allMs);
   const limit = pLimit(AT_ONCE);
   const isMade = (namespace: string) => made.namespaces.has(namespace) || namespaces.has(namespace);
   const checks = all.flatMap(({ plan, resources }) =>
@@ -40,7 +41,11 @@ export async function checkPlans(
         resource.shown.notChecked = why;
         return;
       }
-      const verdict = await limit(() => check(resource, cluster, deadline, isMade, made.types));
+      const verdict = await limit(() => {
+        if (deadline.aborted) return OVER;
+        const signal = AbortSignal.any([deadline, AbortSignal.timeout(timeouts.oneMs)]);
+        return check(resource, cluster, signal, isMade, made.types);
+      });
       if (verdict.type === "unknown") resource.shown.notChecked = verdict.why;
       else resource.shown.checked = true;
       if (verdict.type === "invalid") {
@@ -50,13 +55,14 @@ export async function checkPlans(
     }),
   );
   await Promise.all(checks);
+  await checkQuotas(all, cluster, deadline);
 }
 
 /** Why the API server cannot be asked about a resource; `undefined` when it can. */
 function uncheckable({ inputs, live, effect, refused }: PlannedResource, cluster: ClusterView): string | undefined {
   if (inputs === undefined) return NO_OBJECT;
   if (cluster.unreachable !== undefined) return "no cluster could be asked";
-  if (!cluster.maySend) return "the operator has no token of yours for dry runs";
+  if (!cluster.maySend) return NO_AUTHOR;
   if (refused) return "another owner has it";
   if (holds(inputs.manifest, "[unknown]")) return "it has an output that is known only after the update";
   if (holds(inputs.manifest, "[secret]")) return "it holds a secret, which previews do not read";
@@ -68,13 +74,11 @@ function uncheckable({ inputs, live, effect, refused }: PlannedResource, cluster
 async function check(
   { inputs, live, shown }: PlannedResource,
   cluster: ClusterView,
-  deadline: AbortSignal,
+  signal: AbortSignal,
   isMade: (namespace: string) => boolean,
   madeTypes: ReadonlySet<string>,
 ): Promise<Verdict> {
   if (inputs === undefined) return { type: "valid" };
-  if (deadline.aborted) return { type: "unknown", why: "the time for dry runs was over" };
-  const signal = AbortSignal.any([deadline, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     const applied = await cluster.dryRun(inputs, live, signal);
     // What the API server makes of a manifest, and what others had changed, a state does not know.

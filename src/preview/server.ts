@@ -27,6 +27,8 @@ export interface InspectionServerOptions extends Address {
   /** Called for each request that is allowed. */
   engine(): Promise<StackEngine>;
   logger: Logger;
+  /** How long requests may continue after `close`. */
+  graceMs: number;
 }
 
 /** What the log says of a request besides its path and its answer's code. */
@@ -49,12 +51,14 @@ export async function startInspectionServer(options: InspectionServerOptions): P
   const { client, kinds, logger } = options;
   const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
+  let stopping = false;
 
   async function answer(request: IncomingMessage, response: ServerResponse, facts: LoggedFacts): Promise<object> {
     const path = request.url ?? "";
     const user = await authenticate(request, reviews); // who is not known learns nothing, not even what exists
     facts.user = user.username;
     limit.recognize(request.socket, user.username);
+    if (stopping) throw new Refusal(503, "ServiceUnavailable", "the operator stops: try again");
     const validator = validators.get(path);
     if (validator === undefined) throw new Refusal(404, "NotFound", "there is no such path");
     if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
@@ -63,7 +67,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     response.once("close", () => gone.abort(new Error("the caller has gone")));
     return queue.run(user.username, gone.signal, read, async (body) => {
       const timeout = AbortSignal.timeout(TIMEOUT_MS);
-      // What a program makes is sent with the rights of whom it is previewed for.
+      // Dry runs have the rights of whom the preview is for.
       const token = bearerToken(request);
       const author = token === undefined ? undefined : client.ofToken(token);
       const inspection = {
@@ -108,5 +112,12 @@ export async function startInspectionServer(options: InspectionServerOptions): P
   });
   const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
   server.on("clientError", (_error, socket) => socket.destroy());
-  return listenAt(server, options);
+  const { port, close } = await listenAt(server, options, options.graceMs);
+  return {
+    port,
+    close() {
+      stopping = true;
+      return close();
+    },
+  };
 }

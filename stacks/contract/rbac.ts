@@ -50,11 +50,6 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
 /** The Secret of the certificate with which an operator serves previews, and of its CA. */
 export const INSPECTION_SECRET = "kindstack-preview-tls";
 
-/** What an operator that serves previews needs besides: the dry run of a new object is a creation to RBAC. */
-export function inspectionRules(kinds: readonly AnyKind[]): PolicyRule[] {
-  return kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["create"] }));
-}
-
 /**
  * What an operator that serves admission for these kinds needs besides.
  *

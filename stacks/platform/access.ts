@@ -2,7 +2,7 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
 import type { PolicyRule } from "../contract/capabilities";
 import type { AnyKind } from "../contract/kind";
-import { admissionRules, INSPECTION_SECRET, inspectionRules, operatorRules } from "../contract/rbac";
+import { admissionRules, INSPECTION_SECRET, operatorRules } from "../contract/rbac";
 import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
@@ -14,12 +14,12 @@ export const ADMISSION_ROLE = `${NAME}-admission`;
 
 /** The operator's service account and rights: exactly what the kinds need, and Leases to share the work. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
-  const { namespace, serviceAccountAnnotations, admission, previews, deleteYounger } = configuration;
+  const { namespace, serviceAccountAnnotations, admission, deleteYounger } = configuration;
   const account = { name: NAME, namespace };
   const operator = operatorRules(kinds, admission && deleteYounger ? [DELETE_YOUNGER] : []);
   return [
     serviceAccount(account, serviceAccountAnnotations),
-    ...grant("ClusterRole", account, [...operator, ...(previews ? inspectionRules(kinds) : [])]),
+    ...grant("ClusterRole", account, operator),
     // Admission's own role: what the operator makes for admission is garbage-collected with it.
     ...(admission ? grant("ClusterRole", account, admissionRules(kinds, ADMISSION_ROLE), ADMISSION_ROLE) : []),
     // Not bound here: for Prometheus' service account, and for people who look at the console.

@@ -578,6 +578,53 @@ describe("the commands", () => {
     ]);
   });
 
+  it("say that one object hands over to another what it adopted, and let that be a gate", async () => {
+    const name = `${cluster.namespace}-handed`;
+    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await make(tenant({ namespaces: [name] }, `${cluster.namespace}-giver`));
+    const file = join(directory, "handed.yaml");
+    const changed = [tenant({}, `${cluster.namespace}-giver`), tenant({ namespaces: [name] }, "heir")];
+    await writeFile(file, changed.map((object) => stringify(object)).join("---\n"));
+
+    expect(await run("preview", "-f", file, "--output", "json", "--fail-on", "hand-over")).toBe(1);
+    expect(output.stderr).toContain("--fail-on hand-over: Tenant heir");
+    const { objects } = JSON.parse(output.stdout) as Report;
+    expect(objects.map(({ action, resources }) => [action, resources.map(({ operation }) => operation)])).toEqual([
+      ["update", expect.arrayContaining(["release"])],
+      ["create", ["hand-over", "create"]],
+    ]);
+    output.stdout = "";
+    expect(await run("preview", "-f", file, "--fail-on", "adopt,move,replace,orphan")).toBe(0);
+    expect(output.stdout).toContain("1 to hand over");
+    expect(output.stdout).toContain(`⇄ hand-over Namespace namespace/${name}`);
+  });
+
+  it("say that an object is paused, by its file or in the cluster, with what happens when the pause ends", async () => {
+    const file = join(directory, "paused.yaml");
+    const paused = writer("gone");
+    paused.metadata.annotations = { "kindstack.dev/paused": "true" };
+    await writeFile(file, stringify({ ...paused, spec: { ...(paused.spec as object), age: 24 } }));
+
+    expect(await run("preview", "-f", file, "--fail-on", "delete,replace")).toBe(0);
+    expect(output.stdout).toMatch(/PostgresWriter +\S+\/gone +paused +1 to update/i);
+    expect(output.stdout).toContain("no update until the annotation kindstack.dev/paused is removed");
+    expect(output.stdout).toMatch(/\n1 paused\n$/);
+    // What a pause holds back is done without another look at it.
+    expect(await run("preview", "-f", file, "--fail-on", "update")).toBe(1);
+
+    output.stdout = "";
+    await cluster.applyAs("someone", { ...writer("gone"), metadata: paused.metadata, spec: undefined });
+    await writeFile(file, stringify(writer("gone", { age: 24 })));
+    expect(await run("preview", "-f", file, "--output", "json")).toBe(0);
+    await cluster.client.mergePatch(
+      await cluster.client.resourceType("demo.yash.com/v1", "PostgresWriter"),
+      "gone",
+      cluster.namespace,
+      { metadata: { annotations: null } },
+    );
+    expect(JSON.parse(output.stdout)).toMatchObject({ summary: { paused: 1 }, objects: [{ action: "paused" }] });
+  });
+
   it("end by SIGTERM, while they read or wait for a cluster", async () => {
     const main = join(__dirname, "../../dist/src/cli/main.js");
     const file = join(directory, "waiting.yaml");

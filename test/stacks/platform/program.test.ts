@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { kindName } from "../../../stacks/contract/kind";
-import { admissionRules, inspectionRules, operatorRules } from "../../../stacks/contract/rbac";
+import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/kinds/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
@@ -99,7 +99,7 @@ describe("the installation with nothing configured", () => {
     });
     expect(inputsOf("ClusterRole/kindstack")).toMatchObject({
       metadata: { name: "kindstack", labels },
-      rules: [...operatorRules(kinds), ...inspectionRules(kinds)],
+      rules: operatorRules(kinds),
     });
     expect(inputsOf("ClusterRoleBinding/kindstack")).toMatchObject({
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack" },
@@ -548,7 +548,7 @@ describe("an installation of chosen kinds", () => {
       chosen.map((kind) => `CustomResourceDefinition/${kindName(kind)}`).sort(),
     );
     expect(find(registrations, "ClusterRole/kindstack").inputs).toMatchObject({
-      rules: [...operatorRules(chosen), ...inspectionRules(chosen)],
+      rules: operatorRules(chosen),
     });
     const [container] = podOf(registrations).spec.containers;
     expect(container?.args).toEqual(

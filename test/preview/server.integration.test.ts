@@ -1,0 +1,180 @@
+import pino from "pino";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { StackEngine } from "../../src/automation/engine";
+import type { Listener } from "../../src/http/server";
+import { installKinds } from "../../src/operator/install";
+import { askOperator } from "../../src/preview/ask-operator";
+import { startInspectionServer } from "../../src/preview/server";
+import { controlPlane } from "../control-plane";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { TestAuthority } from "../tls/test-authority";
+import { bundle, type Part } from "./bundle";
+import { openTestEngine } from "./engine";
+
+const RBAC = "rbac.authorization.k8s.io";
+const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
+
+let cluster: TestCluster;
+let stack: Awaited<ReturnType<typeof openTestEngine>>;
+let authority: TestAuthority;
+const tokens: Record<string, string> = {};
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [bundle]);
+  stack = await openTestEngine();
+  authority = await TestAuthority.create();
+  tokens.reader = await tokenOf("reader", [{ ...KINDS, verbs: ["get"] }]);
+  tokens.writer = await tokenOf("writer", [{ ...KINDS, verbs: ["get", "create", "patch"] }]);
+  tokens.maker = await tokenOf("maker", [
+    { ...KINDS, verbs: ["get", "create", "patch"] },
+    { apiGroups: [""], resources: ["configmaps"], verbs: ["create", "patch"] },
+  ]);
+  return async () => {
+    await stack.close();
+    await cluster.close();
+  };
+});
+
+/** A service account of the namespace with these rights there, and that to ask for previews. */
+async function tokenOf(name: string, rules: object[]): Promise<string> {
+  const metadata = { name, namespace: cluster.namespace };
+  const previews = { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create"] };
+  const manifests: Manifest[] = [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata },
+    { apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules: [previews, ...rules] },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata,
+      roleRef: { apiGroup: RBAC, kind: "Role", name },
+      subjects: [{ kind: "ServiceAccount", ...metadata }],
+    },
+  ];
+  for (const manifest of manifests) await cluster.client.create(manifest);
+  const path = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/${name}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+  return (await cluster.client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
+}
+
+/** @param preview in place of the engine's own */
+async function serve(
+  preview: StackEngine["preview"] = (...words) => stack.engine.preview(...words),
+  graceMs = 0,
+): Promise<Listener> {
+  const { certificate: cert, key } = await authority.server();
+  const follow = (use: (context: { cert: string; key: string }) => void) => use({ cert, key });
+  return startInspectionServer({
+    port: 0,
+    host: "127.0.0.1",
+    tls: { follow, close: () => {} } as never,
+    kinds: [bundle],
+    client: cluster.client,
+    engine: async () => ({ preview, exportStack: (...words) => stack.engine.exportStack(...words) }) as StackEngine,
+    logger: pino({ level: "silent" }),
+    graceMs,
+  });
+}
+
+const part: Part = {
+  resource: "r",
+  at: "asked",
+  type: "ConfigMap",
+  text: "1",
+  label: "x",
+  immutable: false,
+  replaces: false,
+};
+
+function ask({ port }: Listener, token: string | undefined, { metadata = {}, parts = [part] } = {}) {
+  const manifest = {
+    apiVersion: `${bundle.group}/v1`,
+    kind: "Bundle",
+    metadata: { name: "asked", namespace: cluster.namespace, ...metadata },
+    spec: { parts },
+  };
+  const options = { url: `https://127.0.0.1:${port}`, token: token ?? "", ca: authority.own.certificate };
+  const manifests = { objects: [{ file: "f", manifest }], problems: [] };
+  return askOperator(options, "/v1/preview", { manifests, namespace: "default", refresh: false });
+}
+
+describe("the rights behind a preview by the operator", () => {
+  let server: Listener;
+  beforeEach(async () => {
+    server = await serve();
+  });
+  afterEach(() => server.close());
+
+  it("are the author's, not the operator's, also for the object itself", async () => {
+    const [plan] = (await ask(server, tokens.reader)).objects;
+
+    expect(plan).toMatchObject({
+      action: "create",
+      validatedBy: "schema",
+      notes: [expect.stringMatching(/no right: .*:reader" cannot patch resource "bundles"/)],
+      resources: [{ notChecked: expect.stringMatching(/no right: .*:reader" cannot patch resource "configmaps"/) }],
+    });
+  });
+
+  it("tell an author no more than the API server would", async () => {
+    const metadata = { labels: { "no label": "at all" } };
+    const [unseen] = (await ask(server, tokens.reader, { metadata })).objects;
+    const [seen] = (await ask(server, tokens.writer, { metadata })).objects;
+
+    expect(unseen).toMatchObject({ action: "create", errors: [] });
+    expect(seen).toMatchObject({ action: "invalid", validatedBy: "server", errors: [expect.stringMatching("label")] });
+  });
+
+  it("are looked at for each resource: one that may write the object need not may what its program makes", async () => {
+    const [writers] = (await ask(server, tokens.writer)).objects;
+    const [makers] = (await ask(server, tokens.maker)).objects;
+
+    expect(writers).toMatchObject({ validatedBy: "server", resources: [{ notChecked: expect.anything() }] });
+    expect(makers).toMatchObject({ validatedBy: "server", resources: [{ checked: true }] });
+  });
+});
+
+describe("an operator that stops", () => {
+  /** A server, and an answer of it that is under way until `release`. */
+  async function askSlowly(graceMs: number) {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const preview: StackEngine["preview"] = async (...words) => {
+      begin();
+      await released;
+      return stack.engine.preview(...words);
+    };
+    const server = await serve(preview, graceMs);
+    const answer = ask(server, tokens.reader).catch((error: Error) => error);
+    await begun;
+    return { server, answer, release };
+  }
+
+  it("lets the preview end that it works on, and takes no other", async () => {
+    const { server, answer, release } = await askSlowly(20_000);
+    const closed = server.close();
+    await expect
+      .poll(() => ask(server, tokens.reader).catch((error: Error) => error.message))
+      .toMatch(/the operator stops|ECONNREFUSED/);
+    release();
+
+    expect(await answer).toMatchObject({ objects: [{ action: "create" }] });
+    const started = performance.now();
+    await closed;
+    expect(performance.now() - started).toBeLessThan(5_000); // it waits for nothing else
+  });
+
+  it("ends it when its time is over", async () => {
+    const { server, answer, release } = await askSlowly(50);
+    await server.close();
+    expect(await answer).toMatchObject({ reason: "Unreachable" });
+    release();
+  });
+});
