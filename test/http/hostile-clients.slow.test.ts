@@ -118,7 +118,7 @@ const LISTENERS: Record<string, () => Promise<Served>> = {
   async previews() {
     const engine = () => Promise.reject(new Error("there is no engine"));
     const server = await startInspectionServer({
-      ...{ port: 0, host: HOST, tls: tls() as never, kinds: [capsuleTenant], client, engine, logger },
+      ...{ port: 0, host: HOST, tls: tls() as never, kinds: [capsuleTenant], client, engine, logger, graceMs: 0 },
     });
     const body = JSON.stringify({ kind: "tenant", name: "oil", namespace: "default" });
     return { ...server, secure: true, method: "POST", path: "/v1/history", body };
