@@ -3,6 +3,7 @@ import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/cl
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
+import { isPaused } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
@@ -28,14 +29,14 @@ export function composeStatus(
   now: Date,
 ): CommonStatus {
   const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
-  const isPaused = change.conditions?.some(({ type }) => type === "Paused") ?? false;
+  const pauses = change.conditions?.some(({ type }) => type === "Paused") ?? false;
   const stated = mergeConditions(
     before.filter((condition) => !isOfReadiness(condition)),
     change.conditions ?? [],
     now,
   )
     .filter(saysSomething)
-    .filter(({ type }) => type !== "Paused" || isPaused); // each reconcile that the pause stops says so again
+    .filter(({ type }) => type !== "Paused" || pauses); // each reconcile that the pause stops says so again
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
     ...present({ ...change, conditions: undefined, outputs: undefined }),
@@ -112,7 +113,8 @@ function saysSomething({ type, status }: Condition): boolean {
 /** Why the last update or destroy failed, as `Synced` says it. */
 function failureIn(conditions: Condition[]): string | undefined {
   const synced = findCondition(conditions, "Synced");
-  return synced?.status === "False" && synced.reason !== "Deleting" ? synced.message : undefined;
+  if (synced?.status !== "False" || synced.reason === "Deleting" || isPaused(synced)) return undefined;
+  return synced.message;
 }
 
 /** Leaves out what is undefined, and empty lists: the API server drops a list when an apply removes its last item. */

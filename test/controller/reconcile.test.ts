@@ -366,13 +366,15 @@ it("a destroy that is interrupted after a wait still knows what the one before h
   expect(harness.notes.at(-1)).toBe("3 deleted");
 });
 
-it("a destroy that waits is over at once when what it waits for is to stay", async () => {
+it.each([
+  ["by its annotation", { annotations: { [DELETION_POLICY_ANNOTATION]: "Orphan" } }],
+  ["by a second deletion, with --cascade=orphan", { finalizers: ["orphan", "kindstack.dev/stack"] }],
+])("a destroy that waits is over at once when what it waits for is to stay: %s", async (_, metadata) => {
   const harness = new Harness();
   await harness.reconcile();
   harness.destroys.push(destroyed({ result: "failed" }, { failures: [harness.delete()] }), destroyed({}));
   expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
-  const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
-  harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations, resourceVersion: "999" } };
+  harness.object = { ...harness.object, metadata: { ...harness.object.metadata, ...metadata, resourceVersion: "999" } };
   expect(await harness.reconcile()).toBe("done");
   expect(harness.released).toEqual([false, true]);
 });

@@ -127,10 +127,11 @@ describe("the conditions of a kind's own", () => {
     );
   });
 
-  it("know that nothing failed", () => {
-    expect(conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(
-      expect.objectContaining({ type: "Degraded", status: "False" }),
-    );
+  it("know that nothing failed, while a pause holds something up as well", () => {
+    const sound = expect.objectContaining({ type: "Degraded", status: "False" });
+    expect(conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(sound);
+    const conditions = pausedConditions(3, undefined, ["The spec has changed"], synced);
+    expect(conditionsOf({ conditions }, { conditions: [ready, synced] })).toContainEqual(sound);
   });
 });
 
