@@ -22,7 +22,6 @@ export interface Facts {
   gone: boolean;
   /** Whether the object has Kindstack's finalizer. */
   finalized: boolean;
-  /** The finalizers of others. */
   otherFinalizers: readonly string[];
   paused: boolean;
   /** What is wrong with an annotation; the object is paused. */

@@ -7,9 +7,7 @@ export interface KindCache {
   object(key: string): LiveObject | undefined;
   /** The last state of an object that was deleted in spite of its finalizer, as one that is being deleted. */
   tombstone(key: string): LiveObject | undefined;
-  /** What the object of this UID owns. */
   owned(uid: string): LiveObject[];
-  /** What the kind watches for the object of this key. */
   watched(key: string): LiveObject[];
   /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined;

@@ -9,7 +9,6 @@ export interface WorkQueueObserver {
   added(): void;
   /** An item failed and waits for its back-off. */
   retried(): void;
-  /** The number of items in the queue changed. */
   depthChanged(depth: number): void;
   /** A worker took an item that had been in the queue for so long. */
   started(waitedSeconds: number): void;

@@ -18,7 +18,6 @@ export interface ReplicaState {
 
 /** Must be the same in all replicas of an operator. */
 export interface ShardingConfig {
-  /** The number of shards. */
   shards: number;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
 }

@@ -8,7 +8,6 @@ interface Source {
   usage(): Promise<EngineUsage>;
 }
 
-/** Adds the engine's metrics to a registry. */
 export function addEngineMetrics(registry: Registry, source: Source): void {
   const registers = [registry];
   const counted = (name: string, help: string, value: () => number) =>

@@ -141,7 +141,6 @@ export function createMetrics() {
     },
     /** Follows the rollout of a new version of a kind's program; `counts` is asked at every scrape. */
     rollout: (kind: string, counts: () => RolloutCounts) => void rollouts.set(kind, counts),
-    /** The observer to give to the work queue of that name. */
     workQueue: (name: string): WorkQueueObserver => ({
       added: () => adds.inc({ name }),
       retried: () => retries.inc({ name }),

@@ -4,7 +4,6 @@ import { type CertifiedKey, createAuthority, issueCertificate } from "./certific
 
 /** The stored certificates and keys of a TLS server. */
 export interface TlsMaterial {
-  /** The CA that signs. */
   ca: CertifiedKey;
   /** The CA that will sign next: already trusted, so that clients know it before it is used. */
   next: CertifiedKey | undefined;

@@ -17,7 +17,6 @@ export function postgresWriterProgram(
   });
 }
 
-/** The row of an object. */
 export function wantedRow({ metadata, spec }: KindObject<PostgresWriterSpec>): Omit<RowInputs, "owner"> {
   const { table, name, age, country } = spec;
   return { table, key: { [KEY_COLUMN]: objectKey(metadata) }, values: { name, age, country } };

@@ -28,7 +28,6 @@ export class NamespaceQuota {
   #enforced: Usage = new Map();
   /** When a grant was last seen to be raised, by `performance.now()`. */
   #raisedAt = Number.NEGATIVE_INFINITY;
-  /** What is asked for. */
   #asks: ReadonlyMap<string, Ask> = new Map();
   #isWriting = false;
 
