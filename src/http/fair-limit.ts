@@ -12,7 +12,6 @@ interface Waiting extends Item {
  */
 export class FairLimit {
   readonly #waiting = new FairQueue<Waiting>(({ client }) => client);
-  readonly #waitingOf = new Map<string, number>();
   #running = 0;
   #last = 0;
 
@@ -36,14 +35,10 @@ export class FairLimit {
   }
 
   async #turn(client: string): Promise<void> {
-    const waiting = this.#waitingOf.get(client) ?? 0;
+    const waiting = this.#waiting.sizeOf(client);
     if (waiting >= this.maxWaiting) {
       throw new Refusal(429, "TooManyRequests", `${waiting} requests of your address wait: try again later`);
     }
-    this.#waitingOf.set(client, waiting + 1);
     await new Promise<void>((begin) => this.#waiting.add({ id: String(this.#last++), client, begin }));
-    const rest = (this.#waitingOf.get(client) ?? 1) - 1;
-    if (rest > 0) this.#waitingOf.set(client, rest);
-    else this.#waitingOf.delete(client);
   }
 }

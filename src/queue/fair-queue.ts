@@ -27,6 +27,11 @@ export class FairQueue<T extends Item> {
     return this.#size;
   }
 
+  /** How many items of a fairness key wait. */
+  sizeOf(key: string): number {
+    return this.#queues.get(key)?.size ?? 0;
+  }
+
   has(item: T): boolean {
     return this.#queues.get(this.#fairnessKeyOf(item))?.has(item.id) ?? false;
   }
