@@ -124,7 +124,7 @@ export class Informer extends Store {
     return this.#lastContact;
   }
 
-  /** Why the API server has not shown the objects since its last answer that did, where it refuses to. */
+  /** Why the API server has not shown the objects since its last answer that did, where it forbids that. */
   get refusal(): ApiError | undefined {
     return this.#refusal;
   }
@@ -270,7 +270,7 @@ export class Informer extends Store {
     // What the server refused will not work from this version; of a broken connection nothing is lost.
     if (error instanceof ApiError && isRefusal(error.status)) {
       this.#listNeeded = true;
-      if (!gone) this.#refusal = error;
+      if (error.status === 401 || error.status === 403) this.#refusal = error;
     }
     const failures = this.#failures++;
     if (gone) {

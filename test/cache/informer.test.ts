@@ -415,6 +415,11 @@ describe("errors", () => {
     expect(informer.refusal).toBeUndefined();
   });
 
+  it("takes a type that is not served for no refusal: its objects cannot be there", async () => {
+    api.lists = [new ApiError(404, "NotFound", "404 page not found")];
+    expect((await started()).refusal).toBeUndefined();
+  });
+
   it("lists again after an ERROR event of any code", async () => {
     await started();
     await api.latest.send(line("ERROR", { kind: "Status", code: 500, reason: "InternalError", message: "no" }));
