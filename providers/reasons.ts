@@ -19,6 +19,7 @@ export const REASONS = [
   "Pending",
   "ProgramChanged",
   "Reconciling",
+  "Refreshing",
   "Repairing",
   "Requested",
   "Resizing",

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation/events";
 import type { OpMap, OpType } from "@pulumi/pulumi/automation/stack";
 import Type from "typebox";
@@ -71,13 +72,24 @@ function addStep(
   if (!GONE.includes(operation) && state) {
     const next = resource(state.outputs);
     const corrected = found.get(urn);
-    if (operation === "refresh") found.set(urn, driftIn(next.outputs));
-    else if (operation !== "same" && corrected?.length) next.corrected = corrected;
+    if (operation === "refresh") {
+      // Our own providers say what is not as it should be; of plugins, the comparison does.
+      const isOwn = type.startsWith(DYNAMIC);
+      found.set(urn, isOwn ? driftIn(next.outputs) : differences(old?.outputs ?? {}, next.outputs));
+    } else if (operation !== "same" && corrected?.length) next.corrected = corrected;
     resources.set(urn, next);
     return;
   }
   if (operation !== "delete-replaced") resources.delete(urn);
   if (operation === "delete") report.deleted.push(resource(old?.outputs));
+}
+
+const DYNAMIC = "pulumi-nodejs:dynamic/";
+
+function differences(wanted: Properties, live: Properties): FieldDrift[] {
+  return Object.keys({ ...wanted, ...live })
+    .filter((field) => !isDeepStrictEqual(wanted[field], live[field]))
+    .map((field) => ({ field, wanted: wanted[field], ...(field in live && { live: live[field] }) }));
 }
 
 /** What a provider says that is not as it should be. */

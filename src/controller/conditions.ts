@@ -5,7 +5,7 @@ import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
 
 /** Why an update runs; the reason of the condition while it does. */
-export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
+export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Refreshing" | "Repairing" | "Retrying";
 
 /** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
 export const PROGRESSING = "Progressing";
@@ -18,6 +18,7 @@ const IN_PROGRESS: Record<Cause, string> = {
   Creating: "creating resources",
   Updating: "updating resources to the new spec",
   Requested: "comparing all resources, as requested",
+  Refreshing: "comparing all resources, as the kind does from time to time",
   ProgramChanged: "updating resources to the operator's new version",
   Repairing: "correcting drift",
   Retrying: "trying again",

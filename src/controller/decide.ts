@@ -63,7 +63,7 @@ export function decide(facts: Facts): Plan {
   if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
     return update(facts, "ProgramChanged", drifted);
   }
-  if (!drifted) return rest();
+  if (!drifted) return isDue(facts) ? update(facts, "Refreshing", true) : rest();
   const plan = repair(facts);
   return plan.type === "backOff" && !finalized ? { type: "finalize" } : plan;
 }
@@ -133,7 +133,17 @@ function nothing(facts: Facts): Plan {
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
   if (inConflict && backoff.settledMs <= 0) corrected.push(...conflictOverConditions(generation));
   corrected.push(...driftUnknownNews(facts));
-  return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
+  const waits = [
+    ...(inConflict ? [backoff.settledMs] : []),
+    ...(facts.refreshMs === undefined ? [] : [facts.refreshMs]),
+  ];
+  const requeueAfterMs = waits.length === 0 ? 0 : Math.max(0, Math.min(...waits));
+  return { type: "nothing", conditions: corrected, requeueAfterMs };
+}
+
+/** Whether a kind wants an object's resources to be compared by now. */
+function isDue({ refreshMs }: Facts): boolean {
+  return refreshMs !== undefined && refreshMs <= 0;
 }
 
 /** What is not done while an object is paused, in words. */

@@ -59,6 +59,8 @@ export interface Facts {
   backoff: { repairMs: number; replacementMs: number; settledMs: number };
   /** What the last comparison says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
+  /** How long from now a refresh is due; undefined for kinds that do none. */
+  refreshMs: number | undefined;
   /** Whether a new version of the program may reach the object now. */
   rolledOut: boolean;
 }

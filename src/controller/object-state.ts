@@ -5,6 +5,7 @@ import { Expectations } from "./expectations";
 import type { Attempt } from "./facts";
 import type { ProgramReads } from "./program-reads";
 import { ReadYourWrites } from "./read-your-writes";
+import { Refreshes } from "./refreshes";
 import { Repairs } from "./repairs";
 
 /**
@@ -17,6 +18,8 @@ export class ObjectState {
   reads: ProgramReads | undefined;
   /** How often what a terminal attempt failed for may have gone. */
   reconsidered = 0;
+  /** Of a kind with {@link Capabilities.refreshEvery}. */
+  readonly refreshes = new Refreshes();
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;
   /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */

@@ -77,6 +77,7 @@ function factsOf(seen: ObservedObject): Facts {
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
+  const { refreshEvery } = kind.capabilities;
   if (findCondition(status.conditions, "FieldConflict")?.status === "True") repairs.resume(now);
   return {
     metadata: { generation: 0, ...object.metadata },
@@ -109,6 +110,7 @@ function factsOf(seen: ObservedObject): Facts {
       settledMs: repairs.settledAt - now,
     },
     driftUnknown: state.driftUnknown,
+    refreshMs: refreshEvery && state.refreshes.dueMs(refreshEvery, now),
     rolledOut: context.rollout?.admits(seen.item.key) ?? true,
   };
 }

@@ -110,7 +110,7 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     "updated",
   );
   const changes = describeChanges(resourceChanges);
-  const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
+  const reason = plan.cause === "Repairing" || plan.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
@@ -118,8 +118,13 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
   }
   const unmatched = unmatchedFields(reconcile, result);
   if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
+  const { refreshEvery } = context.kind.capabilities;
+  const now = performance.now();
+  if (refreshEvery !== undefined && plan.refresh) state.refreshes.done(refreshEvery, now);
   if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
-  if (conflict === undefined) return "done";
+  if (conflict === undefined) {
+    return refreshEvery === undefined ? "done" : { requeueAfterMs: state.refreshes.dueMs(refreshEvery, now) };
+  }
   const { notBefore, settledAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
 }

@@ -188,6 +188,11 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
    * plugins. Without, resources get plain values, which takes a third of the time.
    */
   readonly sdkRuntime?: true;
+  /**
+   * How often, in seconds, each object's stack is compared with the real world and drift is corrected, for resources that nothing
+   * watches, such as those of plugins. Objects are spread over this time.
+   */
+  readonly refreshEvery?: number;
   /** Dynamic providers of the kind's own; see {@link defineProvider}. */
   readonly providers?: readonly DefinedProvider[];
   /** Versions of the API that are served besides {@link KindNames.version}, which is stored; needs admission to be served. */

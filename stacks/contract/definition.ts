@@ -61,6 +61,7 @@ const validator = Compile(
           ),
         ),
       ),
+      refreshEvery: Type.Optional(Type.Number({ minimum: 10 })),
       reads: Type.Optional(
         Type.Record(
           Type.String(),

@@ -69,6 +69,30 @@ describe("the report of events", () => {
     expect(report.changes).toEqual({ update: 2 });
   });
 
+  it("says of a plugin's resource what its refresh has changed, and an update has corrected", () => {
+    const step = (op: string, old: object, state: object) => ({
+      resOutputsEvent: {
+        metadata: {
+          op,
+          urn: "urn:pulumi:s::p::a:b:C::bucket",
+          type: "a:b:C",
+          old: { outputs: old },
+          new: { outputs: state },
+        },
+      },
+    });
+    const [made, found] = [
+      { acl: "private", tags: { a: 1 }, size: 1 },
+      { acl: "public", tags: { a: 1 } },
+    ];
+    const report = read(step("refresh", made, found), step("update", found, made));
+    expect(report.resources[0]?.corrected).toEqual([
+      { field: "acl", wanted: "private", live: "public" },
+      { field: "size", wanted: 1 },
+    ]);
+    expect(read(step("refresh", made, found), step("same", found, found)).resources[0]?.corrected).toBeUndefined();
+  });
+
   it("takes no drift that has another form", () => {
     const found = outputs("refresh", "a", { outputs: { drift: ["spec.replicas"] } });
     expect(read(found, outputs("update", "a")).resources[0]?.corrected).toBeUndefined();

@@ -41,6 +41,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     lacksMore: false,
     backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },
     driftUnknown: undefined,
+    refreshMs: undefined,
     rolledOut: true,
     ...changes,
   };
@@ -523,5 +524,21 @@ describe("resources are maintained", () => {
   ])("%s", (_, changes, expected) => {
     const found = facts({ maintained: true, ...changes });
     expect(maintainsBefore(found, decide(found))).toBe(expected);
+  });
+});
+
+describe("a kind whose resources are compared from time to time", () => {
+  it("compares them when that is due, and looks again by then", () => {
+    expect(decide(facts({ refreshMs: 5000 }))).toMatchObject({ type: "nothing", requeueAfterMs: 5000 });
+    expect(decide(facts({ refreshMs: -1 }))).toMatchObject({ type: "update", cause: "Refreshing", refresh: true });
+  });
+
+  it("does so with an update for what an object reads that has changed", () => {
+    expect(decide(facts({ changedReads: ["labels or annotations"] }))).toMatchObject({ cause: "Updating" });
+  });
+
+  it("never while it is paused, and not before a failure that only its author can correct", () => {
+    expect(decide(facts({ refreshMs: -1, paused: true }))).toMatchObject({ type: "pause" });
+    expect(decide(facts({ refreshMs: -1, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
   });
 });

@@ -164,6 +164,23 @@ describe("a program in the SDK's runtime", () => {
     expect(await entry("moved")).toBe(second);
   });
 
+  it("finds in a refresh what of a plugin's resources is gone or has changed, and corrects it", async () => {
+    const refreshed = async (name: string, request: string) => {
+      const annotations = { "kindstack.dev/reconcile": request };
+      await cluster.client.mergePatch(logins, name, cluster.namespace, { metadata: { annotations } });
+      await eventually(async () => expect((await get(name))?.status).toMatchObject({ lastHandledReconcile: request }));
+    };
+    await apply("drift", { length: 5 });
+    await untilReady("drift");
+    const value = await entry("drift");
+    await rm(path.join(vault.directory, "drift"));
+    await refreshed("drift", "gone");
+    expect(await entry("drift")).toBe(value);
+    await writeFile(path.join(vault.directory, "drift"), "edited");
+    await refreshed("drift", "edited");
+    expect(await entry("drift")).toBe(value);
+  });
+
   it("keeps secrets out of everything but the Secret and the plugin", async () => {
     await apply("quiet", { length: 20 });
     await untilReady("quiet");

@@ -43,6 +43,10 @@ const types = {
       fs.writeFileSync(path.join(plain(configuration.directory), inputs.path), plain(inputs.value));
       return { id: inputs.path, outs: inputs };
     },
+    read: (id, props) => {
+      const file = path.join(plain(configuration.directory), id);
+      return fs.existsSync(file) ? { id, props: { ...props, value: fs.readFileSync(file, "utf8") } } : {};
+    },
     delete: ({ path: file }, name) => {
       note(`delete ${name}`);
       fs.rmSync(path.join(plain(configuration.directory), file), { force: true });
@@ -62,6 +66,7 @@ void main(
       return { changes: replaces.length > 0, replaces, deleteBeforeReplace: true };
     },
     create: async (urn, inputs) => typeOf(urn).create(inputs, nameOf(urn)),
+    read: async (id, urn, props) => typeOf(urn).read?.(id, props) ?? { id, props },
     delete: async (_id, urn, props) => typeOf(urn).delete(props, nameOf(urn)),
   },
   process.argv.slice(2),

@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { Refreshes } from "../../src/controller/refreshes";
+
+it("spreads the first comparisons over the interval, and then keeps to it", () => {
+  const first = Array.from({ length: 200 }, () => new Refreshes().dueMs(60, 1000));
+  expect(Math.min(...first)).toBeGreaterThanOrEqual(0);
+  expect(Math.max(...first)).toBeLessThan(60_000);
+  expect(first.filter((ms) => ms < 30_000).length).toBeGreaterThan(50);
+  const refreshes = new Refreshes();
+  const due = refreshes.dueMs(60, 1000);
+  expect(refreshes.dueMs(60, 1500)).toBe(due - 500);
+  refreshes.done(60, 2000);
+  expect(refreshes.dueMs(60, 2000)).toBe(60_000);
+});
