@@ -1,3 +1,4 @@
+import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
@@ -34,7 +35,13 @@ export function findUnready(
   { objects, isSeen }: OwnedObjects,
 ): Unready {
   const { readyWhen } = kind.capabilities;
-  if (readyWhen !== undefined && parsed !== undefined) return { waiting: readyWhen(parsed, objects), failed: [] };
+  if (readyWhen !== undefined && parsed !== undefined) {
+    try {
+      return { waiting: readyWhen(parsed, objects), failed: [] };
+    } catch (error) {
+      return { waiting: [], failed: [`readyWhen of ${kind.kind} fails: ${errorMessageOf(error)}`] };
+    }
+  }
   const unready: Unready = { waiting: [], failed: [] };
   const owned = new Map(objects.map((object) => [objectId(object), object]));
   for (const { id } of stack?.resources ?? []) {

@@ -1,8 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
+import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import type { KindCondition } from "../../stacks/contract/capabilities";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
+import { visibleLines } from "../text/plain-text";
 import { isPaused } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
@@ -46,10 +49,18 @@ export function composeStatus(
   const standard = mergeConditions(stated, readiness, now);
   if (parsed === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
   const failure = failureIn(standard);
-  const special = kind.capabilities.conditions?.(parsed, owned.objects, failure) ?? [];
   const generation = object.metadata.generation ?? 0;
+  let reported: object;
+  let special: KindCondition[];
+  try {
+    reported = kind.report(parsed, owned.objects) as object;
+    special = kind.capabilities.conditions?.(parsed, owned.objects, failure) ?? [];
+  } catch (error) {
+    reported = own;
+    special = [{ type: "Ready", status: "False", reason: "InternalError", message: failedReport(kind, error) }];
+  }
   return {
-    ...present(kind.report(parsed, owned.objects) as object),
+    ...present(reported),
     ...present(change.outputs ?? onlyOutputs(kind, own)),
     ...common,
     conditions: inOrder(
@@ -61,6 +72,11 @@ export function composeStatus(
       before,
     ),
   };
+}
+
+/** The author of a kind can mend it; the rest of the status is as it is. */
+function failedReport({ kind }: AnyKind, error: unknown): string {
+  return visibleLines(`the report of ${kind} fails: ${errorMessageOf(error)}`);
 }
 
 /** Of the kind's own fields, those that outputs give. */

@@ -141,6 +141,16 @@ describe("Ready", () => {
     expect(summary(other)[0]).toBe("Ready=True Succeeded");
   });
 
+  it("says that the kind's own rule fails", () => {
+    const readyWhen = () => {
+      throw new RangeError("no such Pod");
+    };
+    const failing = updated(succeededConditions(1), {
+      kind: { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } },
+    });
+    expect(messageOf(failing, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
+  });
+
   it("names five of many", () => {
     const texts = ["a", "b", "c", "d", "e", "f", "g"];
     const capabilities = { ...memcached.capabilities, readyWhen: () => texts };

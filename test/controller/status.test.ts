@@ -56,6 +56,29 @@ describe("composeStatus", () => {
     expect(compose(withStatus({ adoptedNamespaces: ["gone"] }))).not.toHaveProperty("adoptedNamespaces");
   });
 
+  it("says that the kind's report fails, and keeps the fields that were", () => {
+    const failing = {
+      ...tenant,
+      report: () => {
+        throw new RangeError("no such field");
+      },
+    };
+    const before = withStatus({ stack, namespaceCount: 7, conditions: [ready, synced] });
+    expect(composeStatus(failing, before, shown([]), {}, NOW)).toMatchObject({
+      namespaceCount: 7,
+      stack,
+      conditions: [
+        {
+          type: "Ready",
+          status: "False",
+          reason: "InternalError",
+          message: "the report of Tenant fails: no such field",
+        },
+        synced,
+      ],
+    });
+  });
+
   it("puts what is new over what was, and keeps the rest", () => {
     const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready, synced] });
     const status = compose(before, { observedGeneration: 2, conditions: updatingConditions(2, "Updating", true) });
