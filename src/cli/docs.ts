@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { sampleOf } from "../../stacks/kinds/catalog";
-import { kindPage, pageName } from "../docs/kind-page";
+import { kindPage, pageName } from "../scaffold/kind-page";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 
 interface DocsOptions extends KindsOption {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import Type from "typebox";
 import { describe, expect, it } from "vitest";
-import { kindPage, pageName } from "../../src/docs/kind-page";
+import { kindPage, pageName } from "../../src/scaffold/kind-page";
 import { defineKind } from "../../stacks/contract/index";
 import { sampleOf } from "../../stacks/kinds/catalog";
 import { kinds } from "../../stacks/kinds/index";
