@@ -9,7 +9,9 @@ describe("NewKind", () => {
   it("makes a ConfigMap with its text", async () => {
     expect(await registeredBy(newKind, withText("on Sunday"))).toMatchObject([
       {
-        inputs: { manifest: { kind: "ConfigMap", metadata: { name: "moving-new-kind" }, data: { text: "on Sunday" } } },
+        inputs: {
+          manifest: { kind: "ConfigMap", metadata: { name: "moving-new-kind" }, data: { text: "on Sunday" } },
+        },
       },
     ]);
   });
