@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
+import * as state from "@pulumi/pulumi/runtime/state";
 import { TerminalError } from "./errors";
 import { isWrapped } from "./literal";
 import type { EngineOptions, PlainOptions } from "./resource-options";
@@ -93,8 +94,21 @@ export function currentRegistrations(): Registrations | undefined {
  */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
   const registrations = new Registrations();
-  await current.run(registrations, program);
+  await current.run(registrations, () => withoutSdkResources(program));
   return registrations.settled();
+}
+
+const { getStore } = state as unknown as { getStore(): object };
+
+/** The SDK would take a resource without an engine for one that it need not register, and say nothing. */
+function withoutSdkResources<T>(program: () => T): T {
+  const refusing = new Proxy(getStore(), {
+    get(target, property) {
+      if (property !== "stackResource") return Reflect.get(target, property);
+      throw invalid(`the program makes a resource of the SDK, a plugin or a component: ${PLAIN}`); // it asks for its parent
+    },
+  });
+  return globalThis.asyncLocalStorage.run(refusing, program);
 }
 
 const PLAIN =
