@@ -15,6 +15,7 @@ export const REASONS = [
   "HostCollision",
   "NamespaceQuotaExceeded",
   "NotYetEnforced",
+  "Observed",
   "Paused",
   "Pending",
   "ProgramChanged",

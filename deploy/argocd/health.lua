@@ -21,6 +21,9 @@ end
 if stalled ~= nil and stalled.status == "True" then
   return health("Degraded", stalled)
 end
+if synced ~= nil and synced.reason == "Observed" then
+  return health("Suspended", synced)
+end
 if ready.status == "True" and (reconciling == nil or reconciling.status ~= "True") then
   return health("Healthy", ready)
 end

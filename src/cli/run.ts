@@ -25,6 +25,7 @@ import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./a
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
+import { type ModeOption, modeOption, modesOf } from "./mode-option";
 import { openStacks } from "./open-stacks";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
 import { PROBE_PORTS } from "./probe-port";
@@ -38,7 +39,13 @@ const OBJECTS_PER_CORE = 4;
 const ONE_AT_A_TIME =
   "Pulumi's Automation API runs one update at a time: slower than the engine in Go, and for a single replica";
 
-interface RunOptions extends AdmissionOptions, MetricsOptions, PreviewServerOptions, ShardingOptions, KindsOption {
+interface RunOptions
+  extends AdmissionOptions,
+    MetricsOptions,
+    PreviewServerOptions,
+    ShardingOptions,
+    KindsOption,
+    ModeOption {
   installCrds: boolean;
   watch: boolean;
   httpPort: number;
@@ -57,6 +64,7 @@ export function runCommand(): Command {
   const command = new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .addOption(kindsOption("kinds to serve"))
+    .addOption(modeOption())
     .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--watch", "for development: apply edits of the kinds' files", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, PROBE_PORTS.run)
@@ -175,6 +183,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       ...(options.rollout !== undefined && {
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),
+      modeOf: modesOf(options.mode, loaded),
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,

@@ -9,6 +9,8 @@ export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "
 
 /** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
 export const PROGRESSING = "Progressing";
+/** The reason of `Synced` while an object is only observed and an update would change something. */
+export const OBSERVED = "Observed";
 
 const MAX_MESSAGE = 2_000;
 
@@ -158,6 +160,17 @@ export function conflictOverConditions(observedGeneration: number): NewCondition
   const message = "no field conflict";
   const over: NewCondition = { type: "FieldConflict", status: "False", reason: "Settled", message, observedGeneration };
   return [...succeededConditions(observedGeneration), over];
+}
+
+/** While an object is only observed: what an update would do. */
+export function observedConditions(observedGeneration: number, changes: readonly string[]): NewCondition[] {
+  if (changes.length === 0) return succeededConditions(observedGeneration);
+  const message = `only observed; an update would: ${describeAll(changes)}`;
+  return [
+    { type: "Synced", status: "False", reason: OBSERVED, message, observedGeneration },
+    notSo("Reconciling", observedGeneration),
+    notSo("Stalled", observedGeneration),
+  ];
 }
 
 /** While an object's resources cannot be compared with what they should be. `Synced` keeps what it said. */

@@ -9,6 +9,7 @@ import type { Claims } from "./claims";
 import type { Cause } from "./conditions";
 import type { Facts } from "./facts";
 import type { KindCache } from "./kind-cache";
+import type { Modes } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
@@ -29,7 +30,8 @@ export interface KindContext {
   cluster: Cluster | undefined;
   client: KubernetesClient;
   cache: KindCache;
-  engine: Pick<StackEngine, "up" | "destroy" | "exportStack" | "removeStack">;
+  engine: Pick<StackEngine, "up" | "preview" | "destroy" | "exportStack" | "removeStack">;
+  modes: Modes;
   writer: ObjectWriter;
   claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */
@@ -41,6 +43,8 @@ export interface KindContext {
 export interface RunMetrics {
   /** An update has ended. */
   ran(result: Pick<UpResult, "summary" | "interrupted" | "failures">, cause: Cause | "Deleting"): void;
+  /** A less strict mode holds for an object than before. */
+  loosened(): void;
 }
 
 /** One reconcile of one object. */

@@ -3,6 +3,7 @@ import { type Failure, failureOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
@@ -12,6 +13,7 @@ import type { Metrics } from "../telemetry/metrics";
 import type { Claims } from "./claims";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
+import type { NamespaceModes } from "./modes";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
@@ -28,6 +30,9 @@ export interface ControllerEnvironment {
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
+  modes: NamespaceModes;
+  /** The mode of a kind, where the operator is told one. */
+  modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;

@@ -35,6 +35,7 @@ export function decide(facts: Facts): Plan {
     if (!finalized) return leave(facts);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
+  if (facts.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
   if (requested !== undefined && requested !== status.lastHandledReconcile) return update(facts, "Requested", true);
 
   // Without the finalizer a deletion would leave the resources behind.
@@ -72,8 +73,8 @@ export function decide(facts: Facts): Plan {
  * Whether a kind maintains an object's resources before a plan. What a new spec calls for is not fit for those of the old
  * one: they are maintained after the update.
  */
-export function maintainsBefore({ maintained, status }: Facts, plan: Plan): boolean {
-  if (!maintained || status.stack === undefined) return false;
+export function maintainsBefore({ maintained, status, mode }: Facts, plan: Plan): boolean {
+  if (!maintained || status.stack === undefined || mode === "Observe") return false;
   return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
 }
 
@@ -102,6 +103,38 @@ function hasFailed(facts: Facts): boolean {
 /** Whether another process's update did not get as far as to say how it ended. */
 function wasCutOff(facts: Facts): boolean {
   return !wasAttempted(facts) && isUnfinished(facts.status.conditions);
+}
+
+/** Whether a comparison would be the last one again; one that failed, and may succeed, is repeated. */
+function isCompared({
+  lastComparison: last,
+  metadata,
+  program,
+  drifted,
+  changedReads,
+  ignoreFields,
+  requested,
+  status,
+}: Facts): boolean {
+  return (
+    last !== undefined &&
+    last.outcome !== "retryable" &&
+    last.uid === metadata.uid &&
+    last.generation === metadata.generation &&
+    last.program === program &&
+    last.drifted.join() === drifted.join() &&
+    changedReads.length === 0 &&
+    isDeepStrictEqual(last.ignoreFields, ignoreFields) &&
+    (requested === undefined || requested === status.lastHandledReconcile)
+  );
+}
+
+/** Others may have written the status since a comparison, and a pause may be over. */
+function observed(facts: Facts): Plan {
+  const { conditions } = facts.status;
+  const wanted = facts.lastComparison?.conditions ?? [];
+  const corrected = wanted.filter((condition) => !isReported(conditions, condition));
+  return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(facts)], requeueAfterMs: 0 };
 }
 
 /** Whether an update would be the last one again. */
@@ -221,9 +254,11 @@ function destroy(facts: Facts): DestroyPlan {
   const hasRested = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
   return {
     type: "destroy",
-    release: facts.releases,
+    // What is only observed is not deleted.
+    release: facts.releases || facts.mode === "Observe",
     mayHaveOrphans: orphans,
-    finishUpdate: !facts.gone && !hasRested && (isUnfinished(status.conditions) || mayBeUnderWay),
+    finishUpdate:
+      facts.mode === "Apply" && !facts.gone && !hasRested && (isUnfinished(status.conditions) || mayBeUnderWay),
     mayBeEmpty: facts.unblocked && !orphans,
     progressReported: facts.gone || reason === "Deleting",
   };

@@ -1,3 +1,4 @@
+import { executeComparison } from "./compare";
 import type { Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
@@ -7,7 +8,8 @@ import { executeUpdate } from "./update";
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
-  if (reconcile.facts.orphaned && !reconcile.facts.gone) await context.writer.recordOrphaned(object, state.writes);
+  if (reconcile.facts.orphaned && !reconcile.facts.gone && reconcile.facts.mode === "Apply")
+    await context.writer.recordOrphaned(object, state.writes);
   switch (plan.type) {
     case "nothing":
     case "backOff":
@@ -20,6 +22,8 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
       await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");
       return { type: "finalized" };
+    case "compare":
+      return executeComparison(reconcile);
     case "update":
       if (plan.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, plan);

@@ -1,4 +1,5 @@
 import type { NewCondition } from "../../stacks/contract/condition";
+import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus } from "../../stacks/contract/object";
 import type { Drift } from "./drift";
 
@@ -14,6 +15,14 @@ export interface Attempt {
   conditions: readonly NewCondition[];
 }
 
+/** This process's last comparison of an object that is only observed. */
+export interface Comparison extends Omit<Attempt, "outcome"> {
+  outcome: "compared" | "terminal" | "retryable";
+  ignoreFields: readonly string[];
+  /** By `performance.now()`, how long it holds where no event shows a change. */
+  untilMs: number;
+}
+
 /** Everything that a decision depends on, as it was observed at one time. */
 export interface Facts {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
@@ -26,6 +35,8 @@ export interface Facts {
   paused: boolean;
   /** What is wrong with an annotation; the object is paused. */
   annotationProblem: string | undefined;
+  /** The strictest of the modes that are set for it. */
+  mode: Mode;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
   /** Fields that it leaves to others. */
@@ -51,6 +62,8 @@ export interface Facts {
   /** Whether more than that is drifted. */
   lacksMore: boolean;
   lastAttempt: Attempt | undefined;
+  /** What a comparison in place of an update came to last. */
+  lastComparison: Comparison | undefined;
   /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
   blockedMs: number;
   /** Whether an attempt waited until now. */

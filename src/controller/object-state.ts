@@ -1,8 +1,9 @@
 import type { NewCondition } from "../../stacks/contract/condition";
+import type { Mode } from "../../stacks/contract/mode";
 import type { Blockers } from "./blockers";
 import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
-import type { Attempt } from "./facts";
+import type { Attempt, Comparison } from "./facts";
 import type { ProgramReads } from "./program-reads";
 import { ReadYourWrites } from "./read-your-writes";
 import { Refreshes } from "./refreshes";
@@ -16,6 +17,9 @@ export class ObjectState {
   lastAttempt: Attempt | undefined;
   /** What the last attempt has read besides the spec; before the first, the status says it of the last success. */
   reads: ProgramReads | undefined;
+  lastComparison: Comparison | undefined;
+  /** The mode of the reconcile that runs. */
+  mode: Mode = "Apply";
   /** How often what a terminal attempt failed for may have gone. */
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}. */

@@ -93,7 +93,7 @@ export class ObjectWriter {
         objects: ownedOf({ context: this.#options, object, state }),
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
       };
-      const status = composeStatus(kind, object, owned, change, new Date());
+      const status = composeStatus(kind, object, owned, { ...change, mode: state.mode }, new Date());
       return state.writes.status(status, () => writeStatus(client, object, status));
     });
   }

@@ -8,6 +8,7 @@ import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
 import type { Facts } from "./facts";
 import { ownedOf } from "./kind-cache";
+import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import { changedReads } from "./program-reads";
@@ -18,6 +19,7 @@ interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> 
   gone: boolean;
   /** See {@link Facts.blockedMs}. */
   blockedMs: number;
+  setMode: SetMode;
 }
 
 /**
@@ -34,10 +36,15 @@ export async function observe(
 ): Promise<Reconcile | undefined> {
   const seen = await lookUp(context, item, state);
   if (seen === undefined) return undefined;
+  state.mode = seen.setMode.mode;
+  if (state.mode !== "Observe") state.lastComparison = undefined; // what is applied meanwhile makes it untrue
   const { namespace, name, generation } = seen.object.metadata;
   const logger = context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
   return { ...seen, facts: factsOf(seen), logger, signal };
 }
+
+/** Names the drift that a comparison found, among what has drifted. */
+export const COMPARED = "what was compared";
 
 async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<ObservedObject | undefined> {
   const { cache, writer } = context;
@@ -47,7 +54,8 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
-  const seen = { context, item, object: shown, state, unblocked, gone, blockedMs };
+  const setMode = await context.modes.of(shown);
+  const seen = { context, item, object: shown, state, unblocked, gone, blockedMs, setMode };
   if (gone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
@@ -66,10 +74,11 @@ function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
 }
 
 function factsOf(seen: ObservedObject): Facts {
-  const { context, object, state, unblocked, gone, blockedMs } = seen;
+  const { context, object, state, unblocked, gone, blockedMs, setMode } = seen;
   const { cache, kind, program } = context;
   const { deletionTimestamp, finalizers = [] } = object.metadata;
   const obeyed = obeyedAnnotations(object);
+  const problem = obeyed.problem ?? setMode.problem;
   const orphaned = state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(object.metadata);
   const status = ownStatus(kind, object);
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
@@ -85,12 +94,13 @@ function factsOf(seen: ObservedObject): Facts {
     gone,
     finalized: finalizers.includes(FINALIZER),
     otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
-    paused: obeyed.paused,
-    annotationProblem: obeyed.problem,
+    paused: obeyed.paused || problem !== undefined,
+    annotationProblem: problem,
+    mode: setMode.mode,
     requested: obeyed.requested,
     ignoreFields: obeyed.ignoreFields,
     // An object that is gone cannot be corrected.
-    releases: obeyed.releases || orphaned || (gone && obeyed.problem !== undefined),
+    releases: obeyed.releases || orphaned || (gone && problem !== undefined),
     orphaned,
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
@@ -102,6 +112,7 @@ function factsOf(seen: ObservedObject): Facts {
     completed,
     lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
     lastAttempt: state.lastAttempt,
+    lastComparison: now < (state.lastComparison?.untilMs ?? 0) ? state.lastComparison : undefined,
     blockedMs,
     unblocked: unblocked !== undefined,
     backoff: {
@@ -118,7 +129,7 @@ function factsOf(seen: ObservedObject): Facts {
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
 function driftedOf(seen: ObservedObject, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
   const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
-  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift === undefined ? [] : ["what was compared"])];
+  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift === undefined ? [] : [COMPARED])];
 }
 
 function lackingOf(seen: ObservedObject, completed: readonly string[]): string[] {

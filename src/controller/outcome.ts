@@ -2,6 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
+import type { ResourcePlan } from "../preview/report";
 import type { DestroyPlan, UpdatePlan } from "./plan";
 import type { ClaimedProgram } from "./program";
 
@@ -18,6 +19,8 @@ export type Outcome =
   | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */
   | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
+  /** What an update would do, or why that cannot be told. */
+  | { type: "compared"; resources: ResourcePlan[]; failures: UpdateFailure[] }
   | Updated
   | UpdateFailed
   | Destroyed

@@ -10,6 +10,8 @@ export type Plan =
   /** What the last attempt waits for is still there. */
   | { type: "wait"; requeueAfterMs: number }
   | { type: "pause"; conditions: NewCondition[] }
+  /** The object is only observed: what an update would do is told. */
+  | { type: "compare" }
   /** Only the finalizer is missing. */
   | { type: "finalize" }
   | UpdatePlan

@@ -76,10 +76,10 @@ export async function readProgramInputs(reconcile: Reconcile, parsed: KindObject
  */
 export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
   const { context, object } = reconcile;
-  const { kind, claims, cluster } = context;
+  const { kind, claims } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
-  const { owned, watched, referenced } = inputs;
+  const { watched } = inputs;
   const withheld = new Set<string>();
   const claimed = () => (exclusive?.of(parsed, watched) ?? []).filter((id) => !withheld.has(id));
   const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
@@ -93,27 +93,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
   const program = withheld.size > 0 ? (exclusive?.withhold?.(parsed, withheld) ?? parsed) : parsed;
   return {
     conflicts,
-    of: (held) => {
-      const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
-      const owner = ownerOf(kind, object);
-      const cached = ownedOf(reconcile);
-      const log = programLog(reconcile.logger);
-      const { state, logger } = reconcile;
-      const references = referenceRecords(kind, program, referenced);
-      const context = { owner, owned, recorded, watched, cached, referenced, log, ...(cluster && { cluster }) };
-      return async () => {
-        state.reads = { references };
-        const observed = observingMetadata(program, () => {
-          state.reads = { references, metadata: metadataDigest(object.metadata) };
-        });
-        try {
-          await runProgram(kind, observed, context);
-        } catch (error) {
-          if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
-          throw error;
-        }
-      };
-    },
+    of: bindProgram(reconcile, program, inputs),
     retainClaims: () => claims.retain(uid, claimed()),
   };
 }
@@ -122,6 +102,36 @@ function programLog(logger: Reconcile["logger"]): ProgramLog {
   const write = (level: keyof ProgramLog) => (message: string, fields?: object) =>
     logger[level]({ ...fields, source: "program" }, message);
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** An object's program with what it may know, from the object as it is when its update begins. */
+export function bindProgram(
+  reconcile: Reconcile,
+  parsed: KindObject,
+  { owned, watched, referenced }: ProgramInputs,
+): ClaimedProgram["of"] {
+  const { context, object, state, logger } = reconcile;
+  const { kind, cluster } = context;
+  return (held) => {
+    const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
+    const owner = ownerOf(kind, object);
+    const cached = ownedOf(reconcile);
+    const log = programLog(logger);
+    const references = referenceRecords(kind, parsed, referenced);
+    const known = { owner, owned, recorded, watched, cached, referenced, log, ...(cluster && { cluster }) };
+    return async () => {
+      state.reads = { references };
+      const observed = observingMetadata(parsed, () => {
+        state.reads = { references, metadata: metadataDigest(object.metadata) };
+      });
+      try {
+        await runProgram(kind, observed, known);
+      } catch (error) {
+        if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
+        throw error;
+      }
+    };
+  };
 }
 
 /** Takes all of these ids, or says which of them another object holds. */

@@ -4,10 +4,11 @@ import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
-import { describeAll, PROGRESSING } from "./conditions";
+import { describeAll, OBSERVED, PROGRESSING } from "./conditions";
 
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
 const FAILED = "ResourceFailed";
+const READY_AS_APPLIED = "what was applied last is ready";
 const READY = "all resources are up to date and ready";
 
 /** What of a stack's resources does not work. */
@@ -66,14 +67,27 @@ export function findUnready(
  * the stack itself.
  *
  * @param conditions what is so otherwise, without what this made of an earlier time
+ * @param stack what was applied last
  */
-export function readyConditions(conditions: Condition[], { waiting, failed }: Unready): NewCondition[] {
+export function readyConditions(
+  conditions: Condition[],
+  { waiting, failed }: Unready,
+  stack?: StackRecord,
+): NewCondition[] {
   const synced = findCondition(conditions, "Synced");
   if (synced === undefined) return [];
   const { observedGeneration, lastTransitionTime: _, ...said } = synced;
   const ready = { ...said, type: "Ready", ...(observedGeneration !== undefined && { observedGeneration }) };
-  if (synced.status !== "True") return [ready];
-  if (waiting.length + failed.length === 0) return [{ ...ready, message: READY }];
+  // What was applied last runs, and works or not, whatever an update would change.
+  const isHeld = synced.reason === OBSERVED && stack !== undefined;
+  if (synced.status !== "True" && !isHeld) return [ready];
+  if (waiting.length + failed.length === 0) {
+    return [
+      isHeld
+        ? { ...ready, status: "True", reason: "Succeeded", message: READY_AS_APPLIED }
+        : { ...ready, message: READY },
+    ];
+  }
   const isFailed = failed.length > 0;
   const reason = isFailed ? FAILED : PROGRESSING;
   const message = describeAll(isFailed ? failed : waiting);

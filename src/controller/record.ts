@@ -4,10 +4,12 @@ import { objectsAmong } from "../../providers/kubernetes/object";
 import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { isLooser } from "../../stacks/contract/mode";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
+import { describePlanned } from "./compare";
 import {
   conflictConditions,
   conflictMessage,
@@ -17,6 +19,9 @@ import {
   describeChanges,
   describeFailures,
   failedConditions,
+  isReported,
+  OBSERVED,
+  observedConditions,
   outcomeOf,
   succeededConditions,
 } from "./conditions";
@@ -24,12 +29,14 @@ import type { Reconcile, Result } from "./context";
 import type { Attempt } from "./facts";
 import { alterationsIn, revertsIn } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
+import { COMPARED } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import type { UpdatePlan } from "./plan";
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
+  recordMode(reconcile);
   switch (outcome.type) {
     case "stale":
       return "retry";
@@ -40,6 +47,8 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
       return { requeueAfterMs: 0 };
     case "rests":
       return recordRest(reconcile, outcome);
+    case "compared":
+      return recordComparison(reconcile, outcome);
     case "waits":
       return recordWait(reconcile, outcome);
     case "updated":
@@ -51,6 +60,14 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "destroyFailed":
       return recordFailedDestroy(reconcile, outcome);
   }
+}
+
+/** Tells of a less strict mode than the status has: protection has ended. */
+function recordMode({ context, facts, object }: Reconcile): void {
+  const { mode: before = "Apply" } = facts.status;
+  if (!isLooser(facts.mode, before) || facts.gone) return;
+  context.metrics.loosened();
+  context.writer.event(object, "Warning", "ModeLoosened", `the mode was ${before} and is ${facts.mode} now`);
 }
 
 /** What is alive may have changed as well. */
@@ -73,6 +90,39 @@ function eventOf(condition: NewCondition, before: Condition[] | undefined) {
   if (type === "DriftUnknown" && status === "True") return { reason: type, note: `${reason}: ${message}` };
   const isNews = reason === "BackOff" && findCondition(before, type)?.reason !== reason;
   return isNews ? { reason, note: message } : undefined;
+}
+
+/** No event shows that what is outside of the cluster has changed, and only what is as specified is polled. */
+const COMPARE_AGAIN_MS = 60_000;
+
+async function recordComparison(
+  reconcile: Reconcile,
+  { resources, failures }: Extract<Outcome, { type: "compared" }>,
+): Promise<Result> {
+  const { context, facts, object, state, logger } = reconcile;
+  const { generation } = facts.metadata;
+  const ended = outcomeOf(failures);
+  const outcome = failures.length === 0 ? "compared" : ended === "terminal" ? "terminal" : "retryable";
+  const conditions =
+    failures.length > 0
+      ? failedConditions(generation, failures)
+      : observedConditions(generation, resources.map(describePlanned));
+  state.comparedDrift = undefined;
+  const drifted = facts.drifted.filter((id) => id !== COMPARED);
+  const attempt = attemptOf(reconcile, { outcome: "succeeded", drifted, conditions });
+  const { external, refreshEvery } = context.kind.capabilities;
+  const rowsAgainMs = external !== undefined && resources.length > 0 ? COMPARE_AGAIN_MS : Number.POSITIVE_INFINITY;
+  const againMs = Math.min(rowsAgainMs, (refreshEvery ?? Number.POSITIVE_INFINITY) * 1000);
+  const untilMs = performance.now() + againMs;
+  state.lastComparison = { ...attempt, outcome, ignoreFields: facts.ignoreFields, untilMs };
+  logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
+  const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
+  if (news?.reason === OBSERVED && !isReported(facts.status.conditions, news)) {
+    context.writer.event(object, "Normal", OBSERVED, news.message);
+  }
+  await context.writer.writeStatus(object, state, { ...handled(reconcile), conditions });
+  if (outcome === "retryable") return retry(failures.find(({ errorClass }) => errorClass !== "pending"));
+  return againMs < Number.POSITIVE_INFINITY ? { requeueAfterMs: againMs } : "done";
 }
 
 async function recordWait(

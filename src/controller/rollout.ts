@@ -57,12 +57,12 @@ export class Rollout {
   /** Takes in what came of an object's reconcile. One that keeps the former version is requeued when it may be updated. */
   reconciled(
     key: string,
-    { status, program, rolledOut }: Pick<Facts, "status" | "program" | "rolledOut">,
+    { status, program, rolledOut, mode }: Pick<Facts, "status" | "program" | "rolledOut" | "mode">,
     plan: Plan,
     outcome: { type: string; failures?: readonly Pick<Failure, "errorClass">[] },
   ): void {
     const hadFormer = status.stack !== undefined && status.stack.program !== program;
-    const isLeftOut = plan.type === "pause" || plan.type === "destroy";
+    const isLeftOut = mode === "Observe" || plan.type === "pause" || plan.type === "destroy";
     if (isLeftOut || (hadFormer && outcome.type === "updated")) this.remove(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {

@@ -7,6 +7,7 @@ import type { RunMetrics } from "./context";
 export function countRuns(kind: AnyKind, metrics: Metrics): RunMetrics {
   const name = kindName(kind);
   return {
+    loosened: () => metrics.modesLoosened.inc({ kind: name }),
     ran({ summary, interrupted, failures }, cause) {
       const { startTime, endTime, resourceChanges } = summary;
       const waits = outcomeOf(failures) === "pending";

@@ -4,9 +4,10 @@ import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/cl
 import type { KindCondition } from "../../stacks/contract/capabilities";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
+import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { visibleLines } from "../text/plain-text";
-import { isPaused } from "./conditions";
+import { isPaused, OBSERVED } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
@@ -17,6 +18,7 @@ export interface StatusChange {
   lastHandledReconcile?: string;
   /** The kind's fields that outputs give; without, they stay as they are. */
   outputs?: object;
+  mode?: Mode;
 }
 
 /**
@@ -31,7 +33,14 @@ export function composeStatus(
   change: StatusChange,
   now: Date,
 ): CommonStatus {
-  const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
+  const {
+    conditions: before = [],
+    observedGeneration,
+    stack,
+    lastHandledReconcile,
+    mode: _,
+    ...own
+  } = statusOf(object);
   const pauses = change.conditions?.some(({ type }) => type === "Paused") ?? false;
   const stated = mergeConditions(
     before.filter((condition) => !isOfReadiness(condition)),
@@ -42,10 +51,15 @@ export function composeStatus(
     .filter(({ type }) => type !== "Paused" || pauses); // each reconcile that the pause stops says so again
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
-    ...present({ ...change, conditions: undefined, outputs: undefined }),
+    ...present({
+      ...change,
+      conditions: undefined,
+      outputs: undefined,
+      mode: change.mode === "Apply" ? undefined : change.mode,
+    }),
   };
   const parsed = parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
-  const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned));
+  const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned), common.stack);
   const standard = mergeConditions(stated, readiness, now);
   if (parsed === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
   const failure = failureIn(standard);
@@ -129,7 +143,8 @@ function saysSomething({ type, status }: Condition): boolean {
 /** Why the last update or destroy failed, as `Synced` says it. */
 function failureIn(conditions: Condition[]): string | undefined {
   const synced = findCondition(conditions, "Synced");
-  if (synced?.status !== "False" || synced.reason === "Deleting" || isPaused(synced)) return undefined;
+  if (synced?.status !== "False" || [OBSERVED, "Deleting"].includes(synced.reason) || isPaused(synced))
+    return undefined;
   return synced.message;
 }
 

@@ -8,11 +8,12 @@ import {
   webhookClientOf,
 } from "../../stacks/contract/crd";
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { modePolicies } from "../../stacks/contract/mode-policy";
 
 const SERVED_TIMEOUT_MS = 30_000;
 
 /**
- * Applies the CRDs of kinds and waits until the API server serves them.
+ * Applies the CRDs of kinds, with the policies for their modes, and waits until the API server serves them.
  *
  * @param report told of each kind whose CRD the API server refuses; without it, the first one is thrown
  * @returns the other kinds
@@ -43,6 +44,7 @@ export async function installKinds(
     if (served.length === 0) throw error;
     report?.(kindName(kind), error.message);
   }
+  for (const policy of modePolicies(served)) await client.apply(policy);
   for (const kind of served) await untilServed(client, kind);
   return served;
 }

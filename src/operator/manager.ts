@@ -3,12 +3,14 @@ import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
+import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
 import type { EventRecorder } from "../controller/event-recorder";
 import type { OwnedView } from "../controller/kind-cache";
+import { NamespaceModes } from "../controller/modes";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
@@ -30,6 +32,8 @@ export interface ManagerOptions {
   shards?: Shards | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
+  /** The mode of a kind, where one is set for it. */
+  modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -114,6 +118,7 @@ export class Manager {
     const environment = {
       ...this.#options,
       cluster: await clusterOf(client),
+      modes: await NamespaceModes.watch(client, this.#informers, (namespace) => this.#requeueIn(namespace)),
       informers: this.#informers,
       owners: this.#owners,
       queue: this.#queue,
@@ -210,6 +215,15 @@ export class Manager {
       (kind) => [kind, [kindType(kind), ...(kind.capabilities.watches ?? [])]] as const,
     );
     return [...unopened, ...[...this.#controllers.values()].map(({ kind, unserved }) => [kind, unserved] as const)];
+  }
+
+  /** The mode of a namespace has changed: it takes effect at once. */
+  #requeueIn(namespace: string): void {
+    for (const controller of this.#controllers.values()) {
+      for (const { metadata } of controller.list()) {
+        if (metadata.namespace === namespace) this.#queue.add(objectItem(controller.kind, metadata));
+      }
+    }
   }
 
   #add(controller: Controller): void {

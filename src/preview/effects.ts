@@ -71,7 +71,7 @@ export function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): s
  */
 export async function plannedResources(
   changes: readonly PlannedChange[],
-  cluster: ClusterView,
+  cluster: Pick<ClusterView, "unreachable" | "look">,
   changing: Changing,
   owned: readonly LiveObject[],
 ): Promise<PlannedResource[]> {
@@ -145,7 +145,7 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
 
 /** @returns what has the name of an object, and whether that could be told */
 async function lookUp(
-  cluster: ClusterView,
+  cluster: Pick<ClusterView, "unreachable" | "look">,
   manifest: Manifest,
   owned: readonly LiveObject[],
 ): Promise<[live: LiveObject | undefined, isKnown: boolean]> {

@@ -126,6 +126,11 @@ export function createMetrics() {
       "Resources that updates changed, by what was done to them.",
     ),
     driftRepairs: counter("kindstack_drift_repairs_total", ["kind"], "Updates that corrected drift."),
+    modesLoosened: counter(
+      "kindstack_modes_loosened_total",
+      ["kind"],
+      "Objects for which a less strict mode holds than before.",
+    ),
     shardsHeld: gauge("kindstack_shards_held", [], "Shards that this replica holds; with one shard, 1 on the leader."),
     /** `transition`: acquired, released or lost. */
     shardTransitions: counter(

@@ -2,6 +2,7 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { covers } from "../../providers/kubernetes/field-path";
 import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { MODE_ANNOTATION, MODES, type Mode, parseMode } from "./mode";
 
 /** `"true"` stops all work on an object, its deletion included. */
 export const PAUSED_ANNOTATION = "kindstack.dev/paused";
@@ -20,6 +21,7 @@ const PREFIX = "kindstack.dev/";
 export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undefined>> = {
   [PAUSED_ANNOTATION]: ["true", "false"],
   [DELETION_POLICY_ANNOTATION]: ["Orphan", "Delete"],
+  [MODE_ANNOTATION]: MODES,
   [RECONCILE_ANNOTATION]: undefined,
   [IGNORE_FIELDS_ANNOTATION]: undefined,
 };
@@ -36,6 +38,8 @@ export interface ObeyedAnnotations {
   requested: string | undefined;
   /** Fields that are left to others. */
   ignoreFields: readonly string[];
+  /** The mode that it sets for itself. */
+  mode: Mode | undefined;
   /** What cannot be understood. Until it is corrected the object is paused: it may have been meant to protect it. */
   problem: string | undefined;
 }
@@ -50,6 +54,7 @@ export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): Obe
     releases: isValue(annotations[DELETION_POLICY_ANNOTATION], "Orphan") || wasOrphaned(metadata),
     requested: annotations[RECONCILE_ANNOTATION],
     ignoreFields: parseIgnoredFields(annotations[IGNORE_FIELDS_ANNOTATION] ?? "").fields,
+    mode: parseMode(annotations[MODE_ANNOTATION] ?? ""),
     problem,
   };
 }

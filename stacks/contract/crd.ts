@@ -12,6 +12,7 @@ const READY_COLUMNS: readonly PrinterColumn[] = [
   { name: "Synced", type: "string", jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
   { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
   { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+  { name: "Mode", type: "string", jsonPath: ".status.mode" },
   { name: "Paused", type: "string", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },
 ];
 
@@ -114,6 +115,7 @@ function objectSchema(kind: AnyKind): object {
             conditions: conditionsSchema,
             stack: stackRecordSchema,
             lastHandledReconcile: Type.String({ description: "Value of kindstack.dev/reconcile that was acted on." }),
+            mode: Type.String({ description: "The mode that holds for the object; absent for Apply." }),
           }),
           // Until an operator has seen the object, kstatus, and so Flux, takes it for one in progress.
           { default: { observedGeneration: -1 } },

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import Type from "typebox";
 import type { LiveObject, OwnerReference } from "../../providers/kubernetes/client";
 import type { Condition } from "./condition";
+import type { Mode } from "./mode";
 
 /** What every kind's status holds besides the kind's own fields. */
 export interface CommonStatus {
@@ -10,6 +11,8 @@ export interface CommonStatus {
   stack?: StackRecord;
   /** The value of the annotation `kindstack.dev/reconcile` that was acted on last. */
   lastHandledReconcile?: string;
+  /** The mode that holds for the object; absent for `Apply`. */
+  mode?: Mode;
 }
 
 /** On every object from before its first update until its stack is destroyed. */

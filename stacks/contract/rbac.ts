@@ -40,6 +40,8 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
     ]),
     // The operator tells programs in which cluster they run.
     CLUSTER_UID_RULE,
+    // A namespace may set the mode of the objects in it.
+    { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
     // It tells another operator's CRDs from its own.
     { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },

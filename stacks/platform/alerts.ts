@@ -33,7 +33,7 @@ export function alertingRules({ shards }: { shards: number }) {
     ),
     warning(
       "KindstackObjectsNotSynced",
-      'max by (kind, reason) (kindstack_objects{synced!="True",reason!="Paused"}) > 0',
+      'max by (kind, reason) (kindstack_objects{synced!="True",ready!="True",reason!~"Observed|Paused"}) > 0',
       "1h",
       "The stacks of {{ $value }} {{ $labels.kind }} have not been as specified for an hour: {{ $labels.reason }}.",
     ),
@@ -48,6 +48,12 @@ export function alertingRules({ shards }: { shards: number }) {
       'max by (kind) (kindstack_object_states{state="DriftUnknown"}) > 0',
       "15m",
       "{{ $value }} {{ $labels.kind }} cannot be compared with what they made: manual changes are not noticed.",
+    ),
+    warning(
+      "KindstackModeLoosened",
+      "sum by (kind) (increase(kindstack_modes_loosened_total[15m])) > 0",
+      "0m",
+      "A less strict mode holds for {{ $value | humanize }} {{ $labels.kind }} than before: changes may be applied that were only observed.",
     ),
     warning(
       "KindstackUpdatesFailing",

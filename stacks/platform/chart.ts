@@ -4,7 +4,7 @@ import { TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../contract/kind";
 import { type Configuration, configurationSchema, keySchemas, usesVolume } from "./configuration";
-import { platformManifests } from "./manifests";
+import { isModePolicy, platformManifests } from "./manifests";
 
 type Key = keyof Configuration;
 
@@ -25,6 +25,8 @@ const VOLUME_VALUES: readonly Key[] = [...VALUES.filter((key) => key !== "replic
 /** Switches that add all objects of a kind: each is a value of the chart. */
 const SWITCHES: Readonly<Record<string, Key>> = {
   CustomResourceDefinition: "crds",
+  ValidatingAdmissionPolicy: "crds",
+  ValidatingAdmissionPolicyBinding: "crds",
   NetworkPolicy: "networkPolicy",
   ServiceMonitor: "serviceMonitor",
 };
@@ -113,7 +115,8 @@ export async function helmChart(
 
 function template(manifest: Manifest, { keepState }: Configuration, marks: ReadonlyMap<Key, string | number>): string {
   const { kind, metadata } = manifest;
-  const kept = kind === "CustomResourceDefinition" || (keepState && kind === "PersistentVolumeClaim");
+  const kept =
+    kind === "CustomResourceDefinition" || isModePolicy(manifest) || (keepState && kind === "PersistentVolumeClaim");
   const annotations = { ...metadata.annotations, "helm.sh/resource-policy": "keep" };
   const object = kept ? { ...manifest, metadata: { ...metadata, annotations } } : manifest;
   let text = stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 }).replaceAll("{{", '{{ "{{" }}');

@@ -158,6 +158,10 @@ export const configurationSchema = Type.Object({
     "number of shards, which the replicas share; with 1, all replicas but one wait. Use 8 for each replica",
   ),
   concurrency: whole(8, 64, "maximum number of objects in work at the same time in a replica"),
+  mode: optional(
+    { pattern: "^[A-Za-z0-9.,= -]+$" },
+    "mode of all kinds, or of each, such as Observe or podsets=Observe; by default changes are applied",
+  ),
   rollout: optionalWhole(
     1,
     100,

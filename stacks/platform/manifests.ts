@@ -1,6 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { customResourceDefinition } from "../contract/crd";
 import type { AnyKind } from "../contract/kind";
+import { modePolicies } from "../contract/mode-policy";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
@@ -22,7 +23,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
   const configuration = { ...configured, admission: configured.admission && kinds.some(isServed) };
   const manifests = [
     namespace(configuration),
-    ...(configuration.crds ? kinds.map((kind) => customResourceDefinition(kind)) : []),
+    ...(configuration.crds ? [...kinds.map((kind) => customResourceDefinition(kind)), ...modePolicies(kinds)] : []),
     ...access(configuration, kinds),
     ...secrets(configuration),
     ...(await workload(configuration)),
@@ -31,6 +32,11 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...(await proxy(configuration)),
   ];
   return manifests.map((manifest) => withFurtherMetadata(manifest, configuration));
+}
+
+/** Whether an object comes with the CRDs, and stays with them: what it protects outlives an installation. */
+export function isModePolicy({ kind }: Pick<Manifest, "kind" | "metadata">): boolean {
+  return kind.startsWith("ValidatingAdmissionPolicy");
 }
 
 /** What is configured gives way to what Kindstack needs itself. */

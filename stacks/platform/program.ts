@@ -4,12 +4,12 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../contract/kind";
 import { objectKey } from "../contract/object";
 import type { Configuration } from "./configuration";
-import { platformManifests } from "./manifests";
+import { isModePolicy, platformManifests } from "./manifests";
 
 /** Whether `destroy`, or a configuration without it, leaves an object in the cluster; a protected one would stop `destroy`. */
 function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }: Configuration): boolean {
   // Deleting a CRD deletes all objects of its kind, while no operator is left to destroy their resources.
-  if (kind === "CustomResourceDefinition") return true;
+  if (kind === "CustomResourceDefinition" || isModePolicy({ kind, metadata })) return true;
   // Deleting the namespace deletes the volume and the Secrets, also those of others.
   const holdsState = kind === "Namespace" || kind === "PersistentVolumeClaim";
   return keepState && (holdsState || (kind === "Secret" && metadata.name === stateSecret));

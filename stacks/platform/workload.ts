@@ -70,6 +70,7 @@ function container(configuration: Configuration): types.Container {
         concurrency: configuration.concurrency,
         shards: configuration.shards,
         rollout: configuration.rollout,
+        mode: configuration.mode,
         "drift-interval": configuration.driftInterval,
         "metrics-port": METRICS_PORT,
         "metrics-certificate": metricsSecret && METRICS_CERTIFICATE,

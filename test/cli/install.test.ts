@@ -99,6 +99,13 @@ describe("kindstack crds", () => {
     expect(stdout.match(/^ {2}name: .*$/gm)).toEqual([
       "  name: tenants.multitenancy.codereliant.io",
       "  name: podsets.batch.tutorial.kubebuilder.io",
+      ...[
+        "tenants.multitenancy.codereliant.io",
+        "podsets.batch.tutorial.kubebuilder.io",
+        "namespaces.kindstack.dev",
+      ].flatMap(
+        (name) => [`  name: mode.${name}`, `  name: mode.${name}`], // the policy and its binding
+      ),
     ]);
   });
 

@@ -27,6 +27,8 @@ function facts(changes: Partial<Facts> = {}): Facts {
     paused: false,
     annotationProblem: undefined,
     orphaned: false,
+    mode: "Apply",
+    lastComparison: undefined,
     requested: undefined,
     ignoreFields: [],
     lastAttempt: undefined,
@@ -540,5 +542,66 @@ describe("a kind whose resources are compared from time to time", () => {
   it("never while it is paused, and not before a failure that only its author can correct", () => {
     expect(decide(facts({ refreshMs: -1, paused: true }))).toMatchObject({ type: "pause" });
     expect(decide(facts({ refreshMs: -1, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
+  });
+});
+
+const observed = (changes: object = {}) => ({
+  mode: "Observe" as const,
+  lastComparison: { ...attempt(), outcome: "compared" as const, ignoreFields: [], untilMs: 0, ...changes },
+});
+plans("an object that is only observed", [
+  ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
+  ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
+  ["gets no finalizer", { ...observed(), finalized: false }, { type: "nothing" }],
+  ["is compared again for another spec", { ...observed(), ...newSpec }, { type: "compare" }],
+  ["is compared again for another program", { ...observed(), program: "p2" }, { type: "compare" }],
+  ["is compared again when something drifts", { ...observed(), ...drifted }, { type: "compare" }],
+  [
+    "is compared again when what it refers to has changed",
+    { ...observed(), changedReads: ["v1/ConfigMap/a/b"] },
+    { type: "compare" },
+  ],
+  ["is compared again as a user asks for it", { ...observed(), requested: "now" }, { type: "compare" }],
+  ["is compared again after a failure that may pass", observed({ outcome: "retryable" }), { type: "compare" }],
+  ["is not after one that its author must correct", observed({ outcome: "terminal" }), { type: "nothing" }],
+  ["is still paused", { ...observed(), paused: true }, { type: "pause" }],
+  [
+    "leaves all that it made when it is deleted",
+    { ...observed(), metadata: deleted },
+    { type: "destroy", release: true, finishUpdate: false },
+  ],
+  [
+    "does so when it was deleted in spite of its finalizer",
+    { ...observed(), gone: true, metadata: deleted },
+    { type: "destroy", release: true },
+  ],
+  [
+    "goes at once when it was never applied",
+    { ...observed(), finalized: false, metadata: deleted },
+    { type: "nothing" },
+  ],
+]);
+plans("an object that was observed and is applied again", [
+  [
+    "is updated where that would change something",
+    {
+      lastComparison: observed().lastComparison,
+      status: { ...failed, conditions: [told("Synced", "Observed", "False")] },
+    },
+    { type: "update", cause: "Retrying", refresh: true },
+  ],
+  [
+    "is updated where it was never applied",
+    { status: { conditions: [told("Synced", "Observed", "False")] } },
+    { type: "update", cause: "Creating" },
+  ],
+]);
+
+describe("maintenance", () => {
+  it("does not reach what is only observed", () => {
+    const base = facts({ maintained: true });
+    expect(maintainsBefore(base, decide(base))).toBe(true);
+    const held = facts({ maintained: true, ...observed() });
+    expect(maintainsBefore(held, decide(held))).toBe(false);
   });
 });

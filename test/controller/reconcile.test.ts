@@ -7,6 +7,7 @@ import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
+import type { PlannedChange } from "../../src/automation/planned-changes";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
 import type { EventRecorder } from "../../src/controller/event-recorder";
@@ -23,6 +24,7 @@ import {
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import type { Mode } from "../../stacks/contract/mode";
 import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { upResult } from "../automation/up-result";
@@ -58,6 +60,12 @@ class Harness {
   readonly events: string[] = [];
   readonly notes: string[] = [];
   updates = 0;
+  previews = 0;
+  /** How often a less strict mode held than before. */
+  loosened = 0;
+  mode: Mode = "Apply";
+  /** What an update would do. */
+  planned: PlannedChange[] = [];
   object: LiveObject = {
     ...TYPE,
     metadata: {
@@ -145,6 +153,11 @@ class Harness {
         if (result === undefined) throw new Error("nothing is to be destroyed");
         return result;
       },
+      preview: async (_stack: string, program: () => void) => {
+        this.previews++;
+        program();
+        return { exists: true, changes: this.planned, failures: [] };
+      },
       exportStack: async () => {
         if (this.unreadable) throw new RetryableError("Unreadable", "away");
         return {
@@ -177,7 +190,8 @@ class Harness {
         () => {},
         () => true,
       ),
-      metrics: { ran: () => {} },
+      modes: { of: () => ({ mode: this.mode }) },
+      metrics: { ran: () => {}, loosened: () => void this.loosened++ },
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });
@@ -1018,5 +1032,92 @@ describe("a cache that is behind", () => {
     harness.shown = undefined;
     await harness.reconcile();
     expect(harness.updates).toBe(1);
+  });
+});
+
+describe("an object that is only observed", () => {
+  const deployment = (size: number) => ({ ...DEPLOYMENT, spec: { replicas: size } });
+  const change: PlannedChange = {
+    ...({
+      urn: "urn:pulumi:s::kindstack::t::deployment/cache",
+      type: "t:Deployment",
+      name: "deployment/cache",
+    } as const),
+    operation: "update",
+    old: { inputs: { manifest: deployment(1) }, outputs: { manifest: deployment(1) } },
+    inputs: { manifest: deployment(3) },
+  };
+  const synced = (harness: Harness) => findCondition(statusOf(harness.object).conditions, "Synced");
+  const ready = (harness: Harness) => findCondition(statusOf(harness.object).conditions, "Ready");
+
+  function neverApplied(): Harness {
+    const harness = new Harness();
+    harness.mode = "Observe";
+    const { finalizers: __, ...metadata } = harness.object.metadata;
+    harness.object = { ...harness.object, metadata };
+    harness.deployment = undefined;
+    const { old: _, inputs, ...created } = change;
+    const owner = { uid: "uid-cache", description: "Memcached default/cache" };
+    harness.planned = [{ ...created, operation: "create", inputs: { ...inputs, __provider: OBJECT_STUB, owner } }];
+    return harness;
+  }
+
+  it("gets a status and nothing else when it was never applied", async () => {
+    const harness = neverApplied();
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(0);
+    expect(harness.object.metadata.finalizers).toBeUndefined();
+    const message = "only observed; an update would: create Deployment deployment/cache";
+    expect(synced(harness)).toMatchObject({ status: "False", reason: "Observed", message, observedGeneration: 1 });
+    expect(ready(harness)).toMatchObject({ status: "False", reason: "Observed" });
+    expect(harness.reconciling()).toBeUndefined();
+    expect(statusOf(harness.object)).toMatchObject({ mode: "Observe", observedGeneration: 1 });
+    expect(statusOf(harness.object).stack).toBeUndefined();
+    expect(harness.events).toEqual(["Observed"]);
+  });
+
+  it("is previewed once, and again when it has changed", async () => {
+    const harness = neverApplied();
+    await harness.reconcile();
+    await harness.reconcile();
+    expect(harness.previews).toBe(1);
+    harness.changeSpec();
+    await harness.reconcile();
+    expect(harness.previews).toBe(2);
+  });
+
+  it("keeps what runs Ready, says what would change, and is applied again in full", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.mode = "Observe";
+    harness.planned = [change];
+    harness.changeSpec();
+    await harness.reconcile();
+    expect(synced(harness)?.message).toBe(
+      "only observed; an update would: update Deployment deployment/cache: spec.replicas 1 → 3",
+    );
+    expect(ready(harness)).toMatchObject({
+      status: "True",
+      message: "what was applied last is ready",
+      observedGeneration: 2,
+    });
+    expect([harness.updates, harness.loosened]).toEqual([1, 0]);
+
+    harness.mode = "Apply";
+    await harness.reconcile();
+    expect([harness.updates, harness.loosened]).toEqual([2, 1]);
+    expect(harness.events).toContain("ModeLoosened");
+    expect(synced(harness)?.status).toBe("True");
+    expect(statusOf(harness.object).mode).toBeUndefined();
+  });
+
+  it("leaves all that it made when it is deleted", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.mode = "Observe";
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    harness.delete();
+    await harness.reconcile();
+    expect(harness.released).toEqual([true]);
   });
 });

@@ -24,7 +24,12 @@ function reconciled(
   type: "updated" | "updateFailed" | "rests",
   { errorClass = "terminal", rolledOut = true }: { errorClass?: ErrorClass; rolledOut?: boolean } = {},
 ): void {
-  const facts = { status: { stack: { name: key, program: "former" } }, program: "new", rolledOut };
+  const facts = {
+    status: { stack: { name: key, program: "former" } },
+    program: "new",
+    rolledOut,
+    mode: "Apply" as const,
+  };
   const failures = [{ errorClass }];
   rollout.reconciled(key, facts, { type: "update" } as Plan, { type, failures });
 }

@@ -2,10 +2,11 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import Type from "typebox";
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../providers/errors";
-import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
+import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { Program } from "../../src/automation/program";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
@@ -15,6 +16,7 @@ import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { DriftReport } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, defineKind, statusOf } from "../../stacks/contract/kind";
+import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { controlPlane } from "../control-plane";
@@ -53,6 +55,8 @@ const logger = pino({ level: "silent" });
 let cluster: TestCluster;
 let type: ResourceType;
 let calls: string[];
+/** What an update would do. */
+let planned: PlannedChange[] = [];
 let stop: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
@@ -90,7 +94,12 @@ function start(
         calls.push("up");
         return up(options, program);
       },
-      destroy: async () => {
+      preview: async () => {
+        calls.push("preview");
+        return { exists: false, changes: planned, failures: [] };
+      },
+      destroy: async (_stack, { release } = {}) => {
+        if (release) calls.push("release");
         calls.push("destroy");
         return upResult({ kind: "destroy" });
       },
@@ -322,5 +331,106 @@ describe("a type that the API server does not serve", () => {
       await stop?.();
       await remove();
     }
+  });
+});
+
+describe("a mode that a namespace sets", () => {
+  const setMode = async (mode: string | null) =>
+    cluster.client.mergePatch(await cluster.client.resourceType("v1", "Namespace"), cluster.namespace, undefined, {
+      metadata: { annotations: { [MODE_ANNOTATION]: mode } },
+    });
+  afterEach(() => setMode(null));
+
+  it("holds from then on for its objects, and ends as soon as it is removed", async () => {
+    start();
+    await setMode("Observe");
+    planned = [
+      { urn: "urn:pulumi:s::kindstack::t:Row::row", type: "t:Row", name: "row", operation: "create", inputs: {} },
+    ];
+    const name = await make([]);
+    await becomes(name, "Synced", "Observed");
+    const observed = (await find(name)) as LiveObject;
+    expect(observed.metadata.finalizers).toBeUndefined();
+    expect(statusOf(observed)).toMatchObject({ mode: "Observe" });
+    expect(calls).toEqual(["preview"]);
+
+    await setMode(null);
+    await becomes(name, "Synced", "Succeeded");
+    expect(calls).toEqual(["preview", "up"]);
+    await setMode("observe ");
+    await expect.poll(async () => statusOf((await find(name)) as LiveObject).mode, { timeout: 20_000 }).toBe("Observe");
+    await remove(name);
+    await isGone(name);
+    expect(calls.slice(2)).toEqual(["preview", "release", "destroy"]);
+  });
+
+  it("pauses them while it cannot be understood", async () => {
+    start();
+    await setMode("Obsreve");
+    const name = await make([]);
+    await becomes(name, "Paused", "InvalidAnnotation");
+    const message = findCondition(statusOf((await find(name)) as LiveObject).conditions, "Paused")?.message;
+    expect(message).toMatch(`of the namespace ${cluster.namespace}: "Obsreve" must be Apply or Observe`);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("loosening a mode", () => {
+  const RBAC = "rbac.authorization.k8s.io";
+  const rules = (extra: object[]) => [
+    { apiGroups: ["test.kindstack.dev"], resources: ["gadgets"], verbs: ["*"] },
+    ...extra,
+  ];
+  const APPROVES = { apiGroups: ["kindstack.dev"], resources: ["plans"], verbs: ["approve"] };
+
+  const clients: KubernetesClient[] = [];
+  afterAll(async () => {
+    for (const client of clients) await client.close();
+  });
+
+  /** A user who may do everything with gadgets of the namespace, and more. */
+  async function user(name: string, extra: object[]): Promise<KubernetesClient> {
+    const metadata = { name, namespace: cluster.namespace };
+    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules: rules(extra) });
+    await cluster.client.apply({
+      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata },
+      roleRef: { apiGroup: RBAC, kind: "Role", name },
+      subjects: [{ apiGroup: RBAC, kind: "User", name }],
+    });
+    const config = cluster.config();
+    config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));
+    const client = new KubernetesClient(config);
+    clients.push(client);
+    return client;
+  }
+  const annotate = (client: KubernetesClient, name: string, mode: string | null) =>
+    client.mergePatch(type, name, cluster.namespace, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
+
+  it("takes the right to approve; making it stricter, and all other changes, do not", async () => {
+    const editor = await user("editor", []);
+    const approver = await user("approver", [APPROVES]);
+    const name = await make([]);
+    // A policy takes a moment to be in force.
+    await annotate(editor, name, "Observe");
+    await expect
+      .poll(
+        () =>
+          annotate(editor, name, null).then(
+            () => annotate(editor, name, "Observe"),
+            (error) => String(error),
+          ),
+        { timeout: 20_000 },
+      )
+      .toMatch(
+        "loosening kindstack.dev/mode from Observe to Apply takes the right to approve plans.kindstack.dev in the namespace",
+      );
+    await expect(annotate(editor, name, "Apply")).rejects.toThrow("takes the right to approve");
+    await annotate(editor, name, "obsreve");
+    await expect(annotate(editor, name, "Observe")).rejects.toThrow("takes the right to approve");
+    await editor.mergePatch(type, name, cluster.namespace, { metadata: { labels: { a: "b" } } });
+
+    await annotate(approver, name, "Observe");
+    await annotate(approver, name, null);
+    expect((await find(name))?.metadata.annotations).toBeUndefined();
   });
 });

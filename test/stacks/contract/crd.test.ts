@@ -104,10 +104,11 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
   });
 
   it("shows last whether an object is synced and ready, why, whether it is paused, and how old it is", () => {
-    expect(version.additionalPrinterColumns.slice(-5)).toMatchObject([
+    expect(version.additionalPrinterColumns.slice(-6)).toMatchObject([
       { name: "Synced", jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
       { name: "Ready", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       { name: "Reason", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+      { name: "Mode", jsonPath: ".status.mode" },
       { name: "Paused", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },
       { name: "Age" },
     ]);

@@ -15,6 +15,7 @@ describe("the operator's rules", () => {
       { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
       { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
+      { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
       {
         apiGroups: ["apiextensions.k8s.io"],
         resources: ["customresourcedefinitions"],

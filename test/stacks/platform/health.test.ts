@@ -70,6 +70,12 @@ describe("Argo CD's health of an object", () => {
       "Paused: Paused is so",
     ],
     [
+      "that is only observed, and would change",
+      withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "Observed"] }),
+      "Suspended",
+      "Observed: Observed is so",
+    ],
+    [
       "that is being deleted",
       changed(ready, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
       "Progressing",

@@ -47,6 +47,16 @@ const TABLE: [string, LiveObject, string][] = [
     "InProgress",
   ],
   [
+    "only observed, and would change",
+    withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "Observed"] }),
+    "Current",
+  ],
+  [
+    "only observed, and never applied",
+    withConditions(tenantObject(), { Ready: ["False", "Observed"], Synced: ["False", "Observed"] }),
+    "InProgress",
+  ],
+  [
     "paused and being deleted",
     {
       ...withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),

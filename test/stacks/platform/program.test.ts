@@ -57,6 +57,11 @@ describe("the installation with nothing configured", () => {
           (kind) =>
             `kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition CustomResourceDefinition/${kindName(kind)}`,
         ),
+        ...["namespaces.kindstack.dev", ...kinds.map(kindName)].flatMap((name) =>
+          ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].map(
+            (kind) => `kubernetes:admissionregistration.k8s.io/v1:${kind} ${kind}/mode.${name}`,
+          ),
+        ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-admission",
@@ -588,9 +593,15 @@ describe("what `pulumi destroy` leaves", () => {
   };
   const kept = (registrations: Registration[]) =>
     registrations.filter(({ retainOnDelete }) => retainOnDelete).map(({ name }) => name);
-  const definitions = kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`);
+  const definitions = [
+    ...kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`),
+    ...["namespaces.kindstack.dev", ...kinds.map(kindName)].flatMap((name) => [
+      `ValidatingAdmissionPolicy/mode.${name}`,
+      `ValidatingAdmissionPolicyBinding/mode.${name}`,
+    ]),
+  ];
 
-  it("is, unless told otherwise, the state, its passphrase and the namespace of both, and always the CRDs", async () => {
+  it("is, unless told otherwise, the state, its passphrase and the namespace of both, and always the CRDs with their policies", async () => {
     expect(kept(await install(values)).sort()).toEqual(
       [
         ...definitions,

@@ -1,0 +1,48 @@
+import { parseObject } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import { plannedResources } from "../preview/effects";
+import type { ResourcePlan } from "../preview/report";
+import { shortValue } from "../text/plain-text";
+import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import type { Outcome } from "./outcome";
+import { bindProgram, readProgramInputs } from "./program";
+
+/** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
+export async function executeComparison(reconcile: Reconcile): Promise<Outcome> {
+  const { context, item, object, logger, signal } = reconcile;
+  const { client, engine, kind } = context;
+  try {
+    const parsed = parseObject(kind, object);
+    const program = bindProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed))(object);
+    const { sdkRuntime } = kind.capabilities;
+    const preview = await engine.preview(stackName(kind, item.key), program, { refresh: true, signal, sdkRuntime });
+    if (preview.failures.length > 0) return { type: "compared", resources: [], failures: preview.failures };
+    const cluster = {
+      unreachable: undefined,
+      look: (manifest: Parameters<typeof client.find>[0]) => client.find(manifest),
+    };
+    const changing = { kind, uid: object.metadata.uid, removed: false, orphaned: false };
+    const planned = await plannedResources(preview.changes, cluster, changing, []);
+    return { type: "compared", resources: planned.map(({ shown }) => shown), failures: [] };
+  } catch (error) {
+    if (isOutdated(error) || signal.aborted) return { type: "stale" };
+    return { type: "compared", resources: [], failures: [loggedFailure(error, logger)] };
+  }
+}
+
+const LONGEST_VALUE = 60;
+const SHOWN_FIELDS = 3;
+
+/** `update Deployment deployment/web: spec.replicas 3 → 1`: what would happen to a resource. */
+export function describePlanned({ operation, type, name, fields }: ResourcePlan): string {
+  const shown = fields
+    .slice(0, SHOWN_FIELDS)
+    .map(({ path, before, after }) => `${path} ${textOf(before)} → ${textOf(after)}`);
+  const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
+  const changes = [...shown, ...more].join(", ");
+  return `${operation} ${type} ${name}${changes && `: ${changes}`}`;
+}
+
+function textOf(value: unknown): string {
+  return value === undefined ? "nothing" : shortValue(value, LONGEST_VALUE);
+}

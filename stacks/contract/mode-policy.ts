@@ -1,0 +1,64 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName } from "./kind";
+import { MODE_ANNOTATION, MODES } from "./mode";
+import { policyBinding, type ResourceRule, validatingPolicy } from "./validating-policy";
+
+const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
+
+/** The right to loosen a mode: this verb on this resource, in the object's namespace, or in all for what has none. */
+const RIGHT = { verb: "approve", group: "kindstack.dev", resource: "plans" } as const;
+
+/** In the order of {@link MODES}; what is no mode pauses an object, and so is as strict as any. */
+const STRICTNESS = MODES.map((mode) => `'${mode.toLowerCase()}'`).join(", ");
+const NO_MODE = `'${MODES[0]}'`;
+const modeIn = (object: string) => `${object}.?metadata.?annotations[?'${MODE_ANNOTATION}'].orValue(${NO_MODE})`;
+const strictnessOf = (variable: string) =>
+  `variables.${variable} in [${STRICTNESS}] ? [${STRICTNESS}].indexOf(variables.${variable}) : ${MODES.length}`;
+
+/** For each kind, and for namespaces, what refuses that a mode is loosened by those who may not. They come with the CRDs. */
+export function modePolicies(kinds: readonly AnyKind[]): Manifest[] {
+  return [
+    ...kinds.flatMap((kind) =>
+      modePolicy(`mode.${kindName(kind)}`, {
+        apiGroups: [kind.group],
+        resources: [kind.plural],
+        scope: kind.scope,
+      }),
+    ),
+    // Metadata of a namespace can be written by its subresources as well.
+    ...modePolicy("mode.namespaces.kindstack.dev", {
+      apiGroups: [""],
+      resources: ["namespaces", "namespaces/status", "namespaces/finalize"],
+      scope: "Cluster",
+    }),
+  ];
+}
+
+function modePolicy(name: string, rule: ResourceRule): Manifest[] {
+  const { verb, group, resource } = RIGHT;
+  const place = rule.scope === "Namespaced" ? "namespace(object.metadata.namespace)." : "";
+  const own = rule.apiGroups[0] === "" ? "namespace(object.metadata.name)." : place;
+  const where =
+    own === "" ? "'cluster-wide'" : `'in the namespace ' + object.metadata.${own === place ? "namespace" : "name"}`;
+  const policy = validatingPolicy(name, {
+    rules: [{ ...rule, operations: ["UPDATE"] }],
+    matchConditions: [{ name: "mode-changes", expression: `${modeIn("object")} != ${modeIn("oldObject")}` }],
+    variables: {
+      before: `${modeIn("oldObject")}.trim().lowerAscii()`,
+      after: `${modeIn("object")}.trim().lowerAscii()`,
+      strictnessBefore: strictnessOf("before"),
+      strictnessAfter: strictnessOf("after"),
+    },
+    validations: [
+      {
+        expression:
+          "variables.strictnessAfter >= variables.strictnessBefore || " +
+          `authorizer.group('${group}').resource('${resource}').${own}check('${verb}').allowed()`,
+        messageExpression:
+          `'loosening ${MODE_ANNOTATION} from ' + ${modeIn("oldObject")} + ' to ' + ${modeIn("object")} + ` +
+          `' takes the right to ${verb} ${resource}.${group} ' + ${where}`,
+      },
+    ],
+  });
+  return [policy, policyBinding(name, name)].map((object) => ({ ...object, metadata: { name, labels: LABELS } }));
+}

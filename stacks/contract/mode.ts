@@ -1,0 +1,35 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+
+/** What the operator may do for an object, for all of a namespace, or for all of a kind. */
+export const MODE_ANNOTATION = "kindstack.dev/mode";
+
+/**
+ * From the least strict to the strictest. `Apply`: changes are applied. `Observe`: nothing is written but the status, which
+ * says what would change.
+ */
+export const MODES = ["Apply", "Observe"] as const;
+export type Mode = (typeof MODES)[number];
+
+/** The mode that a text names, without regard to case and to blanks around it; `undefined` when there is none of that name. */
+export function parseMode(text: string): Mode | undefined {
+  return MODES.find((mode) => mode.toLowerCase() === text.trim().toLowerCase());
+}
+
+/** The mode that holds where several are set. */
+export function strictest(modes: readonly (Mode | undefined)[]): Mode {
+  return MODES[Math.max(0, ...modes.map((mode) => (mode === undefined ? 0 : MODES.indexOf(mode))))] ?? "Apply";
+}
+
+export function isLooser(mode: Mode, than: Mode): boolean {
+  return MODES.indexOf(mode) < MODES.indexOf(than);
+}
+
+/** What a namespace's annotation sets for the objects in it, or why it cannot be understood. */
+export function modeOfNamespace({ metadata }: Pick<Manifest, "metadata">): { mode?: Mode; problem?: string } {
+  const text = metadata.annotations?.[MODE_ANNOTATION];
+  if (text === undefined) return {};
+  const mode = parseMode(text);
+  if (mode !== undefined) return { mode };
+  const problem = `annotation ${MODE_ANNOTATION} of the namespace ${metadata.name}: ${JSON.stringify(text.slice(0, 100))} must be ${MODES.join(" or ")}`;
+  return { problem };
+}
