@@ -22,7 +22,7 @@ export class Arrivals {
   constructor(private readonly burst: number) {}
 
   /** A connection has come. @returns whether it is taken */
-  add(address: string): boolean {
+  admit(address: string): boolean {
     const bucket = this.#refilled(address);
     if (bucket.tokens < 1) return false;
     bucket.tokens--;

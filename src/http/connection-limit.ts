@@ -70,7 +70,7 @@ export class ConnectionLimit {
   #add(socket: Socket): void {
     const id = idOf(socket);
     const connection = { socket, address: socket.remoteAddress ?? "" };
-    if (this.#arrivals?.add(connection.address) === false) {
+    if (this.#arrivals?.admit(connection.address) === false) {
       socket.destroy();
       this.#limits.dropped();
       return;

@@ -10,7 +10,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 /** How many of so many connections at once are taken. */
 const taken = (arrivals: Arrivals, address: string, count: number) =>
-  Array.from({ length: count }, () => arrivals.add(address)).filter(Boolean).length;
+  Array.from({ length: count }, () => arrivals.admit(address)).filter(Boolean).length;
 
 it("an address opens a burst, and then so many a second", () => {
   const arrivals = new Arrivals(100);
@@ -33,14 +33,14 @@ it("addresses share what is taken in a second, and none is without", () => {
 it("connections that show whose they are do not count", () => {
   const arrivals = new Arrivals(10);
   for (let opened = 0; opened < 1_000; opened++) {
-    expect(arrivals.add("a")).toBe(true);
+    expect(arrivals.admit("a")).toBe(true);
     arrivals.excuse("a");
   }
 });
 
 it("addresses that come no more are forgotten", () => {
   const arrivals = new Arrivals(10);
-  for (let index = 0; index < 1_000; index++) arrivals.add(`${index}`);
+  for (let index = 0; index < 1_000; index++) arrivals.admit(`${index}`);
   now += 20_000;
   expect(taken(arrivals, "a", 10)).toBe(10);
   now += 1_000;
