@@ -3,7 +3,7 @@ import { describeUnknown, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { isScaffolding, nameOf } from "./urn";
 
-export type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
+type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
 
 /** One resource of a stack, as a preview plans it. */
 export interface PlannedChange {

@@ -30,7 +30,7 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
 const LONGEST_VALUE = 60;
 
 /** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
-export function describeDrift({ field, wanted, live, by }: FieldDrift): string {
+function describeDrift({ field, wanted, live, by }: FieldDrift): string {
   const was = live === undefined ? "nothing" : shortValue(live, LONGEST_VALUE);
   return `${field} ${was} → ${shortValue(wanted, LONGEST_VALUE)}${by === undefined ? "" : ` (${by})`}`;
 }

@@ -15,7 +15,7 @@ import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "./
 import type { Gated, ObjectPlan } from "./report";
 
 /** Something that an update needs and that has another owner. */
-export interface Conflict {
+interface Conflict {
   /** The URN of the resource. */
   urn: string;
   /** See {@link objectId}; absent for a row, which cannot be handed over. */

@@ -10,7 +10,7 @@ interface Target extends ObjectType {
 }
 
 /** What each reference of an object leads to, by the name that the kind gives the reference; nothing where it names nothing. */
-export function targetsOf(kind: AnyKind, object: KindObject): Map<string, Target> {
+function targetsOf(kind: AnyKind, object: KindObject): Map<string, Target> {
   const targets = new Map<string, Target>();
   for (const [alias, reference] of Object.entries(kind.capabilities.reads ?? {})) {
     const name = reference.name(object);
