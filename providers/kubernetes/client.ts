@@ -12,6 +12,7 @@ export interface ListResult {
 export interface ListOptions {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
+  fieldSelector?: string | undefined;
   signal?: AbortSignal | undefined;
   /** Without spec, status and data. */
   metadataOnly?: boolean | undefined;

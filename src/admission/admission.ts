@@ -1,11 +1,12 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
-import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
 import { Informer, withoutManagedFields } from "../cache/informer";
+import { watchEvents } from "../cache/watch-events";
 import { EventRecorder } from "../controller/event-recorder";
 import type { Address, Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
@@ -46,6 +47,8 @@ export interface AdmissionOptions extends Address {
 
 /** Answers are due this long before the API server's time-out. */
 const ANSWER_MARGIN_MS = 1_000;
+/** At most; who follows an object ends it sooner. */
+const FOLLOW_SECONDS = 60;
 
 /**
  * Serves the kinds' admission: webhooks over HTTPS, and the cluster-wide objects that belong to them. Any number of
@@ -153,6 +156,7 @@ async function openView(
     get: (watch, key) => cache(watch).get(key),
     byIndex: (watch, index, value) => cache(watch).byIndex(index, value),
     version: (watch) => cache(watch).resourceVersion,
+    follow: (object, signal) => follow(client, object, signal),
     warn: (object, reason, message) => recorder.event(object, "Warning", reason, message),
   };
   for (const [name, { apiVersion, kind, onChange, onDelete, ...selection }] of Object.entries(watches)) {
@@ -169,6 +173,30 @@ async function openView(
   for (const informer of caches.values()) void informer.start(signal);
   await Promise.all([...caches.values()].map(({ synced }) => synced));
   return view;
+}
+
+/** @see AdmissionView.follow */
+async function follow(
+  client: KubernetesClient,
+  object: LiveObject,
+  signal: AbortSignal,
+): Promise<AsyncIterable<LiveObject>> {
+  const { name, namespace, resourceVersion } = object.metadata;
+  const chunks = await client.watch(object, {
+    namespace,
+    fieldSelector: `metadata.name=${name}`,
+    resourceVersion,
+    timeoutSeconds: FOLLOW_SECONDS,
+    signal,
+  });
+  return (async function* () {
+    for await (const events of watchEvents(chunks)) {
+      for (const event of events) {
+        if (event.type === "ADDED" || event.type === "MODIFIED") yield event.object;
+        else if (event.type !== "BOOKMARK") return;
+      }
+    }
+  })();
 }
 
 function urlOf(host: string, port: number): string {

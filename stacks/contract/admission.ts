@@ -53,6 +53,13 @@ export interface AdmissionView {
   byIndex(watch: string, index: string, value: string): LiveObject[];
   /** The version up to which the cache of that watch is known to be complete. */
   version(watch: string): string;
+  /**
+   * The states that an object has after the given one, until the signal ends them.
+   *
+   * @returns once none of them can be missed
+   * @throws ApiError when it cannot be watched
+   */
+  follow(object: LiveObject, signal: AbortSignal): Promise<AsyncIterable<LiveObject>>;
   /** Warns of an object by an Event. */
   warn(object: LiveObject, reason: string, message: string): void;
 }

@@ -1,5 +1,5 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { AdmissionWebhook, KindAdmission } from "./admission";
+import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
 import { ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
@@ -15,8 +15,12 @@ const ANNOTATION_VARIABLES = {
     "variables.annotations.filter(key, key.startsWith('kindstack.dev/') && " +
     "(!(key in variables.before) || variables.before[key] != variables.annotations[key]))",
 } as const;
-/** A record of the same deletion: the API server asks again when the object has changed meanwhile, as by the record. */
-const SAME_REQUEST_MS = 30_000;
+/** So long after a review its deletion is looked out for; the API server stores it within milliseconds. */
+const FOLLOW_MS = 10_000;
+/** So many deletions are looked out for at the same time; each costs a watch. */
+const MAX_FOLLOWED = 32;
+/** What the API server notes on an object until the garbage collector has released what it owned. */
+const ORPHAN_FINALIZER = "orphan";
 
 /** What concerns objects of all kinds: annotations that cannot be understood, and `kubectl delete --cascade=orphan`. */
 export function objectAdmission(kinds: readonly AnyKind[]): KindAdmission {
@@ -65,8 +69,11 @@ function listOf(texts: readonly string[]): string {
 /**
  * Records that a deletion leaves the object's resources behind. The garbage collector soon removes what the API server
  * makes of that, so an operator that is away would see a plain deletion. While no operator answers, such a deletion is refused.
+ *
+ * A review alone records nothing, as anyone may have sent it: it has the object watched, and what is stored decides.
  */
 function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
+  let followed = 0;
   return {
     name: `orphan.${OBJECT_ADMISSION}`,
     type: "validating",
@@ -82,18 +89,47 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
     ],
     timeoutSeconds: 10,
     sideEffects: "NoneOnDryRun",
-    review: async ({ oldObject, dryRun }, { client }) => {
+    review: async ({ oldObject, dryRun }, view) => {
       if (oldObject === undefined || dryRun) return { allowed: true };
-      const { metadata } = oldObject as LiveObject;
-      const recorded = Date.parse(metadata.annotations?.[ORPHANED_ANNOTATION] ?? "");
-      if (Date.now() - recorded < SAME_REQUEST_MS) return { allowed: true };
-      const annotations = { [ORPHANED_ANNOTATION]: new Date().toISOString() };
-      await client.mergePatch(oldObject, metadata.name, metadata.namespace, {
-        metadata: { uid: metadata.uid, annotations },
+      const object = oldObject as LiveObject;
+      if (!kinds.some((kind) => isOfKind(kind, object))) return { allowed: true };
+      const live = await view.client.get(object, object.metadata.name, object.metadata.namespace);
+      if (live === undefined || live.metadata.uid !== object.metadata.uid) return { allowed: true };
+      if (followed >= MAX_FOLLOWED) {
+        return {
+          allowed: false,
+          code: 503,
+          message: "too many deletions with the policy Orphan at the same time: try again",
+        };
+      }
+      followed++;
+      const signal = AbortSignal.timeout(FOLLOW_MS);
+      const end = () => void followed--;
+      const states = await view.follow(object, signal).catch((error) => {
+        end();
+        throw error;
       });
+      void recordOrphaned(states, view).finally(end);
       return { allowed: true };
     },
   };
+}
+
+/** Notes on an object that its deletion leaves its resources, as soon as that is so. */
+async function recordOrphaned(states: AsyncIterable<LiveObject>, { client }: AdmissionView): Promise<void> {
+  try {
+    for await (const state of states) {
+      const { name, namespace, uid, deletionTimestamp, finalizers = [] } = state.metadata;
+      if (deletionTimestamp === undefined || !finalizers.includes(ORPHAN_FINALIZER)) continue;
+      const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
+      await client.mergePatch(state, name, namespace, { metadata: { uid, annotations } });
+      return;
+    }
+  } catch {} // it was not deleted, or has gone; the operator that updates the object sees the same
+}
+
+function isOfKind({ group, kind }: AnyKind, object: LiveObject): boolean {
+  return object.kind === kind && object.apiVersion.startsWith(`${group}/`);
 }
 
 function ruleOf({ group, plural, scope }: AnyKind) {

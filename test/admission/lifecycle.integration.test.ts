@@ -5,11 +5,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import os from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import tls from "node:tls";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { userConfig } from "../../bench/users";
-import { ApiError, KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
+import { ApiError, KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { apiServerFlags } from "../../src/dev/control-plane";
 import { layoutOf } from "../../src/dev/layout";
 import { preparePki } from "../../src/dev/pki";
@@ -240,16 +241,29 @@ describe("objects of all kinds", () => {
     await expect(deletion(name, { propagationPolicy: "Orphan" })).rejects.toThrow("orphan.objects.kindstack.dev");
     expect((await read(name))?.deletionTimestamp).toBeUndefined();
 
-    await test.serve();
+    const forged = uniqueName("forged");
+    const again = await test.serve();
     await deletion(name, { orphanDependents: true });
-    const metadata = await read(name);
-    expect(obeyedAnnotations({ metadata: { ...metadata, finalizers: [] } }).releases).toBe(true);
+    await eventually(async () =>
+      expect(obeyedAnnotations({ metadata: { ...(await read(name)), finalizers: [] } }).releases).toBe(true),
+    );
     const plain = uniqueName("plain");
     await test.tenant(plain, spec);
     await test.client.mergePatch(TENANT, plain, undefined, { metadata: { finalizers: ["example.com/hold"] } });
     await deletion(plain, { propagationPolicy: "Foreground" });
     expect(obeyedAnnotations({ metadata: { ...(await read(plain)) } }).releases).toBe(false);
-    for (const held of [name, plain]) {
+    // A forged review of such a deletion, by one who knows the object, does nothing to one that is not so deleted.
+    const { uid } = await test.tenant(forged, spec).then(({ metadata }) => metadata);
+    await test.client.mergePatch(TENANT, forged, undefined, { metadata: { finalizers: ["example.com/hold"] } });
+    for (let reviews = 0; reviews < 3; reviews++) {
+      expect(await forgedDeletion(again.port, (await test.client.get(TENANT, forged)) as LiveObject)).toBe(200);
+    }
+    await deletion(forged, { propagationPolicy: "Background" });
+    await delay(1_000);
+    const left = await read(forged);
+    expect(left).toMatchObject({ uid, deletionTimestamp: expect.any(String) });
+    expect(left?.annotations ?? {}).not.toHaveProperty("kindstack.dev/orphaned");
+    for (const held of [name, plain, forged]) {
       await test.client.mergePatch(TENANT, held, undefined, { metadata: { finalizers: null } });
     }
   });
@@ -331,18 +345,32 @@ describe("client certificates of API servers", () => {
       rmSync(folder, { recursive: true });
     }
   });
-
-  /** The status of the answer to a review that is none. */
-  async function forgedReview(port: number, options: object): Promise<number> {
-    const path = "/admission/tenants.capsule.clastix.io/namespaces.capsule.clastix.io";
-    const headers = { "content-type": "application/json" };
-    const request = https.request({
-      ...{ host: "127.0.0.1", port, path, method: "POST", headers, agent: false, rejectUnauthorized: false },
-      ...options,
-    });
-    request.end("{}");
-    const [response] = await once(request, "response");
-    response.resume();
-    return response.statusCode;
-  }
 });
+
+/** The status of the answer to a review that is none. */
+function forgedReview(port: number, options: object): Promise<number> {
+  return send(port, "tenants.capsule.clastix.io/namespaces.capsule.clastix.io", {}, options);
+}
+
+function forgedDeletion(port: number, oldObject: LiveObject): Promise<number> {
+  const request = {
+    ...{ uid: "1", operation: "DELETE", name: oldObject.metadata.name, oldObject },
+    resource: { group: "capsule.clastix.io", version: "v1alpha1", resource: "tenants" },
+    userInfo: { username: "kubernetes-admin", groups: ["system:masters"] },
+  };
+  const review = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request };
+  return send(port, "objects.kindstack.dev/orphan.objects.kindstack.dev", review);
+}
+
+async function send(port: number, path: string, body: object, options: object = {}): Promise<number> {
+  const headers = { "content-type": "application/json" };
+  const request = https.request({
+    ...{ host: "127.0.0.1", port, path: `/admission/${path}`, method: "POST", headers },
+    ...{ agent: false, rejectUnauthorized: false },
+    ...options,
+  });
+  request.end(JSON.stringify(body));
+  const [response] = await once(request, "response");
+  response.resume();
+  return response.statusCode;
+}

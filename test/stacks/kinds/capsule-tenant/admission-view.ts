@@ -27,6 +27,7 @@ export function admissionView(
     get: (watch, key) => cacheOf(watch).get(key),
     byIndex: (watch, index, value) => cacheOf(watch).byIndex(index, value),
     version: () => "1",
+    follow: async () => (async function* () {})(),
     warn() {},
   };
 }

@@ -2,9 +2,11 @@ import { RE2JS } from "re2js";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject, Manifest } from "../../../../providers/kubernetes/client";
 import type { AdmissionRequest, AdmissionView } from "../../../../stacks/contract/admission";
+import { objectAdmission } from "../../../../stacks/contract/object-admission";
 import { capsuleTenantAdmission } from "../../../../stacks/kinds/capsule-tenant/admission/admission";
 import { indexKeysOf } from "../../../../stacks/kinds/capsule-tenant/admission/endpoints";
 import { LateCollisions } from "../../../../stacks/kinds/capsule-tenant/admission/late-collisions";
+import { capsuleTenant } from "../../../../stacks/kinds/capsule-tenant/kind";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
 import { admissionView } from "./admission-view";
 import { labelled, oilTenant } from "./objects";
@@ -75,7 +77,7 @@ const tenants = [oilTenant(spec), { ...oilTenant(spec), metadata: { ...oilTenant
 const namespaces = [...range(200, (i) => labelled(`oil-${i}`)), labelled("gas-0", "gas")];
 
 /** A cluster in which every list is long. */
-const view: AdmissionView = admissionView(
+const view: { -readonly [K in keyof AdmissionView]: AdmissionView[K] } = admissionView(
   {
     tenants,
     namespaces,
@@ -97,12 +99,30 @@ const view: AdmissionView = admissionView(
       status: { hard: quotas?.[0]?.hard, used: quotas?.[0]?.hard },
     })),
   },
-  { json: async () => ({ status: { allowed: true } }) as never, mergePatch: async () => ({}) as never },
+  {
+    get: async () => oilTenant(),
+    json: async () => ({ status: { allowed: true } }) as never,
+    mergePatch: async () => ({}) as never,
+  },
 );
 
 const pod = (containers: object[]): Manifest => ({ apiVersion: "v1", kind: "Pod", metadata: {}, spec: { containers } });
 const requests = (index: number) => ({ resources: { requests: { [`example.com/r${index}`]: "1" } } });
 const namespace = (metadata: object): Manifest => ({ apiVersion: "v1", kind: "Namespace", metadata });
+
+/** A Tenant on its way out, and what its watch shows next. */
+const ending = {
+  ...oilTenant(),
+  metadata: {
+    ...oilTenant().metadata,
+    deletionTimestamp: "2026-01-01T00:00:00Z",
+    finalizers: range(40_000, (i) => `a.b/${i}`),
+  },
+};
+view.follow = async () =>
+  (async function* () {
+    yield ending;
+  })();
 
 /** For each webhook, objects of about 1.5 MiB, which is what the API server stores, each made to cost the most. */
 const worstCases: Record<string, [string, Partial<AdmissionRequest>][]> = {
@@ -201,12 +221,13 @@ const worstCases: Record<string, [string, Partial<AdmissionRequest>][]> = {
     ["an exponent", { object: pod([{ resources: { requests: { "example.com/r0": "1e999999999" } } }]) }],
     ["the last of a quota", { object: pod([requests(0)]) }],
   ],
+  "orphan.objects.kindstack.dev": [["finalizers", { operation: "DELETE", oldObject: ending }]],
   "objects.quotas.capsule.clastix.io": [
     ["an object", { resource: { group: "", name: "configmaps" }, object: namespace({ name: "a" }) }],
   ],
 };
 
-const webhooks = capsuleTenantAdmission().webhooks();
+const webhooks = [...capsuleTenantAdmission().webhooks(), ...objectAdmission([capsuleTenant]).webhooks()];
 
 it("each webhook has its worst cases", () => {
   expect(Object.keys(worstCases).sort()).toEqual(webhooks.map(({ name }) => name).sort());
