@@ -1,5 +1,5 @@
 /** So many connections a second are taken in all before addresses share them, and of each address in any case. */
-const PER_SECOND = { all: 200, each: 5 };
+const PER_SECOND = { all: 100, each: 5 };
 /** After so long, an address that has opened no connection is forgotten: it has all of its burst again. */
 const FORGOTTEN_MS = 10_000;
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type http from "node:http";
 import https from "node:https";
-import { type AddressInfo, isIPv6 } from "node:net";
+import { type AddressInfo, isIPv6, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
@@ -34,9 +34,32 @@ export async function createTlsServer(
   onRequest: http.RequestListener,
 ): Promise<https.Server> {
   const own: https.ServerOptions = { ...LIMITS, minVersion: "TLSv1.2", ...options };
-  const server = https.createServer(own, onRequest);
+  const server = https.createServer(own, withoutPipelines(onRequest));
   await certificate.follow((context) => server.setSecureContext({ ...own, ...context }));
   return server;
+}
+
+/** So many requests of one connection may be unanswered; clients of HTTP/1.1 wait for each answer. */
+const MAX_UNANSWERED = 4;
+
+/**
+ * Ends connections that send many requests without waiting for answers: Node.js takes all that a packet holds at once, and
+ * takes one new connection in the meantime.
+ */
+export function withoutPipelines(onRequest: http.RequestListener): http.RequestListener {
+  const unanswered = new WeakMap<Socket, number>();
+  return (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return;
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    if (count > MAX_UNANSWERED) {
+      socket.destroy();
+      return;
+    }
+    unanswered.set(socket, count);
+    response.once("close", () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    onRequest(request, response);
+  };
 }
 
 /**

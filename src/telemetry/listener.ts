@@ -2,7 +2,7 @@ import http from "node:http";
 import type { Logger } from "pino";
 import { type Answer, sendAnswer } from "../http/answer";
 import { ConnectionLimit } from "../http/connection-limit";
-import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
+import { type Address, createTlsServer, LIMITS, type Listener, listenAt, withoutPipelines } from "../http/server";
 import type { ServedCertificate } from "../tls/served-certificate";
 
 export interface ListenerOptions extends Address {
@@ -37,7 +37,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
   const server =
     tls === undefined
-      ? http.createServer({ ...LIMITS, ...TIMEOUTS }, onRequest)
+      ? http.createServer({ ...LIMITS, ...TIMEOUTS }, withoutPipelines(onRequest))
       : await createTlsServer(tls, TIMEOUTS, onRequest);
   const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;

@@ -16,7 +16,7 @@ it("an address opens a burst, and then so many a second", () => {
   const arrivals = new Arrivals(100);
   expect(taken(arrivals, "a", 1_000)).toBe(100);
   now += 100;
-  expect(taken(arrivals, "a", 1_000)).toBe(20);
+  expect(taken(arrivals, "a", 1_000)).toBe(10);
   now += 60_000;
   expect(taken(arrivals, "a", 1_000)).toBe(100);
 });
@@ -26,7 +26,7 @@ it("addresses share what is taken in a second, and none is without", () => {
   const addresses = Array.from({ length: 10 }, (_, index) => `10.0.0.${index}`);
   for (const address of addresses) expect(taken(arrivals, address, 1_000)).toBe(100);
   now += 1_000;
-  for (const address of addresses) expect(taken(arrivals, address, 1_000)).toBe(20);
+  for (const address of addresses) expect(taken(arrivals, address, 1_000)).toBe(10);
   expect(taken(arrivals, "a good one", 1)).toBe(1);
 });
 

@@ -91,6 +91,21 @@ describe("a listener", () => {
     expect(statusOf(await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))).toBe(200);
   });
 
+  it("ends a connection that sends many requests without waiting for answers", async () => {
+    const request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    const socket = net.connect(server.port, "127.0.0.1");
+    sockets.push(socket);
+    let received = "";
+    socket.on("data", (chunk) => {
+      received += chunk;
+    });
+    socket.on("error", () => {});
+    socket.write(request.repeat(1_000));
+    await once(socket, "close");
+    expect(received.split("HTTP/1.1").length - 1).toBeLessThan(10);
+    for (let asked = 0; asked < 20; asked++) expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200);
+  });
+
   it("is not upset by what is no HTTP", async () => {
     expect(statusOf(await converse("\u0016\u0003\u0001\u0000 nonsense\r\n\r\n"))).toBe(400);
     expect(statusOf(await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))).toBe(200);
