@@ -3,6 +3,7 @@ import { disconnect } from "@pulumi/pulumi/runtime/settings";
 import { isInternal } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { declaredBy } from "../../providers/registration";
 import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
 import { runProgram } from "../../stacks/contract/run-program";
 
@@ -53,6 +54,16 @@ export async function registrationsOf<Spec, Status>(
   object: KindObject<Spec, Status> | undefined,
   { referenced = {}, outputs, ...different }: TestContext,
 ): Promise<Registered<Record<string, unknown>>[]> {
+  const context = { owner: OWNER, owned: [], recorded: new Set<string>(), watched: [], log: console, ...different };
+  const given = object as KindObject<Spec, Status>;
+  const found = new Map(Object.entries(referenced)) as Map<string, LiveObject | undefined>;
+  if (typeof program !== "function" && !program.capabilities.sdkRuntime) {
+    // As the operator runs it: what a plain program cannot have is refused.
+    const declared = await declaredBy(() => runProgram(program, given, { ...context, referenced: found }));
+    return declared.flatMap(({ name, type, inputs }) =>
+      inputs === undefined ? [] : [{ name, type, inputs: JSON.parse(JSON.stringify(inputs)) }],
+    );
+  }
   const registered: Registered<Record<string, unknown>>[] = [];
   await setMocks({
     newResource: ({ type, name, inputs }) => {
@@ -61,12 +72,9 @@ export async function registrationsOf<Spec, Status>(
     },
     call: () => ({}),
   });
-  const context = { owner: OWNER, owned: [], recorded: new Set<string>(), watched: [], log: console, ...different };
-  const given = object as KindObject<Spec, Status>;
   if (typeof program === "function") {
     await program(given, { ...context, read: <T>(name: string) => referenced[name] as T | undefined });
   } else {
-    const found = new Map(Object.entries(referenced)) as Map<string, LiveObject | undefined>;
     await runProgram(program, given, { ...context, referenced: found });
   }
   await disconnect(); // when all that was registered has arrived

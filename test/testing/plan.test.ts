@@ -101,6 +101,14 @@ describe("a kind's program in a test", () => {
     );
   });
 
+  it("may only do what a plain program can, unless the kind has the SDK's runtime", async () => {
+    const program: AnyKind["program"] = () => {
+      const options = { ignoreChanges: ["value"], hooks: {} } as object;
+      new Thing("thing", { key: "a", value: "1" }, options);
+    };
+    await expect(registeredBy({ ...tenant, program } as AnyKind, acme([]))).rejects.toThrow("the option hooks");
+  });
+
   it("is given outputs, and what its references lead to", async () => {
     class Password extends CustomResource {
       declare readonly result: Output<string>;
