@@ -14,6 +14,7 @@ import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./parse-options";
 import { type ServerOptions, withServerOptions } from "./server-options";
+import { untilInterrupted } from "./until-interrupted";
 
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
@@ -94,10 +95,11 @@ function usageProblem({ filename, render, pruneAgainst, pruneSelector }: Preview
 
 async function readSources({ filename, render, pruneAgainst }: PreviewOptions) {
   const sources = [await readManifests(filename, pruneAgainst !== undefined)];
-  if (render !== undefined) sources.push(await renderManifests(render));
+  if (render !== undefined) sources.push(await untilInterrupted((signal) => renderManifests(render, signal)));
   if (pruneAgainst === undefined) return { manifests: merged(sources) };
   const earlier = [await readManifestsAt(pruneAgainst, filename)];
-  if (render !== undefined) earlier.push(await renderManifestsAt(render, pruneAgainst));
+  if (render !== undefined)
+    earlier.push(await untilInterrupted((signal) => renderManifestsAt(render, pruneAgainst, signal)));
   return {
     manifests: merged(sources),
     before: { ...merged(earlier), unseen: earlier.flatMap(({ unseen }) => unseen) },

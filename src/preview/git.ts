@@ -30,9 +30,7 @@ export async function commonAncestor(folder: string, revision: string): Promise<
 
 async function mergeBase(root: string, commit: string): Promise<string> {
   const { stdout, exitCode } = await execa("git", ["merge-base", commit, "HEAD"], {
-    cwd: root,
-    stdin: "ignore",
-    reject: false,
+    ...{ cwd: root, stdin: "ignore", env: WITHOUT_HOOK, reject: false },
   });
   if (exitCode === 0) return stdout;
   if ((await git(root, ["rev-parse", "--is-shallow-repository"])) === "true") {
@@ -77,9 +75,12 @@ function existingFolder(path: string): string {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
 }
 
+/** In a hook, these name the repository, and so would take the place of the folder. */
+const WITHOUT_HOOK = { GIT_DIR: undefined, GIT_WORK_TREE: undefined, GIT_INDEX_FILE: undefined, GIT_PREFIX: undefined };
+
 export async function git(cwd: string, words: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   try {
-    return (await execa("git", words, { cwd, stdin: "ignore", env })).stdout;
+    return (await execa("git", words, { cwd, stdin: "ignore", env: { ...WITHOUT_HOOK, ...env } })).stdout;
   } catch (error) {
     if (!(error instanceof ExecaError)) throw error;
     throw new Error(`git ${words[0]}: ${String(error.stderr || error.shortMessage).trim()}`);

@@ -11,20 +11,41 @@ import type { EarlierManifests } from "./revision";
 
 const MAX_OUTPUT_BYTES = 32 * 1024 * 1024;
 
-/** The manifests that a command prints, such as `kubectl kustomize overlays/prod`. @throws Error when it fails */
-export async function renderManifests(command: string, directory = process.cwd()): Promise<Manifests> {
+/**
+ * The manifests that a command prints, such as `kubectl kustomize overlays/prod`.
+ *
+ * @param signal ends it with all that it has started
+ * @throws Error when it fails
+ */
+export async function renderManifests(
+  command: string,
+  signal: AbortSignal,
+  directory = process.cwd(),
+): Promise<Manifests> {
+  signal.throwIfAborted();
+  const running = execa(command, {
+    ...{ shell: true, cwd: directory, stdin: "ignore", maxBuffer: MAX_OUTPUT_BYTES },
+    detached: true, // a process group of its own
+  });
+  const end = () => killGroup(running.pid);
+  signal.addEventListener("abort", end);
   try {
-    const { stdout } = await execa(command, {
-      shell: true,
-      cwd: directory,
-      stdin: "ignore",
-      maxBuffer: MAX_OUTPUT_BYTES,
-    });
-    return parseManifests(stdout, command, { strict: true });
+    return parseManifests((await running).stdout, command, { strict: true });
   } catch (error) {
+    signal.throwIfAborted();
     if (!(error instanceof ExecaError)) throw error;
     const why = String(error.stderr || "").trim() || error.shortMessage;
     throw new Error(`--render: \`${command}\` failed with ${error.exitCode ?? error.code ?? error.signal}: ${why}`);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}
+
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL"); // it writes nothing that it could lose
+  } catch {
+    // It has ended.
   }
 }
 
@@ -34,7 +55,11 @@ export async function renderManifests(command: string, directory = process.cwd()
  *
  * @throws Error when there is no such revision, or no repository
  */
-export async function renderManifestsAt(command: string, revision: string): Promise<EarlierManifests> {
+export async function renderManifestsAt(
+  command: string,
+  revision: string,
+  signal: AbortSignal,
+): Promise<EarlierManifests> {
   const commit = await commonAncestor(process.cwd(), revision);
   const inside = await git(process.cwd(), ["rev-parse", "--show-prefix"]);
   return withScratch(tmpdir(), "kindstack-render", async (folder) => {
@@ -43,9 +68,10 @@ export async function renderManifestsAt(command: string, revision: string): Prom
     const fail = (why: string): EarlierManifests => ({ objects: [], problems: [], unseen: [why] });
     if (!existsSync(directory)) return fail(`${inside} is not in ${revision}, so nothing can be seen as deleted`);
     try {
-      const { objects, problems } = await renderManifests(command, directory);
+      const { objects, problems } = await renderManifests(command, signal, directory);
       return { objects, problems: [], unseen: problems.map(({ message }) => `--render at ${revision}: ${message}`) };
     } catch (error) {
+      signal.throwIfAborted();
       return fail(`nothing can be seen as deleted: at ${revision}, ${errorMessageOf(error)}`);
     }
   });

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { refuseLinkOutOf, rootOf } from "./manifest-links";
@@ -14,6 +14,8 @@ export interface Manifests {
   notes?: readonly string[];
 }
 
+/** Its byte-order marks. */
+const UTF_16 = ["fffe", "feff"];
 const MANIFEST_FILE = /\.(ya?ml|json)$/i;
 /** A longer file is no manifest. */
 export const MAX_BYTES = 5 * 1024 * 1024;
@@ -28,7 +30,10 @@ export const MAX_BYTES = 5 * 1024 * 1024;
 export async function readManifests(paths: readonly string[], mayBeGone = false): Promise<Manifests> {
   const found: ParsedFile = { objects: [], problems: [] };
   const notes: string[] = [];
+  const known = new Set<string>();
   const read = async (file: string, folder?: string) => {
+    if (known.has(resolve(file))) return; // it is in a folder that was read, or named twice
+    known.add(resolve(file));
     if (folder !== undefined) await refuseLinkOutOf(await realpath(folder), file);
     const { objects, problems } = parseManifests(await readText(file), file, { strict: folder === undefined });
     found.objects.push(...objects);
@@ -111,5 +116,8 @@ async function readText(file: string): Promise<string> {
   // What is no plain file, such as a pipe, does not tell its size before its end.
   const content = await buffer(createReadStream(file === "-" ? "/dev/stdin" : file, { end: MAX_BYTES }));
   if (content.length > MAX_BYTES) throw new Error(`it has more than the ${MAX_BYTES} bytes that a manifest may have`);
+  if (UTF_16.includes(content.subarray(0, 2).toString("hex"))) {
+    throw new Error("it is UTF-16, as Windows PowerShell writes it: save it as UTF-8");
+  }
   return content.toString("utf8");
 }

@@ -75,7 +75,12 @@ interface Part {
 
 function documentsOf(text: string): { documents: Part[]; isOne: boolean } {
   const json = parseJson(text);
-  if (json !== undefined) return { documents: [{ values: [json], number: 1 }], isOne: true };
+  if (json !== undefined) {
+    return {
+      documents: json.map((value, index) => ({ values: [value], number: index + 1 })),
+      isOne: json.length === 1,
+    };
+  }
   const documents: Part[] = [];
   let line = 0;
   let errors = 0;
@@ -91,11 +96,14 @@ function documentsOf(text: string): { documents: Part[]; isOne: boolean } {
   return { documents, isOne: documents.length <= 1 };
 }
 
-/** JSON may be indented by tabs, which YAML does not allow. */
-function parseJson(text: string): unknown {
+/** Between values of JSON that follow each other, as `jq` prints them. */
+const NEXT_VALUE = /(?=\{)(?<=\}[ \t]*\r?\n)/;
+
+/** The values of JSON, which may be indented by tabs, as YAML may not. */
+function parseJson(text: string): unknown[] | undefined {
   if (!/^\s*[[{]/.test(text.slice(0, 1000))) return undefined;
   try {
-    return JSON.parse(text);
+    return text.split(NEXT_VALUE).map((value) => JSON.parse(value) as unknown);
   } catch {
     return undefined; // a flow collection of YAML, or nothing
   }

@@ -39,6 +39,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(repository, { recursive: true, force: true }));
 
+const never = new AbortController().signal;
+
 describe("the manifests of a git revision", () => {
   it("are those of the same files and folders, whatever has become of them", async () => {
     await rm(join(repository, "manifests"), { recursive: true });
@@ -130,8 +132,8 @@ describe("what a command prints", () => {
     await write("manifests/uncommitted.yaml", "new");
     const status = git("status", "--porcelain");
 
-    expect(names(await renderManifests(RENDER))).toEqual(["new"]);
-    const there = await renderManifestsAt(RENDER, "main");
+    expect(names(await renderManifests(RENDER, never))).toEqual(["new"]);
+    const there = await renderManifestsAt(RENDER, "main", never);
 
     expect(names(there)).toEqual(["a"]);
     expect(there.unseen).toEqual([]);
@@ -141,8 +143,8 @@ describe("what a command prints", () => {
 
   it("is an error where the command fails here, and hides deletions where it fails there", async () => {
     await write("manifests/new.yaml", "new");
-    await expect(renderManifests("echo why >&2; exit 3")).rejects.toThrow(/--render: `.*` failed with 3: why/);
-    const there = await renderManifestsAt("cat new.yaml", "main");
+    await expect(renderManifests("echo why >&2; exit 3", never)).rejects.toThrow(/--render: `.*` failed with 3: why/);
+    const there = await renderManifestsAt("cat new.yaml", "main", never);
     expect(there).toMatchObject({
       objects: [],
       unseen: [expect.stringMatching(/nothing can be seen as deleted: at main/)],
