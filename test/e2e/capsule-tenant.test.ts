@@ -101,6 +101,7 @@ describe("the sample oil", () => {
       "SYNCED",
       "READY",
       "REASON",
+      "MODE",
       "PAUSED",
       "AGE",
     ]);

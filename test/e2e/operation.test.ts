@@ -148,6 +148,7 @@ describe("what was done for an object", () => {
         "SYNCED",
         "READY",
         "REASON",
+        "MODE",
         "PAUSED",
         "AGE",
       ]);

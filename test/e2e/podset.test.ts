@@ -155,6 +155,7 @@ describe("a PodSet that is scaled", () => {
       "SYNCED",
       "READY",
       "REASON",
+      "MODE",
       "PAUSED",
       "AGE",
     ]);

@@ -112,6 +112,7 @@ describe("the sample Tenant", () => {
       "SYNCED",
       "READY",
       "REASON",
+      "MODE",
       "PAUSED",
       "AGE",
     ]);

@@ -33,7 +33,14 @@ it("ends when discovery has the kinds, some time after their CRDs were applied",
 
   await installKinds(client, [postgresWriter]);
 
-  expect(client.steps).toEqual(["apply postgreswriters.demo.yash.com", "discover", "discover", "discover"]);
+  const policies = ["mode.postgreswriters.demo.yash.com", "mode.namespaces.kindstack.dev"];
+  expect(client.steps).toEqual([
+    "apply postgreswriters.demo.yash.com",
+    ...policies.flatMap((name) => [`apply ${name}`, `apply ${name}`]), // each with its binding
+    "discover",
+    "discover",
+    "discover",
+  ]);
 });
 
 it("does not wait where the API server refuses", async () => {

@@ -58,7 +58,7 @@ describe("Capsule's Tenant", () => {
     );
   });
 
-  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, SYNCED, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
+  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, SYNCED, READY, REASON, MODE, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -72,6 +72,7 @@ describe("Capsule's Tenant", () => {
       "Synced",
       "Ready",
       "Reason",
+      "Mode",
       "Paused",
       "Age",
     ]);

@@ -56,7 +56,7 @@ describe("PostgresWriter", () => {
     expect(parsing).toThrow(message);
   });
 
-  it("has the columns TABLE, ID, SYNCED, READY, REASON, PAUSED and AGE, and a schema that requires all four fields", () => {
+  it("has the columns TABLE, ID, SYNCED, READY, REASON, MODE, PAUSED and AGE, and a schema that requires all four fields", () => {
     const { spec } = customResourceDefinition(postgresWriter) as unknown as {
       spec: {
         versions: {
@@ -72,6 +72,7 @@ describe("PostgresWriter", () => {
       "Synced",
       "Ready",
       "Reason",
+      "Mode",
       "Paused",
       "Age",
     ]);

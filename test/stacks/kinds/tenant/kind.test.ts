@@ -59,7 +59,7 @@ describe("Tenant", () => {
     ]);
   });
 
-  it("has the columns EMAIL, NAMESPACECOUNT, SYNCED, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
+  it("has the columns EMAIL, NAMESPACECOUNT, SYNCED, READY, REASON, MODE, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(tenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -70,6 +70,7 @@ describe("Tenant", () => {
       "Synced",
       "Ready",
       "Reason",
+      "Mode",
       "Paused",
       "Age",
     ]);
