@@ -162,6 +162,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       log: logger,
       timing: { idleMs: options.engineIdle * 1000 },
       timeoutMs: options.updateTimeout * 1000,
+      previewsAtOnce: options.concurrency, // a worker does not wait for another one's
     });
     stacks = opened;
     if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine);
