@@ -26,7 +26,7 @@ import {
   untilGone,
   untilReady,
 } from "./objects";
-import { useOperator } from "./operator";
+import { kindstack, useOperator } from "./operator";
 
 const database = new TestDatabase(controlPlane().env);
 beforeAll(async () => {
@@ -254,6 +254,10 @@ describe.concurrent("a row that a user changed by hand", () => {
       "Repaired",
       /^1 updated: column "name" was NULL in place of "alex", column "age" was "99" in/,
     );
+
+    const words = ["history", "postgreswriter", writer.metadata.name ?? "", "-n", "default"];
+    const history = kindstack(words, { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` });
+    expect(history).toMatch(/update Row \S+: age "99" → 23; name nothing → "alex"/);
 
     await database.query(`DELETE FROM ${table}`);
     await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
