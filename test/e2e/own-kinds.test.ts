@@ -20,6 +20,12 @@ const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
 const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
 const ARCHIVE: ResourceType = { apiVersion: `${group}/v1`, kind: "Archive", plural: "archives", namespaced: true };
+const ENVELOPE: ResourceType = {
+  apiVersion: `${group}/v1`,
+  kind: "Envelope",
+  plural: "envelopes",
+  namespaced: true,
+};
 const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
 
 const PROVIDER = `import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -84,6 +90,8 @@ beforeAll(() => {
   write("copy/index.ts", COPY_MODULE);
   write("archive/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
   write("archive/index.ts", ARCHIVE_MODULE);
+  write("envelope/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
+  write("envelope/index.ts", ENVELOPE_MODULE);
   write("broken/index.ts", "export const own = ;");
   write("same/index.ts", kindModule("Letter", "", ""));
 });
@@ -121,6 +129,16 @@ const ARCHIVE_MODULE = kindModule(
 )
   .replace("owns: []", 'owns: [{ apiVersion: "v1", kind: "ConfigMap" }]')
   .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
+/** A plain program that makes an object of another kind. */
+const ENVELOPE_MODULE = kindModule(
+  "Envelope",
+  'import { KubernetesObject } from "kindstack/providers/kubernetes";',
+  `const { name, namespace = "" } = metadata;
+   const letter = { apiVersion: ${JSON.stringify(LETTER.apiVersion)}, kind: "Letter", metadata: { name, namespace } };
+   new KubernetesObject(name, { owner, manifest: { ...letter, spec: { text: spec.text } } });`,
+)
+  .replace("owns: []", `owns: [{ apiVersion: ${JSON.stringify(LETTER.apiVersion)}, kind: "Letter" }]`)
+  .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
 /** As with an installed package: the types are those that were compiled. */
 const COMPILER_OPTIONS = {
   strict: true,
@@ -137,7 +155,7 @@ const COMPILER_OPTIONS = {
 const operator = useOperator({
   args: [
     "--watch",
-    ...["podsets", "letter", "copy", "archive", "broken", "same"].flatMap((name) => [
+    ...["podsets", "letter", "copy", "archive", "envelope", "broken", "same"].flatMap((name) => [
       "--kinds",
       name === "podsets" ? name : path.join(directory, name),
     ]),
@@ -145,7 +163,7 @@ const operator = useOperator({
 });
 afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-  for (const { plural } of [LETTER, COPY, ARCHIVE]) await client.delete(definitions, `${plural}.${group}`);
+  for (const { plural } of [LETTER, COPY, ARCHIVE, ENVELOPE]) await client.delete(definitions, `${plural}.${group}`);
   fs.rmSync(directory, { recursive: true });
 });
 
@@ -186,6 +204,29 @@ describe("kinds of one's own", () => {
 
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+    expect(fs.existsSync(file)).toBe(false);
+  });
+
+  it("make objects of other kinds, which keep their spec, are waited for, and are deleted first", async () => {
+    const name = uniqueName("envelope");
+    const file = path.join(shelf, name);
+    const envelope = (text: string) => ({ ...letter(name, text), kind: ENVELOPE.kind });
+    const readiness = async () => {
+      const { conditions } = statusOf((await client.get(ENVELOPE, name, "default")) as never);
+      return findCondition(conditions, "Ready");
+    };
+    await apply(envelope("forbidden"));
+    await eventually(async () =>
+      expect(await readiness()).toMatchObject({ status: "False", reason: "ResourceFailed" }),
+    );
+    await apply(envelope("on Sunday"));
+    await eventually(async () => expect(await readiness()).toMatchObject({ status: "True" }));
+    expect(fs.readFileSync(file, "utf8")).toBe("on Sunday");
+    expect((await client.get(LETTER, name, "default"))?.spec).toEqual({ text: "on Sunday" });
+
+    await client.delete(ENVELOPE, name, "default");
+    await eventually(async () => expect(await client.get(ENVELOPE, name, "default")).toBeUndefined());
+    expect(await client.get(LETTER, name, "default")).toBeUndefined();
     expect(fs.existsSync(file)).toBe(false);
   });
 
