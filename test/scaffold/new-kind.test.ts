@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
 import { folderFiles, packageFiles } from "../../src/scaffold/templates";
+import { blocksOf } from "../e2e/blocks";
 import { filesUnder } from "../files";
 
 const ROOT = path.resolve(__dirname, "../..");
@@ -149,6 +150,17 @@ describe("kindstack new kind", () => {
         ).toEqual([]);
       }
     }
+  });
+
+  it("writes the files that the page shows", () => {
+    const generated = packageFiles(namesOf("Notice", "example.com"), {});
+    const shown = blocksOf("docs/write-a-kind.md").filter(({ file }) => file !== undefined && file in generated);
+    expect(shown.map(({ file, text }) => [file, text])).toEqual(
+      ["src/schema.ts", "src/program.ts", "src/status.ts", "src/kind.ts", "test/kind.test.ts"].map((file) => [
+        file,
+        generated[file],
+      ]),
+    );
   });
 
   it("overwrites nothing", async () => {
