@@ -1,3 +1,4 @@
+import type * as pulumi from "@pulumi/pulumi";
 import Type from "typebox";
 import { KubernetesObject } from "../../providers/kubernetes/object";
 import { defineKind } from "../../stacks/contract/kind";
@@ -49,4 +50,31 @@ export const bundle = defineKind({
       });
     }
   },
+});
+
+/** A kind whose program runs in the SDK's runtime: what one resource is, the other one knows only after the update. */
+export const chain = defineKind({
+  group: "preview.kindstack.dev",
+  version: "v1",
+  kind: "Chain",
+  plural: "chains",
+  singular: "chain",
+  scope: "Namespaced",
+  description: "Two ConfigMaps.",
+  spec: Type.Object({ text: Type.String() }),
+  status: Type.Object({}),
+  columns: [],
+  owns: [{ apiVersion: "v1", kind: "ConfigMap" }],
+  directory: __dirname,
+  report: () => ({}),
+  program({ metadata: { name, namespace = "" }, spec }, { owner }) {
+    const configMap = (suffix: string, data: Record<string, pulumi.Input<string>>) =>
+      new KubernetesObject(suffix, {
+        owner,
+        manifest: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `${name}-${suffix}`, namespace }, data },
+      });
+    const first = configMap("first", { text: spec.text });
+    configMap("second", { uid: first.uid });
+  },
+  capabilities: { sdkRuntime: true },
 });

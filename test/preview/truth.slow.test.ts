@@ -1,11 +1,17 @@
 import fc from "fast-check";
 import { beforeAll, describe, it } from "vitest";
+import { openKindsStage, subjects } from "./kinds-truth";
 import { openStage, scenarios } from "./truth";
 
 let stage: Awaited<ReturnType<typeof openStage>>;
+let kindsStage: Awaited<ReturnType<typeof openKindsStage>>;
 beforeAll(async () => {
   stage = await openStage();
-  return () => stage.close();
+  kindsStage = await openKindsStage();
+  return async () => {
+    await stage.close();
+    await kindsStage.close();
+  };
 });
 
 describe("what a preview says, in thousands of cases", () => {
@@ -17,5 +23,11 @@ describe("what a preview says, in thousands of cases", () => {
       fc.asyncProperty(scenarios(deleted), (scenario) => stage.play(scenario)),
       { numRuns, seed: 4747 },
     );
+  });
+
+  it("is what happens to the objects of several files, of all kinds", { timeout: 3_600_000 }, async () => {
+    const property = fc.asyncProperty(subjects, fc.boolean(), (all, refresh) => kindsStage.play(all, refresh));
+    // Side by side: most of the time goes to waiting for deletions.
+    await Promise.all(Array.from({ length: 8 }, (_, seed) => fc.assert(property, { numRuns: 125, seed })));
   });
 });
