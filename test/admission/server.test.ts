@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<Listener> {
+function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}, conversion?: ReviewHandler): Promise<Listener> {
   const certificate = {
     current,
     follow: async (listener: (context: typeof current) => void | Promise<void>) => listener(current),
@@ -75,6 +75,7 @@ function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<
   for (const [path, reviewer] of reviewers) {
     handlers.set(path, { maxBytes: MAX_REVIEW_BYTES, answer: (text) => answerReview(reviewer, text, logger) });
   }
+  if (conversion !== undefined) handlers.set("/convert/a", conversion);
   return startAdmissionServer({ port: 0, host: "127.0.0.1", certificate, handlers, logger, ...options });
 }
 
@@ -227,6 +228,21 @@ describe("a server that knows the CA of the API servers", () => {
     expect(await send(await identityOf(authority))).toBe(200);
     expect(await send(await identityOf(other))).toBe("cut off");
     expect(await send({})).toBe("cut off");
+  });
+
+  it("answers conversions without one, as API servers show none for these, and still no review", async () => {
+    const [authority, other] = [await TestAuthority.create(), await TestAuthority.create()];
+    const { certificate, key } = await authority.user("a");
+    const forged = await other.user("a");
+    await server.close();
+    server = await start({ clientCa: authority.own.certificate }, { maxBytes: 100, answer: () => ({}), isOpen: true });
+    const convert = (identity: object) => send("/convert/a", "{}", identity);
+    for (const identity of [{}, { cert: forged.certificate, key: forged.key }]) {
+      expect((await convert(identity)).status).toBe(200);
+      expect((await post("allow", review(), identity)).status).toBe(401);
+      expect((await send("/nothing", "{}", identity)).status).toBe(401);
+    }
+    expect((await post("allow", review(), { cert: certificate, key })).status).toBe(200);
   });
 });
 
