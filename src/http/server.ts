@@ -58,7 +58,10 @@ export function withoutPipelines(onRequest: http.RequestListener): http.RequestL
     }
     unanswered.set(socket, count);
     response.once("close", () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
-    onRequest(request, response);
+    // By then, all that the packet holds has been counted.
+    process.nextTick(() => {
+      if (!socket.destroyed) onRequest(request, response);
+    });
   };
 }
 
