@@ -1,10 +1,10 @@
 import type { Output } from "@pulumi/pulumi/output";
-import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { Client, DatabaseError } from "pg";
 import {
   checkFence,
   type DynamicProvider,
   DynamicResource,
+  type DynamicResourceOptions,
   defineProvider,
   RetryableError,
   TerminalError,
@@ -94,7 +94,7 @@ export const { stub, provider } = defineProvider("@acme/kinds/postgres-schema", 
 export class PostgresSchema extends DynamicResource {
   declare readonly created: Output<boolean>;
 
-  constructor(name: string, inputs: SchemaInputs, options?: CustomResourceOptions) {
+  constructor(name: string, inputs: SchemaInputs, options?: DynamicResourceOptions) {
     super({ module: "acme", name: "PostgresSchema", stub }, name, { ...inputs, created: undefined }, options);
   }
 }

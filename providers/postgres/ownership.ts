@@ -84,13 +84,17 @@ export function mayClaim(
 /** Why a row that has no record is refused, and how to adopt it. */
 export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInputs, "key" | "owner">): string {
   const [place, title] = [schema, name].map(escapeLiteral);
-  const [key, uid, description] = [keyOf(row).value, row.owner.uid, row.owner.description].map(escapeLiteral);
+  const { uid, description, cluster } = row.owner;
+  // With its cluster, the record is the object's also where a preview made this, which knows no UID of a new object.
+  const record = [keyOf(row).value, uid, description, cluster?.name, cluster?.uid].map((value) =>
+    value === undefined ? "NULL" : escapeLiteral(value),
+  );
   const adoption =
     `WITH known AS (INSERT INTO kindstack_ownership.tables (server, oid, table_schema, table_name) ` +
     `VALUES (${SERVER.replace(/\s+/g, " ")}, ${oid}, ${place}, ${title}) ` +
     "ON CONFLICT (server, oid) DO UPDATE SET table_name = excluded.table_name RETURNING id) " +
-    "INSERT INTO kindstack_ownership.records (table_id, key, owner, description, incarnation) " +
-    `SELECT id, ${key}, ${uid}, ${description}, gen_random_uuid() FROM known`;
+    "INSERT INTO kindstack_ownership.records (table_id, key, owner, description, cluster, cluster_uid, incarnation) " +
+    `SELECT id, ${record.join(", ")}, gen_random_uuid() FROM known`;
   return `was not created by Kindstack; use another table, or let the object have the row, which overwrites it: ${adoption}`;
 }
 

@@ -39,7 +39,12 @@ export function validatingPolicy(name: string, { rules, variables, validations, 
     spec: {
       // An expression that cannot be evaluated refuses: what it guards against would be stored.
       failurePolicy: "Fail",
+      // Whole, with the API server's defaults: it is one value to server-side apply, which else finds a conflict where a second
+      // manager applies the same.
       matchConstraints: {
+        matchPolicy: "Equivalent",
+        namespaceSelector: {},
+        objectSelector: {},
         resourceRules: rules.map((rule) => ({
           operations: ["CREATE", "UPDATE"],
           scope: "*",

@@ -638,8 +638,10 @@ describe("the Gateway API", () => {
       } as Manifest);
     }
     await admission.grant(oil, alice, { apiGroups: [GROUP], resources: ["*"], verbs: ["*"] });
-    await eventually(() => create(asAlice, routeOf("HTTPRoute", [HOST]), true));
-    await eventually(() => create(asAlice, gateway("default", HOST), true));
+    const ofEachKind = [gateway("default", HOST), listenerSet(HOST)].concat(
+      ["HTTPRoute", "GRPCRoute", "TLSRoute"].map((kind) => routeOf(kind, [HOST])),
+    );
+    for (const served of ofEachKind) await eventually(() => create(asAlice, served, true));
   });
 
   const object = (kind: string, spec: object): Manifest => ({

@@ -139,11 +139,11 @@ describe("the engine", () => {
 
     it.each<[what: string, program: () => unknown, message: RegExp]>([
       ["reads a resource's output", () => thing("a").id, /reads the output "id" of "a".*dependsOn/],
-      ["gives an option that is not known", () => thing("a", { protect: true }), /option protect .* parent, dependsOn/],
+      ["gives an option that it cannot have", () => thing("a", { import: "a" } as never), /option import/],
       ["gives a secret", () => new Thing("a", { key: "a", value: secret("1") }), /"a" are .* secret/],
     ])("is told of it when it %s", async (_what, program, message) => {
       const result = await engine.engine.up(stack, () => void program());
-      expect(result.failures).toMatchObject([{ errorClass: "bug", message: expect.stringMatching(message) }]);
+      expect(result.failures).toMatchObject([{ errorClass: "terminal", message: expect.stringMatching(message) }]);
     });
 
     it("that throws, like a resource that fails, fails nothing in other stacks", async () => {

@@ -187,7 +187,7 @@ describe("of what an owner creates at the same moment where one is allowed", () 
         metadata: { labels: { "kindstack.dev/hostname-collision": "Namespace" } },
       }),
     );
-    for (const one of ingresses) await edit(one, { metadata: { labels: { seen: "yes" } } });
+    for (const one of ingresses) await edit(one, { spec: { ingressClassName: "any" } });
     const surplus = await create(namespace(`${name}-b`, labels(name)));
     return { surplus };
   }

@@ -79,10 +79,11 @@ describe("discovery", () => {
   it.each([
     ["v1", "Gadget"],
     ["no.such.group/v1", "Gadget"],
-  ])("of what is not served (%s %s) is an error that a CRD may heal", async (apiVersion, kind) => {
+  ])("of what is not served (%s %s) is an error of its own, until a CRD is installed", async (apiVersion, kind) => {
     expect(await refusal(client.resourceType(apiVersion, kind))).toMatchObject({
       status: 404,
-      errorClass: "retryable",
+      reason: "UnknownKind",
+      errorClass: "terminal",
     });
   });
 });

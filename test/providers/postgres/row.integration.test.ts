@@ -344,9 +344,13 @@ describe("a table that another session has locked", () => {
       const rows = await Promise.all(keys.map((id) => create(rowIn(table, { key: { id } }))));
       const others = await create(rowIn(other));
       const locker = await lock(statement.replace("%", table));
+      const change = (row: RowOutputs) => update(row, { ...row, values: { age: 1 } });
       try {
+        const alone = performance.now();
+        await change(rows[0] as RowOutputs).catch(() => {});
+        const oneMs = performance.now() - alone;
         for (const ask of [
-          (row: RowOutputs) => update(row, { ...row, values: { age: 1 } }),
+          change,
           (row: RowOutputs) => provider.delete("id", row),
           ...(how === "as a whole" ? [read] : []),
         ]) {
@@ -361,8 +365,8 @@ describe("a table that another session has locked", () => {
               refused("LockTimeout", "retryable", /locked by process \d+ \(application "holder", user/),
             );
           }
-          expect(performance.now() - started).toBeLessThan(2_000);
-          if (how === "as a whole") expect(otherMs).toBeLessThan(1_000);
+          expect(performance.now() - started).toBeLessThan(5 * oneMs); // one after the other would be 60 times
+          if (how === "as a whole") expect(otherMs).toBeLessThan(oneMs);
         }
       } finally {
         await locker.end();
@@ -497,6 +501,16 @@ describe("an object of a rebuilt cluster", () => {
   };
   const rebuilt = { ...former, uid: "uid-new", cluster: { name: "prod", uid: "second" } };
   const wantedBy = (table: string, owner: typeof former) => rowIn(table, { owner, values: { name: owner.uid } });
+
+  it("has a row by the SQL that a preview gave before there was the object", async () => {
+    const table = await database.createStudents();
+    await database.query(`INSERT INTO ${table} (id, name) VALUES ('${ALEX.id}', 'found')`);
+    const previewed = wantedBy(table, { ...former, uid: "00000000-0000-0000-0000-000000000000" });
+    const conflict = await findRowConflict(previewed, { owners: [] });
+    await database.query(conflict?.split("overwrites it: ")[1] as string);
+    await create(wantedBy(table, former));
+    expect(await recordsOf(table)).toMatchObject([{ owner: former.uid, cluster: "prod" }]);
+  });
 
   it("takes its row over at once when the cluster has its former name", async () => {
     const table = await database.createStudents();

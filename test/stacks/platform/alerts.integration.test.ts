@@ -38,6 +38,7 @@ const CASES: [alert: string, series: Series][] = [
     'KindstackDriftUnknown{kind="tenants"}',
     { 'kindstack_object_states{kind="tenants",state="DriftUnknown"}': "2x120" },
   ],
+  ['KindstackModeLoosened{kind="tenants"}', { 'kindstack_modes_loosened_total{kind="tenants"}': "0x100 1x20" }],
   ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+2x120" }],
   ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],
   [

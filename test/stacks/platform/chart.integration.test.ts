@@ -126,7 +126,11 @@ describe.each([
       .filter((file) =>
         fs.readFileSync(path.join(chart, "templates", file), "utf8").includes("helm.sh/resource-policy: keep"),
       );
-    expect(kept.every((file) => /^(customresourcedefinition|persistentvolumeclaim)-/.test(file))).toBe(true);
+    expect(
+      kept.every((file) =>
+        /^(customresourcedefinition|persistentvolumeclaim|validatingadmissionpolicy(binding)?)-/.test(file),
+      ),
+    ).toBe(true);
     expect(kept.length).toBeGreaterThanOrEqual(2);
   });
 });

@@ -95,7 +95,7 @@ func TestAnUpdateByTheCLIShowsWhatItChanged(t *testing.T) {
 	before := byURN(thing("same", "1", "a"), thing("changed", "1", "a"), thing("moved", "1", "a"), thing("gone", "1", "a"))
 	after := byURN(thing("same", "1", "a"), thing("changed", "1", "b"), thing("moved", "2", "a"), thing("new", "1", "a"))
 	got := fmt.Sprint(changesBetween(before, after))
-	want := "[{update Thing changed} {delete Thing gone} {replace Thing moved} {create Thing new}]"
+	want := "[{update Thing changed []} {delete Thing gone []} {replace Thing moved []} {create Thing new []}]"
 	if got != want {
 		t.Fatal(got)
 	}
