@@ -321,6 +321,8 @@ function happened(
 ): Word[] {
   if (to === undefined) {
     const [lost, left] = [before.get(from ?? ""), after.get(from ?? "")];
+    // Where only the state tells, what someone has deleted is orphaned.
+    if (orphaned && lost === undefined) return ["orphan", "nothing"];
     if (orphaned) return [lost?.uid === left?.uid ? "orphan" : "delete"];
     if (lost === undefined) return ["delete", "release", "nothing"];
     return [left?.uid === lost.uid && left.owner !== lost.owner ? "release" : "delete"];
