@@ -17,6 +17,11 @@ export function isInternal(property: string): boolean {
   return property.startsWith("__");
 }
 
+/** Properties without those that are {@link isInternal}. */
+export function withoutInternal(properties: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => !isInternal(name)));
+}
+
 /** A provider as hosts serve it, and the code that the state records to find it. */
 // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
 export interface DefinedProvider<I extends object = any, O extends object = any> {

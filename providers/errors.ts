@@ -52,6 +52,11 @@ export class TerminalError extends ClassifiedError {
   readonly errorClass = "terminal";
 }
 
+/** The author of a kind must change its program. */
+export function invalidProgram(message: string): TerminalError {
+  return new TerminalError("InvalidProgram", message);
+}
+
 /** Time may heal this: a refused connection, a conflict, an overloaded server. */
 export class RetryableError extends ClassifiedError {
   readonly errorClass = "retryable";

@@ -55,11 +55,14 @@ export function describeUnknown<T>(value: T): T {
 /** What a signature says of a secret; its value is encrypted in a state. */
 const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 
-/** Properties of a state, as people read them: with `[secret]` in place of what is encrypted. */
+/** What people read in place of a secret; the engine writes the same. */
+export const MASKED = "[secret]";
+
+/** Properties of a state, as people read them: {@link MASKED} in place of what is encrypted. */
 export function maskSecrets(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(maskSecrets);
-  if ((value as Properties)[SIGNATURE_KEY] === SECRET_SIGNATURE) return "[secret]";
+  if ((value as Properties)[SIGNATURE_KEY] === SECRET_SIGNATURE) return MASKED;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskSecrets(item)]));
 }
 

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
 import * as state from "@pulumi/pulumi/runtime/state";
-import { TerminalError } from "./errors";
+import { invalidProgram } from "./errors";
 import { isWrapped } from "./literal";
 import type { EngineOptions, PlainOptions } from "./resource-options";
 
@@ -76,7 +76,9 @@ export class Registrations {
   #indexOf(name: string, resource: Resource): number {
     const { [REGISTERED]: place } = resource as Partial<Registered>;
     if (place?.registrations === this) return place.index;
-    throw invalid(`${JSON.stringify(name)} refers to a resource that another update or the SDK registered: ${PLAIN}`);
+    throw invalidProgram(
+      `${JSON.stringify(name)} refers to a resource that another update or the SDK registered: ${PLAIN}`,
+    );
   }
 }
 
@@ -105,7 +107,7 @@ function withoutSdkResources<T>(program: () => T): T {
   const refusing = new Proxy(getStore(), {
     get(target, property) {
       if (property !== "stackResource") return Reflect.get(target, property);
-      throw invalid(`the program makes a resource of the SDK, a plugin or a component: ${PLAIN}`); // it asks for its parent
+      throw invalidProgram(`the program makes a resource of the SDK, a plugin or a component: ${PLAIN}`); // it asks for its parent
     },
   });
   return globalThis.asyncLocalStorage.run(refusing, program);
@@ -114,11 +116,6 @@ function withoutSdkResources<T>(program: () => T): T {
 const PLAIN =
   "programs of kinds give their resources plain values, and say with dependsOn what has to be there before; " +
   "for outputs, secrets and plugins declare capabilities: { sdkRuntime: true }";
-
-/** An error of the kind's author, which no retry mends. */
-function invalid(message: string): TerminalError {
-  return new TerminalError("InvalidProgram", message);
-}
 
 const REGISTERED = Symbol("where a resource was registered");
 
@@ -131,7 +128,9 @@ function registered(name: string, registrations: Registrations, index: number): 
   return new Proxy({ [REGISTERED]: { registrations, index } } as Registered, {
     get(target, property) {
       if (typeof property === "symbol" || property === "constructor") return Reflect.get(target, property);
-      throw invalid(`the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`);
+      throw invalidProgram(
+        `the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`,
+      );
     },
   });
 }
@@ -140,7 +139,7 @@ function registered(name: string, registrations: Registrations, index: number): 
 async function unwrap(name: string, inputs: object): Promise<object> {
   const wrapped = output(inputs);
   if ((await getAllResources(wrapped)).size > 0 || (await isSecret(wrapped))) {
-    throw invalid(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
+    throw invalidProgram(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
   }
   return new Promise((resolve) => wrapped.apply((values) => resolve(values as object)));
 }

@@ -1,5 +1,5 @@
 import type { Alias, CustomResourceOptions, Resource } from "@pulumi/pulumi/resource";
-import { TerminalError } from "./errors";
+import { invalidProgram } from "./errors";
 
 /** Pulumi's options of a resource, as far as a resource of a dynamic provider can have them. */
 export type DynamicResourceOptions = Pick<
@@ -115,5 +115,5 @@ function plainAlias(name: string, alias: unknown): { urn: string } | { spec: Ali
 }
 
 function refuse(name: string, option: string, instead: string): never {
-  throw new TerminalError("InvalidProgram", `the option ${option} of the resource ${JSON.stringify(name)}: ${instead}`);
+  throw invalidProgram(`the option ${option} of the resource ${JSON.stringify(name)}: ${instead}`);
 }

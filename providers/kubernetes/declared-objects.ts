@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { TerminalError } from "../errors";
+import { invalidProgram } from "../errors";
 import { groupOf } from "./object-types";
 import type { Manifest, ObjectType } from "./types";
 
@@ -30,7 +30,7 @@ export function declareObject(resource: string, { apiVersion, kind: type, metada
   const { kind, owns, names } = declarations;
   if (!owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) {
     const line = `{ apiVersion: ${JSON.stringify(apiVersion)}, kind: ${JSON.stringify(type)} }`;
-    throw invalid(
+    throw invalidProgram(
       `the resource ${JSON.stringify(resource)} is a ${type} of ${apiVersion}: add ${line} to owns of ${kind}`,
     );
   }
@@ -39,11 +39,7 @@ export function declareObject(resource: string, { apiVersion, kind: type, metada
   const other = names.get(id);
   if (other !== undefined) {
     const both = `${JSON.stringify(other)} and ${JSON.stringify(resource)}`;
-    throw invalid(`the resources ${both} are the same object, ${type} ${place}: declare it once`);
+    throw invalidProgram(`the resources ${both} are the same object, ${type} ${place}: declare it once`);
   }
   names.set(id, resource);
-}
-
-function invalid(message: string): TerminalError {
-  return new TerminalError("InvalidProgram", message);
 }

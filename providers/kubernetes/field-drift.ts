@@ -1,3 +1,4 @@
+import { MASKED } from "../literal";
 import type { FieldDrift } from "../provider";
 import { covers, isItem, isRecord, itemSegment, nameSegment } from "./field-path";
 import { isEmpty, isSameValue } from "./normalised";
@@ -114,7 +115,7 @@ function drift(
   const isOurs = managed.some(({ entry }) => isOwnEntry(entry));
   const others = managed.flatMap(({ entry }) => (isOwnEntry(entry) ? [] : [entry.manager || "an unnamed manager"]));
   const by = isOurs ? ADMISSION : [...new Set(others)].join(", ");
-  const shown = (value: unknown) => (isHidden && /^(data|stringData)\b/.test(field) ? "[secret]" : value);
+  const shown = (value: unknown) => (isHidden && /^(data|stringData)\b/.test(field) ? MASKED : value);
   return {
     field,
     wanted: shown(wanted),

@@ -1,6 +1,6 @@
 import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import type { Deployment } from "@pulumi/pulumi/automation/workspace";
-import { maskSecrets } from "../../providers/literal";
+import { MASKED, maskSecrets } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 
 export interface RecordedResource {
@@ -39,7 +39,7 @@ export function outputsIn(state: StackState | undefined): OutputMap {
   return Object.fromEntries(
     Object.entries(stack?.outputs ?? {}).map(([name, output]) => {
       const value = maskSecrets(output);
-      return [name, { value, secret: value !== output && value === "[secret]" }];
+      return [name, { value, secret: value !== output && value === MASKED }];
     }),
   );
 }

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import type { FieldDrift } from "../../providers/provider";
-import { shortValue } from "../text/plain-text";
+import { describeValue, shortValue } from "../text/plain-text";
 
 /** See {@link FieldDrift}. */
 export const fieldDriftSchema = Type.Object({
@@ -31,8 +31,7 @@ const LONGEST_VALUE = 60;
 
 /** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
 function describeDrift({ field, wanted, live, by }: FieldDrift): string {
-  const was = live === undefined ? "nothing" : shortValue(live, LONGEST_VALUE);
-  return `${field} ${was} → ${shortValue(wanted, LONGEST_VALUE)}${by === undefined ? "" : ` (${by})`}`;
+  return `${field} ${describeValue(live, LONGEST_VALUE)} → ${shortValue(wanted, LONGEST_VALUE)}${by === undefined ? "" : ` (${by})`}`;
 }
 
 /** `create Pod web/a` for each of the first changes, with what each corrected, then how many more there are. */

@@ -1,5 +1,5 @@
 import { isObjectOutputs } from "../../providers/kubernetes/object";
-import { maskSecrets } from "../../providers/literal";
+import { MASKED, maskSecrets } from "../../providers/literal";
 import { objectId } from "../../stacks/contract/object";
 import type { RecordedResource, StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
@@ -56,7 +56,7 @@ function stateOf({ outputs }: RecordedResource, view: Manager["view"]): GraphNod
 function shownOutputs({ outputs = {} }: RecordedResource): GraphNode["outputs"] {
   return Object.entries(outputs).flatMap(([name, value]): GraphNode["outputs"] => {
     if (name.startsWith("__") || BOOKKEEPING.includes(name)) return [];
-    const shown = SECRET_NAME.test(name) ? "[secret]" : maskSecrets(value);
+    const shown = SECRET_NAME.test(name) ? MASKED : maskSecrets(value);
     return typeof shown === "object" ? [] : [[name, shortened(visible(String(shown)), LONGEST_OUTPUT)]];
   });
 }

@@ -2,7 +2,7 @@ import { parseObject } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import { plannedResources } from "../preview/effects";
 import type { ResourcePlan } from "../preview/report";
-import { shortValue } from "../text/plain-text";
+import { describeValue } from "../text/plain-text";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import type { Outcome } from "./outcome";
 import { bindProgram, readProgramInputs } from "./program";
@@ -37,12 +37,11 @@ const SHOWN_FIELDS = 3;
 export function describePlanned({ operation, type, name, fields }: ResourcePlan): string {
   const shown = fields
     .slice(0, SHOWN_FIELDS)
-    .map(({ path, before, after }) => `${path} ${textOf(before)} → ${textOf(after)}`);
+    .map(
+      ({ path, before, after }) =>
+        `${path} ${describeValue(before, LONGEST_VALUE)} → ${describeValue(after, LONGEST_VALUE)}`,
+    );
   const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
   const changes = [...shown, ...more].join(", ");
   return `${operation} ${type} ${name}${changes && `: ${changes}`}`;
-}
-
-function textOf(value: unknown): string {
-  return value === undefined ? "nothing" : shortValue(value, LONGEST_VALUE);
 }

@@ -1,5 +1,6 @@
 import type { Failure } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { isPaused } from "../../stacks/contract/readiness";
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
@@ -117,11 +118,6 @@ export function pausedConditions(
   return isPaused(synced)
     ? [...conditions, { ...said, status: "True", reason: "Succeeded", message: SUCCEEDED }]
     : conditions;
-}
-
-/** Whether a stack is not synced as its object is paused, and for nothing else. */
-export function isPaused({ reason }: Pick<Condition, "reason">): boolean {
-  return reason === "Paused" || reason === "InvalidAnnotation";
 }
 
 /** While what completed by itself is not replaced yet, as its replacements complete as well. `Synced` keeps what it said. */

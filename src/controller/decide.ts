@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { objectKey, parseObjectId } from "../../stacks/contract/object";
+import { isPaused } from "../../stacks/contract/readiness";
 import {
   backOffConditions,
   type Cause,
   CONFLICT,
   conflictOverConditions,
-  isPaused,
   isReported,
   isUnfinished,
   leavingConditions,
@@ -15,7 +15,7 @@ import {
   resumedConditions,
   succeededConditions,
 } from "./conditions";
-import type { Facts } from "./facts";
+import type { Attempt, Facts } from "./facts";
 import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
 
 /**
@@ -91,8 +91,13 @@ export function mayHaveOrphans({
   return stack === undefined || isUnfinished(conditions) || observedGeneration !== metadata.generation;
 }
 
-function wasAttempted({ metadata, lastAttempt }: Facts): boolean {
-  return lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
+function wasAttempted(facts: Facts): boolean {
+  return facts.lastAttempt !== undefined && isOfObject(facts.lastAttempt, facts);
+}
+
+/** Whether something is of the object as it is now specified. */
+function isOfObject(last: Pick<Attempt, "uid" | "generation">, { metadata }: Facts): boolean {
+  return last.uid === metadata.uid && last.generation === metadata.generation;
 }
 
 /** Whatever the status says: it can be written by others. */
@@ -106,24 +111,13 @@ function wasCutOff(facts: Facts): boolean {
 }
 
 /** Whether a comparison would be the last one again; one that failed, and may succeed, is repeated. */
-function isCompared({
-  lastComparison: last,
-  metadata,
-  program,
-  drifted,
-  changedReads,
-  ignoreFields,
-  requested,
-  status,
-}: Facts): boolean {
+function isCompared(facts: Facts): boolean {
+  const { lastComparison: last, ignoreFields, requested, status } = facts;
   return (
     last !== undefined &&
     last.outcome !== "retryable" &&
-    last.uid === metadata.uid &&
-    last.generation === metadata.generation &&
-    last.program === program &&
-    last.drifted.join() === drifted.join() &&
-    changedReads.length === 0 &&
+    isOfObject(last, facts) &&
+    isUnchanged(last, facts) &&
     isDeepStrictEqual(last.ignoreFields, ignoreFields) &&
     (requested === undefined || requested === status.lastHandledReconcile)
   );
@@ -139,9 +133,13 @@ function observed(facts: Facts): Plan {
 
 /** Whether an update would be the last one again. */
 function isRepetition(facts: Facts): boolean {
-  const { lastAttempt, program, drifted } = facts;
-  const isSame = lastAttempt?.program === program && lastAttempt.drifted.join() === drifted.join();
-  return wasAttempted(facts) && isSame && facts.changedReads.length === 0;
+  const { lastAttempt } = facts;
+  return lastAttempt !== undefined && isOfObject(lastAttempt, facts) && isUnchanged(lastAttempt, facts);
+}
+
+/** Whether all that something was made of, besides the object, is as it was. */
+function isUnchanged(last: Pick<Attempt, "program" | "drifted">, { program, drifted, changedReads }: Facts): boolean {
+  return last.program === program && last.drifted.join() === drifted.join() && changedReads.length === 0;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { ADMISSION } from "../../providers/kubernetes/field-drift";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { MASKED } from "../../providers/literal";
 import type { FieldDrift } from "../../providers/provider";
 import { objectKey, parseObjectId } from "../../stacks/contract/object";
 import { driftIn, type StackResource } from "../automation/event-log";
@@ -57,7 +58,7 @@ function revertOf(
 ): Revert {
   const isObject = isObjectOutputs(outputs);
   const what = isObjectOutputs(outputs) ? `${outputs.manifest.kind} ${objectKey(outputs.manifest.metadata)}` : name;
-  const hasSecret = JSON.stringify(outputs).includes(SECRET);
+  const hasSecret = JSON.stringify(outputs).includes(MASKED);
   const shown = (value: unknown) => (hasSecret ? "…" : shortValue(value, LONGEST_VALUE));
   const wanted = shown(values.wanted);
   const live = values.live === undefined ? "nothing" : shown(values.live);
@@ -70,6 +71,3 @@ function revertOf(
     conflict: `${what}: ${field} is ${live} in place of ${wanted}${who}`,
   };
 }
-
-/** How the engine shows a secret. */
-const SECRET = "[secret]";

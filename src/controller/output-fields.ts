@@ -1,6 +1,7 @@
-import { isInternal } from "../../providers/dynamic";
+import { withoutInternal } from "../../providers/dynamic";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { isSecret } from "../../providers/kubernetes/object-types";
+import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackResource } from "../automation/event-log";
@@ -19,12 +20,9 @@ export function outputFields(kind: AnyKind, resources: readonly StackResource[])
   );
 }
 
-/** What the engine shows instead of a secret. */
-const MASKED = "[secret]";
-
 /** Outputs without what is a secret to the engine, and without the data of a Secret, which is none to it. */
 function withoutSecrets(outputs: Properties): Properties {
-  const plain = Object.fromEntries(Object.entries(outputs).filter(([name]) => !isInternal(name)));
+  const plain = withoutInternal(outputs);
   if (isObjectOutputs(outputs) && isSecret(outputs.manifest)) {
     const { data: _, stringData: __, ...manifest } = outputs.manifest;
     plain.manifest = manifest;

@@ -6,8 +6,9 @@ import { type Condition, findCondition, mergeConditions, type NewCondition } fro
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
+import { isPaused } from "../../stacks/contract/readiness";
 import { visibleLines } from "../text/plain-text";
-import { isPaused, OBSERVED } from "./conditions";
+import { OBSERVED } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */

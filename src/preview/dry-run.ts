@@ -2,6 +2,7 @@ import pLimit from "p-limit";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError } from "../../providers/kubernetes/client";
 import { typeName } from "../../providers/kubernetes/object-types";
+import { MASKED } from "../../providers/literal";
 import { type ClusterView, NO_AUTHOR } from "./cluster-view";
 import type { Planned } from "./conflicts";
 import type { PlannedResource } from "./effects";
@@ -65,7 +66,7 @@ function uncheckable({ inputs, live, effect, refused }: PlannedResource, cluster
   if (!cluster.maySend) return NO_AUTHOR;
   if (refused) return "another owner has it";
   if (holds(inputs.manifest, "[unknown]")) return "it has an output that is known only after the update";
-  if (holds(inputs.manifest, "[secret]")) return "it holds a secret, which previews do not read";
+  if (holds(inputs.manifest, MASKED)) return "it holds a secret, which previews do not read";
   if (effect === "replace") return "it takes the place of an object of its name, which is deleted first";
   if (inputs.existing && live === undefined) return "it does not exist any more";
   return effect === "wait" ? "an object of its name is being deleted" : undefined;

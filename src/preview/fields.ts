@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { MASKED } from "../../providers/literal";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { FieldChange } from "./report";
 
 /** Properties that say nothing about what a resource is. */
 const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
-const SECRET = "[secret]";
 
 /**
  * The fields that an update or a replacement would change: what the program gives, compared with what the state has.
@@ -58,7 +58,7 @@ function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] 
   const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),
-    ...(hidden.includes(path[0]) ? Object.fromEntries(Object.keys(values).map((side) => [side, SECRET])) : values),
+    ...(hidden.includes(path[0]) ? Object.fromEntries(Object.keys(values).map((side) => [side, MASKED])) : values),
   }));
 }
 

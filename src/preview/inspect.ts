@@ -1,4 +1,4 @@
-import { isInternal } from "../../providers/dynamic";
+import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
@@ -149,10 +149,6 @@ async function openStack(inspection: Inspection, request: ObjectRequest, resourc
   };
 }
 
-function told(outputs: object): object {
-  return Object.fromEntries(Object.entries(outputs).filter(([name]) => !isInternal(name)));
-}
-
 /** The outputs of the dynamic resources in a state; secrets are hidden. */
 function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
   return (deployment.resources ?? [])
@@ -161,6 +157,6 @@ function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
       type: type.split(":").at(-1) ?? type,
       name: nameOf(urn),
       id,
-      outputs: unescapeReserved(maskSecrets(told(outputs)) as Properties),
+      outputs: unescapeReserved(maskSecrets(withoutInternal(outputs)) as Properties),
     }));
 }

@@ -5,6 +5,7 @@ import { ExecaError, execa } from "execa";
 import { errorMessageOf } from "../../providers/errors";
 import type { Manifests } from "../../stacks/contract/manifests";
 import { parseManifests } from "../../stacks/contract/parse-manifests";
+import { signalGroup } from "../automation/interruption";
 import { withScratch } from "../automation/scratch";
 import { checkOut, commonAncestor, git } from "./git";
 import type { EarlierManifests } from "./revision";
@@ -27,7 +28,7 @@ export async function renderManifests(
     ...{ shell: true, cwd: directory, stdin: "ignore", maxBuffer: MAX_OUTPUT_BYTES },
     detached: true, // a process group of its own
   });
-  const end = () => killGroup(running.pid);
+  const end = () => signalGroup(running.pid, "SIGKILL"); // it writes nothing that it could lose
   signal.addEventListener("abort", end);
   try {
     return parseManifests((await running).stdout, command, { strict: true });
@@ -38,14 +39,6 @@ export async function renderManifests(
     throw new Error(`--render: \`${command}\` failed with ${error.exitCode ?? error.code ?? error.signal}: ${why}`);
   } finally {
     signal.removeEventListener("abort", end);
-  }
-}
-
-function killGroup(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL"); // it writes nothing that it could lose
-  } catch {
-    // It has ended.
   }
 }
 

@@ -42,14 +42,15 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
     ["scope", scope === "Cluster" ? "the cluster" : "a namespace"],
     ["makes", kind.owns.map((type) => `\`${type.kind}\``).join(", ") || "no Kubernetes objects"],
   ];
+  const spec = structuralSchema(kind.spec, "spec") as Schema;
   return [
     `# ${kind.kind}`,
     description,
     table(["", ""], facts),
     ...(sample === undefined ? [] : ["## Example", `\`\`\`yaml\n${sample.trim()}\n\`\`\``]),
     "## Fields of the spec",
-    ...fieldsOf(structuralSchema(kind.spec, "spec") as Schema),
-    ...rulesOf(kind),
+    ...fieldsOf(spec),
+    ...rulesOf([...(spec["x-kubernetes-validations"] ?? []), ...(capabilities.rules ?? [])]),
     "## Fields of the status",
     ...fieldsOf(structuralSchema(kind.status, "status") as Schema),
     "## Conditions",
@@ -111,9 +112,7 @@ function limitsOf(field: Schema): string[] {
   return [...(values ? [`One of ${values}.`] : []), ...limits, ...rules];
 }
 
-function rulesOf(kind: AnyKind): string[] {
-  const schema = structuralSchema(kind.spec, "spec") as Schema;
-  const rules = [...(schema["x-kubernetes-validations"] ?? []), ...(kind.capabilities.rules ?? [])];
+function rulesOf(rules: readonly { rule: string; message?: string }[]): string[] {
   if (rules.length === 0) return [];
   return ["Rules:", rules.map(({ message, rule }) => `- ${sentence(message ?? rule)}`).join("\n")];
 }

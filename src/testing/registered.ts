@@ -1,6 +1,6 @@
 import { setMocks } from "@pulumi/pulumi/runtime/mocks";
 import { disconnect } from "@pulumi/pulumi/runtime/settings";
-import { isInternal } from "../../providers/dynamic";
+import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { declaredBy } from "../../providers/registration";
@@ -42,10 +42,10 @@ export async function registeredBy<Spec, Status>(
   object?: KindObject<Spec, Status>,
   context: TestContext = {},
 ): Promise<Registered[]> {
-  return (await registrationsOf(program, object, context)).map(({ inputs, ...registered }) => {
-    const own = Object.entries(inputs).filter(([name]) => !isInternal(name));
-    return { ...registered, inputs: Object.fromEntries(own) as unknown as ObjectInputs };
-  });
+  return (await registrationsOf(program, object, context)).map(({ inputs, ...registered }) => ({
+    ...registered,
+    inputs: withoutInternal(inputs) as unknown as ObjectInputs,
+  }));
 }
 
 /** The same, with what the state holds of a resource's provider among the inputs. */

@@ -20,6 +20,11 @@ export function shortValue(value: unknown, limit = 80): string {
   return shortened(visible(JSON.stringify(value) ?? ""), limit);
 }
 
+/** The same, of what may not be there. */
+export function describeValue(value: unknown, limit: number): string {
+  return value === undefined ? "nothing" : shortValue(value, limit);
+}
+
 export function shortened(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
 }

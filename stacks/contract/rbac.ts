@@ -1,5 +1,6 @@
 import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
+import { groupOf } from "../../providers/kubernetes/object-types";
 import { type KindAdmission, webhookConfigurationKind } from "./admission";
 import type { NamedType, PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
@@ -8,8 +9,9 @@ import { OBJECT_ADMISSION, objectAdmission } from "./object-admission";
 /** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];
 const STATUS_VERBS = ["patch"];
-/** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
+/** What a program refers to is read, and watched. */
 const READ_VERBS = ["get", "list", "watch"];
+/** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
 const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
@@ -41,7 +43,7 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
     // The operator tells programs in which cluster they run.
     CLUSTER_UID_RULE,
     // A namespace may set the mode of the objects in it.
-    { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
+    { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
     // It tells another operator's CRDs from its own.
     { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
@@ -110,7 +112,7 @@ export function resourceOf(
   { apiVersion, kind, plural }: NamedType,
   kinds: readonly AnyKind[] = [],
 ): Pick<PolicyRule, "apiGroups" | "resources"> {
-  const group = apiVersion.replace(/\/?[^/]*$/, "");
+  const group = groupOf(apiVersion);
   const own = kinds.find((one) => one.group === group && one.kind === kind)?.plural;
   const usual = `${kind.toLowerCase().replace(/y$/, "ie").replace(/s$/, "se")}s`;
   return { apiGroups: [group], resources: [plural ?? own ?? usual] };

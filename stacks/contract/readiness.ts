@@ -35,13 +35,17 @@ function isSynced(object: LiveObject): boolean {
   return isSo(object, findCondition(statusOf(object).conditions, "Synced"));
 }
 
-/** Why a stack is not synced though no update of it failed: others change a field back, or it is paused. */
-const UNTOUCHED = ["FieldConflict", "Paused", "InvalidAnnotation"];
+/** Whether a condition says only that its object is paused. */
+export function isPaused({ reason }: Pick<Condition, "reason">): boolean {
+  return reason === "Paused" || reason === "InvalidAnnotation";
+}
 
 /** Whether an object's stack is as its last update left it, but for what others did since, which may end at any time. */
 export function isSettled(object: LiveObject): boolean {
   const synced = findCondition(statusOf(object).conditions, "Synced");
-  return isSynced(object) || (synced !== undefined && UNTOUCHED.includes(synced.reason) && isCurrent(object, synced));
+  if (isSynced(object)) return true;
+  const isUntouched = synced?.reason === "FieldConflict" || (synced !== undefined && isPaused(synced));
+  return isUntouched && isCurrent(object, synced);
 }
 
 function isCurrent({ metadata }: LiveObject, { observedGeneration }: Condition): boolean {

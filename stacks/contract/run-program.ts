@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { TerminalError } from "../../providers/errors";
+import { invalidProgram } from "../../providers/errors";
 import { withDeclarations } from "../../providers/kubernetes/declared-objects";
 import type { ProgramContext, ProgramLog } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
@@ -26,10 +26,7 @@ export function runProgram(
 ): void | Promise<void> {
   const read = <T extends object>(reference: string): T | undefined => {
     if (Object.hasOwn(kind.capabilities.reads ?? {}, reference)) return referenced.get(reference) as T | undefined;
-    throw new TerminalError(
-      "InvalidProgram",
-      `the program reads ${JSON.stringify(reference)}, which reads of ${kind.kind} lacks`,
-    );
+    throw invalidProgram(`the program reads ${JSON.stringify(reference)}, which reads of ${kind.kind} lacks`);
   };
   return logs.run(log, () => withDeclarations(kind, () => kind.program(object, { ...context, log, read })));
 }

@@ -1,10 +1,16 @@
 import Type from "typebox";
+import type { LiveObject } from "../../../providers/kubernetes/index";
 import { jsonReader } from "./annotation-json";
 
 /** On a namespace: its Ingresses that came together with older ones that take the same requests, and which. */
 export const COLLISIONS_ANNOTATION = "kindstack.dev/host-collisions";
 
-export const readCollisions = jsonReader(Type.Record(Type.String(), Type.String()));
+const readCollisions = jsonReader(Type.Record(Type.String(), Type.String()));
+
+/** What is noted on a namespace, by the name of the Ingress. */
+export function collisionsOf({ metadata }: LiveObject): Record<string, string> {
+  return readCollisions(metadata.annotations?.[COLLISIONS_ANNOTATION]) ?? {};
+}
 
 /** `undefined` when there are none. */
 export function formatCollisions(collisions: Record<string, string>): string | undefined {

@@ -42,8 +42,8 @@ export function madeInNamespaces(
         : [],
     ),
   );
-  const isMade = new RegExp(`^${indexedName(name, 0).replace(/0$/, "[0-9]+")}$`);
-  return objects.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade.test(own));
+  const isMade = (own: string) => own === indexedName(name, Number(/-(\d+)$/.exec(own)?.[1]));
+  return objects.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade(own));
 }
 
 /** Of the objects, the namespaces that are not being deleted. */

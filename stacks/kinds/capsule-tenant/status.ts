@@ -1,7 +1,7 @@
 import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import type { KindCondition } from "../../contract/index";
 import { collisionScope } from "./admission/ingress-collisions";
-import { COLLISIONS_ANNOTATION, readCollisions } from "./collisions";
+import { collisionsOf } from "./collisions";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
 import { hasRights, namespacesOf, presentNamespaces, surplusNamespaces } from "./namespaces";
@@ -18,9 +18,6 @@ export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveO
 
 /** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
 export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
-  const surplus = [...surplusNamespaces(tenant, owned)].sort();
-  const collisions = collisionsIn(tenant, owned);
-  const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
     isCordoned(tenant)
@@ -31,42 +28,44 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
           message: "nothing new can be created in the tenant's namespaces; running workloads continue",
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
-    collisions.length > 0
-      ? {
-          type: "Enforced",
-          status: "False",
-          reason: "HostCollision",
-          message: `Ingresses that came together with older ones: ${collisions.join("; ")}. Change one of each two`,
-        }
-      : surplus.length > 0
-        ? {
-            type: "Enforced",
-            status: "False",
-            reason: "NamespaceQuotaExceeded",
-            message:
-              `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
-              " the owner gets no rights there. Raise spec.namespaceQuota, or delete those with nothing in them",
-          }
-        : waiting.length === 0
-          ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
-          : {
-              type: "Enforced",
-              status: "False",
-              reason: "NotYetEnforced",
-              message:
-                `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
-                " then the owner gets rights. The operator must serve admission (--admission-port)",
-            },
+    enforced(tenant, owned),
   ];
+}
+
+function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition {
+  const not = (reason: KindCondition["reason"], message: string): KindCondition => {
+    return { type: "Enforced", status: "False", reason, message };
+  };
+  const collisions = collisionsIn(tenant, owned);
+  if (collisions.length > 0) {
+    const all = collisions.join("; ");
+    return not("HostCollision", `Ingresses that came together with older ones: ${all}. Change one of each two`);
+  }
+  const surplus = [...surplusNamespaces(tenant, owned)].sort();
+  if (surplus.length > 0) {
+    return not(
+      "NamespaceQuotaExceeded",
+      `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
+        " the owner gets no rights there. Raise spec.namespaceQuota, or delete those with nothing in them",
+    );
+  }
+  const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
+  if (waiting.length > 0) {
+    return not(
+      "NotYetEnforced",
+      `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
+        " then the owner gets rights. The operator must serve admission (--admission-port)",
+    );
+  }
+  return { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" };
 }
 
 /** What is noted on the tenant's namespaces, while it compares host names. */
 function collisionsIn(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   if ((collisionScope(tenant) ?? "Disabled") === "Disabled") return [];
-  return presentNamespaces(owned).flatMap(({ metadata: { name: namespace, annotations } }) => {
-    const noted = Object.entries(readCollisions(annotations?.[COLLISIONS_ANNOTATION]) ?? {});
-    return noted.map(([name, text]) => `${namespace}/${name} takes ${text}`);
-  });
+  return presentNamespaces(owned).flatMap((namespace) =>
+    Object.entries(collisionsOf(namespace)).map(([name, text]) => `${namespace.metadata.name}/${name} takes ${text}`),
+  );
 }
 
 /**

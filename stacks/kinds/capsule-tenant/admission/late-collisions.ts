@@ -1,7 +1,7 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import type { LiveObject } from "../../../../providers/kubernetes/index";
 import { type AdmissionView, objectKey } from "../../../contract/index";
-import { COLLISIONS_ANNOTATION, formatCollisions, readCollisions } from "../collisions";
+import { COLLISIONS_ANNOTATION, collisionsOf, formatCollisions } from "../collisions";
 import { isOlder } from "../namespaces";
 import { deletesYounger, isYoung } from "../younger";
 import { endpointsOf, textOf } from "./endpoints";
@@ -158,8 +158,4 @@ function rivalsIn(ingress: LiveObject, view: AdmissionView): { older?: Rival; yo
 function nameIn(namespace: string, { metadata }: LiveObject, view: AdmissionView): string {
   const isOwn = tenantNameOf(metadata.namespace ?? "", view) === tenantNameOf(namespace, view);
   return isOwn ? objectKey(metadata) : "another tenant";
-}
-
-function collisionsOf({ metadata }: LiveObject): Record<string, string> {
-  return readCollisions(metadata.annotations?.[COLLISIONS_ANNOTATION]) ?? {};
 }
