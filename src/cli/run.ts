@@ -5,7 +5,7 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { GoEngine } from "../automation/go-engine";
-import { listenAddress, readStateConfig } from "../config";
+import { listenAddress, operatorNamespace, readStateConfig } from "../config";
 import { CONSOLE_PATH, type Console } from "../console/paths";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
@@ -185,6 +185,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),
       modeOf: modesOf(options.mode, loaded),
+      namespace: operatorNamespace(process.env),
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,

@@ -17,6 +17,7 @@ import type { NamespaceModes } from "./modes";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
+import type { Plans } from "./plan-store";
 import type { Reconciler } from "./reconcile";
 import type { RolloutPolicy } from "./rollout";
 
@@ -33,6 +34,8 @@ export interface ControllerEnvironment {
   modes: NamespaceModes;
   /** The mode of a kind, where the operator is told one. */
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
+  /** Undefined where the API server does not serve plans. */
+  plans?: Plans | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;

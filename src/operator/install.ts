@@ -1,19 +1,22 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { type ApiError, isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
+import { type ApiError, isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
+import { APPROVAL_TYPE } from "../../stacks/contract/approval";
 import {
   customResourceDefinition,
   DEFINITION_TYPE,
   findForeignDefinitions,
   webhookClientOf,
 } from "../../stacks/contract/crd";
-import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { modePolicies } from "../../stacks/contract/mode-policy";
+import { PLAN_TYPE } from "../../stacks/contract/plan";
+import { planDefinitions } from "../../stacks/contract/plan-definitions";
 
 const SERVED_TIMEOUT_MS = 30_000;
 
 /**
- * Applies the CRDs of kinds, with the policies for their modes, and waits until the API server serves them.
+ * Applies the CRDs of kinds, of plans and approvals, with their policies, and waits until the API server serves them.
  *
  * @param report told of each kind whose CRD the API server refuses; without it, the first one is thrown
  * @returns the other kinds
@@ -44,8 +47,8 @@ export async function installKinds(
     if (served.length === 0) throw error;
     report?.(kindName(kind), error.message);
   }
-  for (const policy of modePolicies(served)) await client.apply(policy);
-  for (const kind of served) await untilServed(client, kind);
+  for (const manifest of [...planDefinitions(), ...modePolicies(served)]) await client.apply(manifest);
+  for (const type of [...served.map(kindType), PLAN_TYPE, APPROVAL_TYPE]) await untilServed(client, type);
   return served;
 }
 
@@ -73,11 +76,11 @@ export async function refuseForeignDefinitions(
 }
 
 /** A CRD becomes established a moment before discovery has its kind; until then its objects are `404`. */
-async function untilServed(client: Pick<KubernetesClient, "resourceType">, kind: AnyKind): Promise<void> {
+async function untilServed(client: Pick<KubernetesClient, "resourceType">, type: ObjectType): Promise<void> {
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   while (performance.now() < deadline) {
     try {
-      await client.resourceType(kindApiVersion(kind), kind.kind);
+      await client.resourceType(type.apiVersion, type.kind);
       return;
     } catch (error) {
       if (!isApiError(error, 404)) throw error;
@@ -86,6 +89,6 @@ async function untilServed(client: Pick<KubernetesClient, "resourceType">, kind:
   }
   throw new RetryableError(
     "NotServed",
-    `the API server does not serve ${kindName(kind)} ${SERVED_TIMEOUT_MS / 1000} s after its CRD was applied`,
+    `the API server does not serve ${type.kind} in ${type.apiVersion} ${SERVED_TIMEOUT_MS / 1000} s after its CRD was applied`,
   );
 }

@@ -2,9 +2,11 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
+import { groupOf } from "../../providers/kubernetes/object-types";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
+import type { PlanSpec } from "../../stacks/contract/plan";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
@@ -14,6 +16,7 @@ import { NamespaceModes } from "../controller/modes";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
+import { PlanStore } from "../controller/plan-store";
 import type { RolloutPolicy } from "../controller/rollout";
 import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
@@ -34,6 +37,8 @@ export interface ManagerOptions {
   rollout?: RolloutPolicy | undefined;
   /** The mode of a kind, where one is set for it. */
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
+  /** The operator's own namespace. */
+  namespace: string;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -115,8 +120,14 @@ export class Manager {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
+    const plans = await PlanStore.open({
+      ...this.#options,
+      informers: this.#informers,
+      onChange: (object) => this.#requeue(object),
+    });
     const environment = {
       ...this.#options,
+      plans,
       cluster: await clusterOf(client),
       modes: await NamespaceModes.watch(client, this.#informers, (namespace) => this.#requeueIn(namespace)),
       informers: this.#informers,
@@ -134,6 +145,7 @@ export class Manager {
     await onReady?.();
 
     const polling = Promise.all([
+      plans?.sweep(signal),
       pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal),
       pollUnserved(
         client,
@@ -223,6 +235,14 @@ export class Manager {
       for (const { metadata } of controller.list()) {
         if (metadata.namespace === namespace) this.#queue.add(objectItem(controller.kind, metadata));
       }
+    }
+  }
+
+  /** An object's plan, or a decision on it, is another now. */
+  #requeue({ apiVersion, kind, namespace, name }: PlanSpec["object"]): void {
+    for (const { kind: own } of this.#controllers.values()) {
+      if (own.kind !== kind || own.group !== groupOf(apiVersion)) continue;
+      this.#queue.add(objectItem(own, { name, ...(namespace !== undefined && { namespace }) }));
     }
   }
 

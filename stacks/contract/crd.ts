@@ -19,7 +19,10 @@ const READY_COLUMNS: readonly PrinterColumn[] = [
 const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
 /** Installers may overwrite `managed-by`, as Helm does; `part-of` stays. */
-const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
+export const INSTALLED_LABELS = {
+  "app.kubernetes.io/managed-by": "kindstack",
+  "app.kubernetes.io/part-of": "kindstack",
+} as const;
 
 export const DEFINITION_TYPE = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" } as const;
 
@@ -31,7 +34,9 @@ export async function findForeignDefinitions(
   const definitions = await Promise.all(kinds.map((kind) => client.get(DEFINITION_TYPE, kindName(kind))));
   return kinds.filter((_, index) => {
     const definition = definitions[index];
-    const isOwn = Object.entries(LABELS).some(([label, value]) => definition?.metadata.labels?.[label] === value);
+    const isOwn = Object.entries(INSTALLED_LABELS).some(
+      ([label, value]) => definition?.metadata.labels?.[label] === value,
+    );
     return definition !== undefined && !isOwn;
   });
 }
@@ -56,7 +61,7 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
   const subresources = { status: {}, ...(scale && { scale }) };
   return {
     ...DEFINITION_TYPE,
-    metadata: { name: kindName(kind), labels: LABELS },
+    metadata: { name: kindName(kind), labels: INSTALLED_LABELS },
     spec: {
       group: kind.group,
       scope: kind.scope,

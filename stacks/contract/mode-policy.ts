@@ -1,12 +1,9 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { INSTALLED_LABELS } from "./crd";
 import { type AnyKind, kindName } from "./kind";
 import { MODE_ANNOTATION, MODES } from "./mode";
+import { APPROVE_RIGHT, hasRight } from "./plan-policy";
 import { policyBinding, type ResourceRule, validatingPolicy } from "./validating-policy";
-
-const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
-
-/** The right to loosen a mode: this verb on this resource, in the object's namespace, or in all for what has none. */
-const RIGHT = { verb: "approve", group: "kindstack.dev", resource: "plans" } as const;
 
 /** In the order of {@link MODES}; what is no mode pauses an object, and so is as strict as any. */
 const STRICTNESS = MODES.map((mode) => `'${mode.toLowerCase()}'`).join(", ");
@@ -34,8 +31,9 @@ export function modePolicies(kinds: readonly AnyKind[]): Manifest[] {
   ];
 }
 
+/** To loosen a mode takes the right to approve, in the object's namespace, or in all for what has none. */
 function modePolicy(name: string, rule: ResourceRule): Manifest[] {
-  const { verb, group, resource } = RIGHT;
+  const { verb, group, resource } = APPROVE_RIGHT;
   const place = rule.scope === "Namespaced" ? "namespace(object.metadata.namespace)." : "";
   const own = rule.apiGroups[0] === "" ? "namespace(object.metadata.name)." : place;
   const where =
@@ -51,14 +49,15 @@ function modePolicy(name: string, rule: ResourceRule): Manifest[] {
     },
     validations: [
       {
-        expression:
-          "variables.strictnessAfter >= variables.strictnessBefore || " +
-          `authorizer.group('${group}').resource('${resource}').${own}check('${verb}').allowed()`,
+        expression: `variables.strictnessAfter >= variables.strictnessBefore || ${hasRight(APPROVE_RIGHT, own)}`,
         messageExpression:
           `'loosening ${MODE_ANNOTATION} from ' + ${modeIn("oldObject")} + ' to ' + ${modeIn("object")} + ` +
           `' takes the right to ${verb} ${resource}.${group} ' + ${where}`,
       },
     ],
   });
-  return [policy, policyBinding(name, name)].map((object) => ({ ...object, metadata: { name, labels: LABELS } }));
+  return [policy, policyBinding(name, name)].map((object) => ({
+    ...object,
+    metadata: { name, labels: INSTALLED_LABELS },
+  }));
 }

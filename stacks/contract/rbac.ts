@@ -5,6 +5,7 @@ import { type KindAdmission, webhookConfigurationKind } from "./admission";
 import type { NamedType, PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
 import { OBJECT_ADMISSION, objectAdmission } from "./object-admission";
+import { PROPOSE_RIGHT } from "./plan-policy";
 
 /** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];
@@ -15,6 +16,16 @@ const READ_VERBS = ["get", "list", "watch"];
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
 const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
+
+/** Plans are written, which takes a right of its own (plan-policy.ts); approvals are read, and removed when they expire. */
+const PLAN_RULES: readonly PolicyRule[] = [
+  {
+    apiGroups: [PROPOSE_RIGHT.group],
+    resources: [PROPOSE_RIGHT.resource],
+    verbs: [...OWNED_VERBS, PROPOSE_RIGHT.verb],
+  },
+  { apiGroups: [PROPOSE_RIGHT.group], resources: ["approvals"], verbs: [...READ_VERBS, "delete"] },
+];
 
 /** To find out who sent a request, and what they may do. */
 export const REVIEWS: readonly PolicyRule[] = [
@@ -44,6 +55,7 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
     CLUSTER_UID_RULE,
     // A namespace may set the mode of the objects in it.
     { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
+    ...PLAN_RULES,
     // It tells another operator's CRDs from its own.
     { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },

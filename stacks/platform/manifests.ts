@@ -1,7 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import { customResourceDefinition } from "../contract/crd";
+import { installedDefinitions } from "../contract/installed-definitions";
 import type { AnyKind } from "../contract/kind";
-import { modePolicies } from "../contract/mode-policy";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
@@ -23,7 +22,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
   const configuration = { ...configured, admission: configured.admission && kinds.some(isServed) };
   const manifests = [
     namespace(configuration),
-    ...(configuration.crds ? [...kinds.map((kind) => customResourceDefinition(kind)), ...modePolicies(kinds)] : []),
+    ...(configuration.crds ? installedDefinitions(kinds) : []),
     ...access(configuration, kinds),
     ...secrets(configuration),
     ...(await workload(configuration)),

@@ -63,7 +63,7 @@ describe("kindstack install --print", () => {
     expect(stdout).toContain("replicas: 2\n");
     expect(stdout).toContain("example.com/role: r\n");
     expect(stdout).toContain("image: b\n");
-    expect(stdout.match(/kind: CustomResourceDefinition/g)).toHaveLength(1);
+    expect(stdout.match(/kind: CustomResourceDefinition/g)).toHaveLength(1 + 2); // plans and approvals
     fs.writeFileSync(file, "image: [");
     expect(await run("install", "--print", "--values", file)).toMatchObject({ exitCode: 2, stdout: "" });
     fs.writeFileSync(file, "imag: b\n");
@@ -99,6 +99,8 @@ describe("kindstack crds", () => {
     expect(stdout.match(/^ {2}name: .*$/gm)).toEqual([
       "  name: tenants.multitenancy.codereliant.io",
       "  name: podsets.batch.tutorial.kubebuilder.io",
+      ...["plans.kindstack.dev", "approvals.kindstack.dev"].flatMap((name) => `  name: ${name}`),
+      ...["approvals.kindstack.dev", "plans.kindstack.dev"].flatMap((name) => [`  name: ${name}`, `  name: ${name}`]),
       ...[
         "tenants.multitenancy.codereliant.io",
         "podsets.batch.tutorial.kubebuilder.io",

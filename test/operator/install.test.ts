@@ -33,13 +33,13 @@ it("ends when discovery has the kinds, some time after their CRDs were applied",
 
   await installKinds(client, [postgresWriter]);
 
-  const policies = ["mode.postgreswriters.demo.yash.com", "mode.namespaces.kindstack.dev"];
+  const plans = ["plans.kindstack.dev", "approvals.kindstack.dev"];
+  const modes = ["mode.postgreswriters.demo.yash.com", "mode.namespaces.kindstack.dev"];
   expect(client.steps).toEqual([
     "apply postgreswriters.demo.yash.com",
-    ...policies.flatMap((name) => [`apply ${name}`, `apply ${name}`]), // each with its binding
-    "discover",
-    "discover",
-    "discover",
+    ...plans.map((name) => `apply ${name}`),
+    ...[...plans.toReversed(), ...modes].flatMap((name) => [`apply ${name}`, `apply ${name}`]), // each with its binding
+    ...Array(2 + 3).fill("discover"),
   ]);
 });
 

@@ -108,6 +108,7 @@ function start(
     },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
+    namespace: "default",
     logger,
     concurrency: 2,
     driftIntervalMs: 20,

@@ -72,6 +72,7 @@ beforeAll(async () => {
     engine: new GoEngine({ processes, host, timeoutMs: 60_000 }),
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
+    namespace: "default",
     logger,
     concurrency: 4,
     driftIntervalMs: 60_000,

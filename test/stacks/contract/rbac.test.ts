@@ -17,6 +17,12 @@ describe("the operator's rules", () => {
       { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
       { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
       {
+        apiGroups: ["kindstack.dev"],
+        resources: ["plans"],
+        verbs: ["get", "list", "watch", "create", "patch", "delete", "propose"],
+      },
+      { apiGroups: ["kindstack.dev"], resources: ["approvals"], verbs: ["get", "list", "watch", "delete"] },
+      {
         apiGroups: ["apiextensions.k8s.io"],
         resources: ["customresourcedefinitions"],
         resourceNames: ["things.g.example.com"],

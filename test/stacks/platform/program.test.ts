@@ -41,6 +41,13 @@ function podOf(registrations: Registration[]): PodTemplate {
 const variable = (registrations: Registration[], name: string) =>
   podOf(registrations).spec.containers[0]?.env.find((each) => each.name === name);
 
+/** The CRDs of plans and approvals, and all policies that come with the CRDs. */
+const planNames = ["plans.kindstack.dev", "approvals.kindstack.dev"];
+const policyNames = [
+  ...planNames,
+  ...["namespaces.kindstack.dev", ...kinds.map(kindName)].map((name) => `mode.${name}`),
+];
+
 describe("the installation with nothing configured", () => {
   let registrations: Registration[];
   beforeAll(async () => {
@@ -57,9 +64,12 @@ describe("the installation with nothing configured", () => {
           (kind) =>
             `kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition CustomResourceDefinition/${kindName(kind)}`,
         ),
-        ...["namespaces.kindstack.dev", ...kinds.map(kindName)].flatMap((name) =>
+        ...planNames.map(
+          (name) => `kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition CustomResourceDefinition/${name}`,
+        ),
+        ...policyNames.flatMap((name) =>
           ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].map(
-            (kind) => `kubernetes:admissionregistration.k8s.io/v1:${kind} ${kind}/mode.${name}`,
+            (kind) => `kubernetes:admissionregistration.k8s.io/v1:${kind} ${kind}/${name}`,
           ),
         ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
@@ -297,7 +307,7 @@ describe("the installation with nothing configured", () => {
         "Namespace/kindstack-system",
         "ClusterRoleBinding/kindstack",
         "PersistentVolumeClaim/kindstack-system/kindstack-state",
-        ...kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`),
+        ...[...kinds.map(kindName), ...planNames].map((name) => `CustomResourceDefinition/${name}`),
       ]),
     );
     expect(find(registrations, "Service/kindstack-system/kindstack").dependsOn).toEqual(["Namespace/kindstack-system"]);
@@ -550,7 +560,7 @@ describe("an installation of chosen kinds", () => {
     );
 
     expect(names.filter((name) => name.startsWith("CustomResourceDefinition/")).sort()).toEqual(
-      chosen.map((kind) => `CustomResourceDefinition/${kindName(kind)}`).sort(),
+      [...chosen.map(kindName), ...planNames].map((name) => `CustomResourceDefinition/${name}`).sort(),
     );
     expect(find(registrations, "ClusterRole/kindstack").inputs).toMatchObject({
       rules: operatorRules(chosen),
@@ -594,11 +604,8 @@ describe("what `pulumi destroy` leaves", () => {
   const kept = (registrations: Registration[]) =>
     registrations.filter(({ retainOnDelete }) => retainOnDelete).map(({ name }) => name);
   const definitions = [
-    ...kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`),
-    ...["namespaces.kindstack.dev", ...kinds.map(kindName)].flatMap((name) => [
-      `ValidatingAdmissionPolicy/mode.${name}`,
-      `ValidatingAdmissionPolicyBinding/mode.${name}`,
-    ]),
+    ...[...kinds.map(kindName), ...planNames].map((name) => `CustomResourceDefinition/${name}`),
+    ...policyNames.flatMap((name) => [`ValidatingAdmissionPolicy/${name}`, `ValidatingAdmissionPolicyBinding/${name}`]),
   ];
 
   it("is, unless told otherwise, the state, its passphrase and the namespace of both, and always the CRDs with their policies", async () => {

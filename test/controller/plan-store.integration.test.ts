@@ -1,0 +1,188 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { InformerFactory } from "../../src/cache/informer-factory";
+import { PlanStore } from "../../src/controller/plan-store";
+import { installKinds } from "../../src/operator/install";
+import { createMetrics } from "../../src/telemetry/metrics";
+import { APPROVAL_TYPE, type ApprovalSpec } from "../../stacks/contract/approval";
+import { kindName, kindType } from "../../stacks/contract/kind";
+import { objectKey } from "../../stacks/contract/object";
+import { PLAN_TYPE, type PlanSpec, planName } from "../../stacks/contract/plan";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
+import { controlPlane } from "../control-plane";
+import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
+import { digest, planSpec } from "./plans";
+
+const logger = pino({ level: "silent" });
+const stop = new AbortController();
+let cluster: TestCluster;
+let operators: string;
+let store: PlanStore;
+let changed: string[];
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [podSet, tenant]);
+  operators = `${cluster.namespace}-operator`;
+  await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
+  const { client } = cluster;
+  const informers = new InformerFactory({ client, logger, relistIntervalMs: undefined, metrics: createMetrics() });
+  const onChange = (object: PlanSpec["object"]) => void changed.push(objectKey(object));
+  changed = [];
+  store = (await PlanStore.open({ client, informers, namespace: operators, onChange, logger })) as PlanStore;
+  await informers.start(stop.signal).synced;
+});
+afterAll(async () => {
+  stop.abort();
+  await cluster.client.delete(NAMESPACE, operators);
+  await cluster.close();
+});
+
+async function makePodSet(name: string, namespace = cluster.namespace): Promise<LiveObject> {
+  return cluster.client.create({ ...kindType(podSet), metadata: { name, namespace }, spec: { replicas: 1 } });
+}
+
+function planOf(object: LiveObject, changes: Partial<PlanSpec> = {}): PlanSpec {
+  const { name, namespace, uid, generation = 1 } = object.metadata;
+  const { apiVersion, kind } = object;
+  const planned = { apiVersion, kind, name, uid, generation, ...(namespace !== undefined && { namespace }) };
+  return planSpec(planned, changes);
+}
+
+async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<LiveObject> {
+  const { status } = await cluster.client.json<{ status: { userInfo: { username: string } } }>(
+    "POST",
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    { body: { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" } },
+  );
+  const metadata = { generateName: "a-", namespace };
+  return cluster.client.create({ ...APPROVAL_TYPE, metadata, spec: { approver: status.userInfo.username, ...spec } });
+}
+
+const find = (object: LiveObject, digests: string[]) => store.find(podSet, object, digests);
+const pending = { state: "Pending" } as const;
+
+describe("a plan", () => {
+  it("is an object in its object's namespace, which owns it; one of the same digest keeps its cause", async () => {
+    const object = await makePodSet("written");
+    const spec = planOf(object);
+    await store.write(podSet, object, spec, pending);
+    expect(store.get(podSet, object)).toMatchObject({ spec, status: pending }); // before any event
+    const first = store.get(podSet, object);
+    expect(first?.metadata).toMatchObject({
+      name: planName(podSet, object.metadata),
+      namespace: cluster.namespace,
+      ownerReferences: [{ kind: "PodSet", name: "written", uid: object.metadata.uid }],
+    });
+
+    await store.write(podSet, object, { ...spec, cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" } }, pending);
+    expect(store.get(podSet, object)?.metadata.resourceVersion).toBe(first?.metadata.resourceVersion);
+
+    const next = planOf(object, { cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" }, steps: [] });
+    await store.write(podSet, object, next, { ...pending, message: "another" });
+    const plans = await cluster.client.list(PLAN_TYPE, { namespace: cluster.namespace });
+    expect(plans.items.filter(({ metadata }) => metadata.name === first?.metadata.name)).toMatchObject([
+      { spec: next, status: { state: "Pending", message: "another" } },
+    ]);
+
+    await store.remove(podSet, object);
+    expect(store.get(podSet, object)).toBeUndefined();
+    await store.remove(podSet, object);
+    await store.write(podSet, object, next, pending); // made again, whatever the cache shows
+    const name = planName(podSet, object.metadata);
+    expect(await cluster.client.get(PLAN_TYPE, name, cluster.namespace)).toMatchObject({ spec: next });
+  });
+
+  it("is told of when others delete it", async () => {
+    const object = await makePodSet("deleted");
+    await store.write(podSet, object, planOf(object), pending);
+    await cluster.client.delete(PLAN_TYPE, planName(podSet, object.metadata), cluster.namespace);
+    await expect.poll(() => changed).toContain(`${cluster.namespace}/deleted`);
+    expect(store.get(podSet, object)).toBeUndefined();
+  });
+
+  it("of what has no namespace is in the operator's, and decided there", async () => {
+    const metadata = { name: `${cluster.namespace}-tenant` };
+    const adminEmail = "a@example.com";
+    const spec = { adminEmail, adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
+    const object = await cluster.client.create({ ...kindType(tenant), metadata, spec });
+    const plan = planOf(object);
+    await store.write(tenant, object, plan, pending);
+    expect(store.get(tenant, object)?.metadata).toMatchObject({ namespace: operators });
+    expect(store.get(tenant, object)?.metadata.ownerReferences).toBeUndefined();
+
+    const approved = { object: { kind: kindName(tenant), name: metadata.name }, digest: plan.digest };
+    await decide(cluster.namespace, approved);
+    await decide(operators, approved);
+    await expect.poll(() => changed).toContain(metadata.name);
+    expect(store.find(tenant, object, [plan.digest])).toMatchObject({ decision: "Approve", digest: plan.digest });
+    await store.remove(tenant, object);
+    await cluster.client.delete(kindType(tenant), metadata.name);
+  });
+
+  it("of an object in a namespace that ends is in the operator's, and decided there", async () => {
+    const ending = `${cluster.namespace}-ending`;
+    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: ending, finalizers: [] } });
+    const object = await makePodSet("ending", ending);
+    const finalizers = ["example.com/holds"];
+    await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers } });
+    await cluster.client.delete(NAMESPACE, ending);
+    const plan = planOf(object);
+    await store.write(podSet, object, plan, pending);
+    expect(store.get(podSet, object)?.metadata).toMatchObject({ namespace: operators });
+    expect(store.get(podSet, object)?.metadata.ownerReferences).toBeUndefined();
+
+    await decide(operators, { object: { kind: kindName(podSet), name: "ending" }, digest: plan.digest });
+    expect(find(object, [plan.digest])).toBeUndefined(); // of another object, without the namespace
+    await decide(operators, {
+      object: { kind: kindName(podSet), namespace: ending, name: "ending" },
+      digest: plan.digest,
+    });
+    await expect.poll(() => find(object, [plan.digest])).toMatchObject({ decision: "Approve" });
+    await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers: [] } });
+  });
+});
+
+describe("a decision", () => {
+  it("holds for the object and the digest that it names, or for all of a group in its namespace", async () => {
+    const [one, other] = [await makePodSet("one"), await makePodSet("other")];
+    const [plan, group] = [planOf(one), digest()];
+    await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "one" }, digest: plan.digest });
+    await expect.poll(() => find(one, [digest(), plan.digest])).toMatchObject({ decision: "Approve" });
+    expect(find(one, [digest()])).toBeUndefined();
+    expect(find(other, [plan.digest])).toBeUndefined();
+
+    await decide(operators, { group });
+    await decide(cluster.namespace, { group, decision: "Reject", reason: "not on a Friday" });
+    await expect.poll(() => find(one, [group])).toMatchObject({ decision: "Reject", reason: "not on a Friday" });
+    expect(find(other, [group])).toMatchObject({ decision: "Reject" });
+    await decide(cluster.namespace, { group, decision: "Approve" });
+    // In the same second the rejection holds, later the newer decision.
+    await expect.poll(() => find(one, [group])?.decision).toBeDefined();
+  });
+
+  it("is told of, also where it came before the plan", async () => {
+    const object = await makePodSet("early");
+    const plan = planOf(object);
+    await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "early" }, digest: plan.digest });
+    await expect.poll(() => find(object, [plan.digest])).toBeDefined();
+    await store.write(podSet, object, plan, pending);
+    await expect.poll(() => changed).toContain(`${cluster.namespace}/early`);
+  });
+
+  it("ends when it expires, and is removed", async () => {
+    const object = await makePodSet("late");
+    const group = digest();
+    const soon = new Date(Date.now() + 1500).toISOString();
+    const { metadata } = await decide(cluster.namespace, { group, expiresAt: soon });
+    await expect.poll(() => find(object, [group])).toBeDefined();
+    await expect.poll(() => find(object, [group]), { timeout: 5_000 }).toBeUndefined();
+    const sweep = new AbortController();
+    const ended = store.sweep(sweep.signal);
+    await expect.poll(() => cluster.client.get(APPROVAL_TYPE, metadata.name, cluster.namespace)).toBeUndefined();
+    sweep.abort();
+    await ended;
+  });
+});
