@@ -58,12 +58,26 @@ const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 /** What people read in place of a secret; the engine writes the same. */
 export const MASKED = "[secret]";
 
-/** Properties of a state, as people read them: {@link MASKED} in place of what is encrypted. */
-export function maskSecrets(value: unknown): unknown {
+/** A value as the engine takes it for a secret, which it encrypts in a state. */
+export function sealed(value: unknown): Properties {
+  return { [SIGNATURE_KEY]: SECRET_SIGNATURE, value };
+}
+
+/** The values before {@link sealed} in all that a value holds. */
+export function unsealed<T>(value: T): T {
+  return replaceSecrets(value, (secret) => unsealed(secret.value)) as T;
+}
+
+/** Properties of a state or of an event, as people read them: {@link MASKED} in place of what is encrypted. */
+export function maskSecrets<T>(value: T): T {
+  return replaceSecrets(value, () => MASKED) as T;
+}
+
+function replaceSecrets(value: unknown, replace: (secret: Properties) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(maskSecrets);
-  if ((value as Properties)[SIGNATURE_KEY] === SECRET_SIGNATURE) return MASKED;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskSecrets(item)]));
+  if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
+  if ((value as Properties)[SIGNATURE_KEY] === SECRET_SIGNATURE) return replace(value as Properties);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, replaceSecrets(item, replace)]));
 }
 
 /** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
+import { getAllResources, isSecret, Output, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
 import * as state from "@pulumi/pulumi/runtime/state";
 import { invalidProgram } from "./errors";
-import { isWrapped } from "./literal";
+import { isWrapped, sealed } from "./literal";
 import type { EngineOptions, PlainOptions } from "./resource-options";
 
 /** What a program says of one resource. */
@@ -69,7 +69,7 @@ export class Registrations {
       ...(others.length > 0 && { dependsOn: others }),
       ...(engine !== undefined && { options: engine }),
       ...(parents.length > 0 && { aliasParents: Object.fromEntries(parents) }),
-      ...(inputs !== undefined && { inputs: isWrapped(inputs) ? await unwrap(name, inputs) : inputs }),
+      ...(inputs !== undefined && { inputs: isWrapped(inputs) ? ((await unwrap(name, inputs)) as object) : inputs }),
     };
   }
 
@@ -115,7 +115,7 @@ function withoutSdkResources<T>(program: () => T): T {
 
 const PLAIN =
   "programs of kinds give their resources plain values, and say with dependsOn what has to be there before; " +
-  "for outputs, secrets and plugins declare capabilities: { sdkRuntime: true }";
+  "for outputs and plugins declare capabilities: { sdkRuntime: true }";
 
 const REGISTERED = Symbol("where a resource was registered");
 
@@ -135,11 +135,22 @@ function registered(name: string, registrations: Registrations, index: number): 
   });
 }
 
-/** @throws TerminalError for outputs of resources, on which the resource would depend, and for secrets */
-async function unwrap(name: string, inputs: object): Promise<object> {
-  const wrapped = output(inputs);
-  if ((await getAllResources(wrapped)).size > 0 || (await isSecret(wrapped))) {
-    throw invalidProgram(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
+/**
+ * Inputs for the engine, with secrets as it takes them.
+ *
+ * @throws TerminalError for outputs of resources, on which the resource would depend
+ */
+async function unwrap(name: string, value: unknown): Promise<unknown> {
+  if (Output.isInstance(value) || value instanceof Promise) {
+    const wrapped = output(value);
+    if ((await getAllResources(wrapped)).size > 0) {
+      throw invalidProgram(`the inputs of ${JSON.stringify(name)} are a resource's outputs: ${PLAIN}`);
+    }
+    const plain = await new Promise((resolve) => void wrapped.apply(resolve));
+    return (await isSecret(wrapped)) ? sealed(plain) : plain;
   }
-  return new Promise((resolve) => wrapped.apply((values) => resolve(values as object)));
+  if (Array.isArray(value)) return Promise.all(value.map((item) => unwrap(name, item)));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(async ([key, item]) => [key, await unwrap(name, item)] as const);
+  return Object.fromEntries(await Promise.all(entries));
 }

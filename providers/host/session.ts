@@ -17,6 +17,15 @@ export interface SessionOptions {
   fence?: Fence | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
+  /** Keep what a program gives, see {@link ProviderSession.given}. */
+  keepsGiven?: boolean | undefined;
+}
+
+/** What a program gives for a resource, with its secrets. */
+export interface Given {
+  news: Properties;
+  /** What the state has of it, if there is something to compare with. */
+  olds?: Properties;
 }
 
 /** A request of Pulumi's provider protocol (`pulumirpc.ResourceProvider`), in its JSON form. */
@@ -38,6 +47,8 @@ type Method = (session: ProviderSession, request: ProviderRequest) => Promise<ob
 export class ProviderSession {
   /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
+  /** By URN: the engine's events have no secrets, so that they do not tell which differ. */
+  readonly given = new Map<string, Given>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
   readonly #end = new AbortController();
@@ -106,13 +117,15 @@ async function within<T>(seconds: number, answered: Promise<T>, method: string):
 
 const METHODS: Readonly<Record<string, Method>> = {
   async Check(session, { urn, olds = {}, news = {} }) {
+    if (session.options.keepsGiven) session.given.set(urn, { news });
     const { inputs, failures } = await providerOf(session, news, olds).check(olds, news);
     for (const { property, reason } of failures) {
       session.failures.push({ urn, errorClass: "terminal", reason: "Invalid", message: `${property}: ${reason}` });
     }
     return { inputs: withStub(inputs, news), failures };
   },
-  async Diff(session, { id = "", olds = {}, news = {} }) {
+  async Diff(session, { urn, id = "", olds = {}, news = {} }) {
+    if (session.options.keepsGiven) session.given.set(urn, { olds, news });
     const {
       changes,
       replaces = [],

@@ -3,6 +3,7 @@
 export { reviewAccess, type UserInfo } from "./access-review";
 export { ApiError, isApiError } from "./api-server";
 export { allowedGroups, refuseBroadGroup } from "./broad-groups";
+export type { ManifestOf } from "./known-types";
 export { type Health, healthOf } from "./kstatus";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";

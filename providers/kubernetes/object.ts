@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Output } from "@pulumi/pulumi/output";
+import { Output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
@@ -9,10 +9,11 @@ import { connectKubernetes } from "./connection";
 import { declareObject } from "./declared-objects";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { findFieldDrift } from "./field-drift";
-import { differsIn, parsePath } from "./field-path";
+import { differsIn, isRecord, parsePath } from "./field-path";
 import { ignoredPaths, withoutIgnored } from "./ignored-fields";
+import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { grantsRights, groupOf, holdsData, limitsNamespace, withStoredData } from "./object-types";
+import { grantsRights, groupOf, holdsData, isSecret, limitsNamespace, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
   OWNER_ANNOTATION,
@@ -27,13 +28,21 @@ import type { LiveObject, Manifest } from "./types";
 /** The options of a resource. Its provider replaces, so that the object is deleted first and nothing with data is. */
 export type ObjectOptions = DynamicResourceOptions & Pick<CustomResourceOptions, "replaceOnChanges">;
 
+/** Inputs whose manifest the compiler checks by its type. */
+type TypedInputs<ApiVersion extends string, Kind extends string> = Omit<ObjectInputs, "manifest"> & {
+  manifest: ManifestOf<ApiVersion, Kind>;
+};
+
 /**
  * One Kubernetes object, made and kept by server-side apply.
  *
  * An object that exists already is adopted: Kindstack's fields are put on it, everything else in it stays, and
  * deleting the resource takes those fields off again. Only what Kindstack created is deleted.
  */
-export class KubernetesObject extends DynamicResource {
+export class KubernetesObject<
+  const ApiVersion extends string = string,
+  const Kind extends string = string,
+> extends DynamicResource {
   declare readonly manifest: Output<Manifest>;
   declare readonly uid: Output<string>;
   declare readonly created: Output<boolean>;
@@ -42,7 +51,12 @@ export class KubernetesObject extends DynamicResource {
    * @param options with `replaceOnChanges`, as the input of that name, but paths may begin with `manifest.`
    * @throws TerminalError `InvalidProgram` where a kind's program may not declare it
    */
-  constructor(name: string, inputs: ObjectInputs, { replaceOnChanges, ...options }: ObjectOptions = {}) {
+  constructor(
+    name: string,
+    typed: TypedInputs<ApiVersion, Kind>,
+    { replaceOnChanges, ...options }: ObjectOptions = {},
+  ) {
+    const inputs = typed as ObjectInputs;
     declareObject(name, inputs.manifest);
     const paths = replaceOnChanges?.map((path) => path.replace(/^manifest\./, ""));
     super(
@@ -50,6 +64,10 @@ export class KubernetesObject extends DynamicResource {
       name,
       {
         ...inputs,
+        manifest: withSecretValues(inputs.manifest),
+        ...(inputs.initial && {
+          initial: { ...inputs.initial, manifest: withSecretValues(inputs.initial.manifest) },
+        }),
         ...(paths && { replaceOnChanges: [...(inputs.replaceOnChanges ?? []), ...paths] }),
         uid: undefined,
         resourceVersion: undefined,
@@ -151,6 +169,18 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
   return replaceOnChanges
     .filter((path) => path !== "*" && (typeof path !== "string" || parsePath(path) === undefined))
     .map((path) => ({ property, reason: `${JSON.stringify(path)} must be a field, such as spec.selector, or *` }));
+}
+
+/** A Secret's values are secrets of the state as well. Its keys are not, so that previews can name them. */
+function withSecretValues(manifest: Manifest): Manifest {
+  if (!isSecret(manifest)) return manifest;
+  const fields = ["data", "stringData"].filter((field) => manifest[field] !== undefined);
+  return { ...manifest, ...Object.fromEntries(fields.map((field) => [field, secretValues(manifest[field])])) };
+}
+
+function secretValues(values: unknown): unknown {
+  if (!isRecord(values) || Output.isInstance(values) || values instanceof Promise) return secret(values);
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, secret(value)]));
 }
 
 /** The id of an object in the state: another id means another object. */

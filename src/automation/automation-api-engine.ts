@@ -71,7 +71,12 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   async #operate(operation: Operation, workspace: Workspace, exists: boolean): Promise<Ran> {
     const { stack, options, program, signals } = operation;
     const events: EngineEvent[] = [];
-    const session = this.options.host.openSession({ release: options.release, fence: currentFence() });
+    const keepsGiven = operation.method === "preview";
+    const session = this.options.host.openSession({
+      release: options.release,
+      fence: currentFence(),
+      keepsGiven,
+    });
     const abort = new AbortController();
     const interrupt = () => abort.abort();
     const server = await serveProviders(session, interrupt);
@@ -118,6 +123,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       outcome: { exists, succeeded, message, phasesMs: {} },
       events,
       refused: session.failures,
+      given: session.given,
       programError,
     };
   }

@@ -3,7 +3,7 @@ import type { EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation/e
 import type { OpMap, OpType } from "@pulumi/pulumi/automation/stack";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { unescapeReserved } from "../../providers/literal";
+import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { FieldDrift, Properties } from "../../providers/provider";
 import { fieldDriftSchema } from "./update-changes";
 import { isScaffolding, nameOf } from "./urn";
@@ -64,7 +64,7 @@ function addStep(
 ): void {
   const operation = op as OpType;
   const resource = (outputs: Properties | undefined): StackResource => {
-    return { urn, type, name: nameOf(urn), operation, outputs: unescapeReserved(outputs ?? {}) };
+    return { urn, type, name: nameOf(urn), operation, outputs: unescapeReserved(maskSecrets(outputs ?? {})) };
   };
   if (operation !== "same" && operation !== "refresh") {
     report.changes[operation] = (report.changes[operation] ?? 0) + 1;

@@ -1,6 +1,6 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { type Failure, failureOf } from "../../providers/errors";
-import type { ResourceFailure } from "../../providers/host/session";
+import type { Given, ResourceFailure } from "../../providers/host/session";
 import { withoutPasswords } from "../../providers/passwords";
 import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
@@ -32,6 +32,8 @@ export interface Ran {
   refused: readonly ResourceFailure[];
   /** What the program threw. */
   programError: unknown;
+  /** Of a preview, see {@link ProviderSession.given}. */
+  given?: ReadonlyMap<string, Given>;
 }
 
 /** What came of an update or a preview. */

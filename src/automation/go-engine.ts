@@ -144,7 +144,7 @@ export class GoEngine extends Operations implements StackEngine {
     const { processes, host, timeoutMs } = this.#options;
     const { refresh, savesOnce, sdkRuntime, release } = options;
     const events: EngineEvent[] = [];
-    const session = host.openSession({ release, fence: currentFence() });
+    const session = host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
@@ -165,7 +165,8 @@ export class GoEngine extends Operations implements StackEngine {
     }
     const outcome = outcomeOf(ended);
     processes.count(outcome?.phasesMs);
-    return { ended, outcome, events, refused: session.failures, programError: programError ?? prepared?.error() };
+    const { failures: refused, given } = session;
+    return { ended, outcome, events, refused, given, programError: programError ?? prepared?.error() };
   }
 
   async #ask<T>(

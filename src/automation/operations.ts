@@ -117,6 +117,6 @@ export abstract class Operations
     const ran = await this.#previews(() => this.run({ method, stack, program, options, signals }));
     if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     const { failures } = assess(ran, reportOf(ran.events), this.#timeoutMs);
-    return { exists: ran.outcome?.exists ?? false, changes: plannedChanges(ran.events), failures };
+    return { exists: ran.outcome?.exists ?? false, changes: plannedChanges(ran.events, ran.given), failures };
   }
 }

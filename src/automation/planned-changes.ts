@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
-import { describeUnknown, unescapeReserved } from "../../providers/literal";
+import type { Given } from "../../providers/host/session";
+import { describeUnknown, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { isScaffolding, nameOf } from "./urn";
 
@@ -16,6 +18,10 @@ export interface PlannedChange {
   old?: { inputs: Properties; outputs: Properties };
   /** What the program gives; absent for what is deleted. */
   inputs?: Properties;
+  /** The same with secrets as they are: to be asked about, and shown to no one. */
+  secretInputs?(): Properties;
+  /** Whether a secret in the inputs is another than in the state's outputs. */
+  differsAt?(path: readonly (string | number)[]): boolean;
 }
 
 const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
@@ -29,14 +35,22 @@ const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
   "delete-replaced": "replace",
 };
 
-/** What a preview would do by its events, one change for each resource. */
-export function plannedChanges(events: Iterable<EngineEvent>): PlannedChange[] {
+/**
+ * What a preview would do by its events, one change for each resource.
+ *
+ * @param given see {@link ProviderSession.given}
+ */
+export function plannedChanges(
+  events: Iterable<EngineEvent>,
+  given: ReadonlyMap<string, Given> = new Map(),
+): PlannedChange[] {
   const changes = new Map<string, PlannedChange>();
   for (const { resourcePreEvent } of events) {
-    const step = unescapeReserved(describeUnknown(resourcePreEvent?.metadata));
+    const step = unescapeReserved(describeUnknown(maskSecrets(resourcePreEvent?.metadata)));
     const operation = step && OPERATIONS[step.op];
     if (step === undefined || operation === undefined || isScaffolding(step.urn)) continue;
     const { urn, type, old, new: planned } = step;
+    const sides = given.get(urn);
     changes.set(urn, {
       ...changes.get(urn),
       urn,
@@ -45,7 +59,19 @@ export function plannedChanges(events: Iterable<EngineEvent>): PlannedChange[] {
       operation,
       ...(old && { old: { inputs: old.inputs ?? {}, outputs: old.outputs ?? {} } }),
       ...(planned && { inputs: planned.inputs ?? {} }),
+      ...(sides && secretsOf(sides)),
     });
   }
   return [...changes.values()];
+}
+
+function secretsOf({ news, olds }: Given): Pick<PlannedChange, "secretInputs" | "differsAt"> {
+  return {
+    secretInputs: () => unescapeReserved(describeUnknown(news)),
+    ...(olds && { differsAt: (path) => !isDeepStrictEqual(valueAt(olds, path), valueAt(news, path)) }),
+  };
+}
+
+function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduce((inner, part) => (inner as Properties | undefined)?.[part], value);
 }

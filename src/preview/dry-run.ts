@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { errorMessageOf } from "../../providers/errors";
-import { ApiError } from "../../providers/kubernetes/client";
-import { typeName } from "../../providers/kubernetes/object-types";
+import { ApiError, type Manifest } from "../../providers/kubernetes/client";
+import { isSecret, typeName } from "../../providers/kubernetes/object-types";
 import { MASKED } from "../../providers/literal";
 import { type ClusterView, NO_AUTHOR } from "./cluster-view";
 import type { Planned } from "./conflicts";
@@ -60,28 +60,32 @@ export async function checkPlans(
 }
 
 /** Why the API server cannot be asked about a resource; `undefined` when it can. */
-function uncheckable({ inputs, live, effect, refused }: PlannedResource, cluster: ClusterView): string | undefined {
+function uncheckable(resource: PlannedResource, cluster: ClusterView): string | undefined {
+  const { inputs, live, effect, refused } = resource;
   if (inputs === undefined) return NO_OBJECT;
   if (cluster.unreachable !== undefined) return "no cluster could be asked";
   if (!cluster.maySend) return NO_AUTHOR;
   if (refused) return "another owner has it";
-  if (holds(inputs.manifest, "[unknown]")) return "it has an output that is known only after the update";
-  if (holds(inputs.manifest, MASKED)) return "it holds a secret, which previews do not read";
+  const manifest = sentManifest(resource);
+  if (holds(manifest, "[unknown]")) return "it has an output that is known only after the update";
+  if (holds(manifest, MASKED)) return "it holds a secret, which previews do not read";
   if (effect === "replace") return "it takes the place of an object of its name, which is deleted first";
   if (inputs.existing && live === undefined) return "it does not exist any more";
   return effect === "wait" ? "an object of its name is being deleted" : undefined;
 }
 
 async function check(
-  { inputs, live, shown }: PlannedResource,
+  resource: PlannedResource,
   cluster: ClusterView,
   signal: AbortSignal,
   isMade: (namespace: string) => boolean,
   madeTypes: ReadonlySet<string>,
 ): Promise<Verdict> {
-  if (inputs === undefined) return { type: "valid" };
+  const { inputs, live, shown } = resource;
+  const manifest = sentManifest(resource);
+  if (inputs === undefined || manifest === undefined) return { type: "valid" };
   try {
-    const applied = await cluster.dryRun(inputs, live, signal);
+    const applied = await cluster.dryRun({ ...inputs, manifest }, live, signal);
     // What the API server makes of a manifest, and what others had changed, a state does not know.
     if (live !== undefined) shown.fields = appliedFields(live, applied);
     return { type: "valid" };
@@ -100,6 +104,13 @@ async function check(
     }
     return verdictOf(error);
   }
+}
+
+/** What is sent of a resource: of a Secret, its values as well, which the report shows as `[secret]`. */
+function sentManifest({ inputs, change }: PlannedResource): Manifest | undefined {
+  if (inputs === undefined || !isSecret(inputs.manifest)) return inputs?.manifest;
+  const { data, stringData } = (change.secretInputs?.().manifest ?? {}) as Partial<Manifest>;
+  return { ...inputs.manifest, ...(data !== undefined && { data }), ...(stringData !== undefined && { stringData }) };
 }
 
 function isTypeMissing({ reason, message }: ApiError): boolean {

@@ -3,6 +3,8 @@ import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { MASKED } from "../../providers/literal";
+import type { Properties } from "../../providers/provider";
+import { driftIn } from "../automation/event-log";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { FieldChange } from "./report";
 
@@ -14,7 +16,7 @@ const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
  *
  * @param live the Kubernetes object as it is, if it is known: after a refresh it tells what has drifted
  */
-export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject): FieldChange[] {
+export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: LiveObject): FieldChange[] {
   if (old === undefined || inputs === undefined) return [];
   const fields = Object.keys(inputs)
     .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
@@ -28,9 +30,29 @@ export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject)
     );
   if (fields.length === 0 && old.outputs.drifted === true && live !== undefined) {
     // Only what the manifest names: everything else in a live object belongs to the server or another manager.
-    fields.push(...compare(live, inputs.manifest, [], "named"));
+    const drifted = driftIn(old.outputs).map(({ field }) => field);
+    const named = compare(live, inputs.manifest, [], "named");
+    fields.push(...named.filter(({ path, after }) => after !== MASKED || drifted.includes(formatPath(path))));
   }
+  fields.push(...secretsThatDiffer(old.outputs, inputs, differsAt));
   return shown(fields, inputs.manifest);
+}
+
+/** Which secrets differ, though both sides of a preview read `[secret]`. */
+function secretsThatDiffer(
+  before: unknown,
+  after: unknown,
+  differsAt: PlannedChange["differsAt"],
+  path: Difference["path"] = [],
+): Difference[] {
+  if (before === MASKED && after === MASKED && differsAt?.(path)) {
+    return [{ path: path[0] === "manifest" ? path.slice(1) : path, before, after }];
+  }
+  if (typeof before !== "object" || typeof after !== "object" || before === null || after === null) return [];
+  const sides = [before, after] as [Properties, Properties];
+  return Object.keys(after).flatMap((name) =>
+    secretsThatDiffer(sides[0][name], sides[1][name], differsAt, [...path, Array.isArray(after) ? Number(name) : name]),
+  );
 }
 
 /** The fields of an object that exists already which its adoption changes. */

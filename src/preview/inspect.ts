@@ -1,7 +1,6 @@
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
-import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
@@ -157,6 +156,6 @@ function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
       type: type.split(":").at(-1) ?? type,
       name: nameOf(urn),
       id,
-      outputs: unescapeReserved(maskSecrets(withoutInternal(outputs)) as Properties),
+      outputs: unescapeReserved(maskSecrets(withoutInternal(outputs))),
     }));
 }

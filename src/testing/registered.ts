@@ -3,6 +3,7 @@ import { disconnect } from "@pulumi/pulumi/runtime/settings";
 import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { unsealed } from "../../providers/literal";
 import { declaredBy } from "../../providers/registration";
 import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
 import { runProgram } from "../../stacks/contract/run-program";
@@ -61,13 +62,13 @@ export async function registrationsOf<Spec, Status>(
     // As the operator runs it: what a plain program cannot have is refused.
     const declared = await declaredBy(() => runProgram(program, given, { ...context, referenced: found }));
     return declared.flatMap(({ name, type, inputs }) =>
-      inputs === undefined ? [] : [{ name, type, inputs: JSON.parse(JSON.stringify(inputs)) }],
+      inputs === undefined ? [] : [{ name, type, inputs: unsealed(JSON.parse(JSON.stringify(inputs))) }],
     );
   }
   const registered: Registered<Record<string, unknown>>[] = [];
   await setMocks({
     newResource: ({ type, name, inputs }) => {
-      registered.push({ name, type, inputs });
+      registered.push({ name, type, inputs: unsealed(inputs) });
       return { id: name, state: { ...inputs, ...outputs?.({ name, type, inputs }) } };
     },
     call: () => ({}),

@@ -1,4 +1,6 @@
+import { output, secret } from "@pulumi/pulumi/output";
 import { describe, expect, it } from "vitest";
+import { sealed, unsealed } from "../../providers/literal";
 import { declaredBy, Registrations } from "../../providers/registration";
 import { Thing } from "../automation/things";
 
@@ -46,5 +48,14 @@ describe("a program", () => {
     };
     const all = await Promise.all(["a", "b"].map((name) => declaredBy(program(name))));
     expect(all.map((declared) => declared.map(({ name }) => name))).toEqual([["a"], ["b"]]);
+  });
+});
+
+describe("the inputs of a resource", () => {
+  it("have secrets as the engine takes them, and what is around them as it is", async () => {
+    const program = () => void new Thing("a", { key: output("k"), value: secret(Promise.resolve("v")) });
+    const [resource] = await declaredBy(program);
+    expect(resource?.inputs).toMatchObject({ key: "k", value: sealed("v") });
+    expect(unsealed(resource?.inputs)).toMatchObject({ key: "k", value: "v" });
   });
 });

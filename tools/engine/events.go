@@ -116,7 +116,7 @@ func (c *collector) note(step engine.StepEventMetadata) {
 	}
 }
 
-// driftIn lists what a provider says that is not as it should be. Values of a resource with secrets are left out.
+// driftIn lists what a provider says that is not as it should be.
 func driftIn(outputs resource.PropertyMap) []state.FieldDrift {
 	list := outputs["drift"]
 	if !list.IsArray() {
@@ -130,11 +130,7 @@ func driftIn(outputs resource.PropertyMap) []state.FieldDrift {
 			continue
 		}
 		by, _ := told["by"].(string)
-		found := state.FieldDrift{Field: field, Wanted: told["wanted"], Live: told["live"], By: by}
-		if outputs.ContainsSecrets() {
-			found.Wanted, found.Live = hidden, hidden
-		}
-		drift = append(drift, found)
+		drift = append(drift, state.FieldDrift{Field: field, Wanted: told["wanted"], Live: told["live"], By: by})
 	}
 	return drift
 }

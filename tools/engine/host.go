@@ -47,7 +47,7 @@ func (h *host) Provider(
 ) (plugin.Provider, error) {
 	if descriptor.Name == dynamicProviders {
 		client := pulumirpc.NewResourceProviderClient(&providerConn{h.op, map[string]bool{}, sync.Mutex{}})
-		return plugin.NewProviderWithClient(ctx, client, false), nil
+		return hidingDrift{plugin.NewProviderWithClient(ctx, client, false)}, nil
 	}
 	stock, err := h.stock()
 	if err != nil {

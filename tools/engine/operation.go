@@ -151,7 +151,7 @@ func (op *operation) execute(
 	var snapshots *backend.SnapshotManager
 	if !op.isDry() {
 		snapshots = newSnapshotManager(persister{ctx, op}, manager, snapshot, op.SavesOnce)
-		engineContext.SnapshotManager = snapshots
+		engineContext.SnapshotManager = sealing{snapshots}
 	}
 	options := engine.UpdateOptions{
 		Parallel: parallel, ContinueOnError: true, Refresh: op.Refresh, SkipPluginPreInstall: true, ExecKind: "auto.inline",

@@ -1,4 +1,6 @@
-import { KubernetesObject, type Manifest } from "../../../providers/kubernetes/index";
+import type { input } from "@pulumi/kubernetes/types";
+import type { Output } from "@pulumi/pulumi/output";
+import { KubernetesObject } from "../../../providers/kubernetes/index";
 import { controllerReference, type KindObject, type ProgramContext } from "../../contract/index";
 import type { MemcachedSpec } from "./schema";
 
@@ -40,7 +42,7 @@ export async function memcachedProgram(object: KindObject<MemcachedSpec>, { owne
  * Of what it makes only the Pod's specification is used. Its `asDeploymentSpec` selects by the container's name alone,
  * so that two Memcacheds of a namespace would take each other's Pods.
  */
-async function podSpec({ containerPort }: MemcachedSpec): Promise<Manifest[string]> {
+async function podSpec({ containerPort }: MemcachedSpec): Promise<Output<input.core.v1.PodSpec>> {
   // Loaded when the first Memcached comes: it brings all of Pulumi's SDK along, 56 MiB of resident memory.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const pod = new PodBuilder({
@@ -61,5 +63,5 @@ async function podSpec({ containerPort }: MemcachedSpec): Promise<Manifest[strin
       },
     ],
   });
-  return pod.podSpec;
+  return pod.podSpec as Output<input.core.v1.PodSpec>;
 }
