@@ -1,34 +1,26 @@
 import { withoutInternal } from "../../providers/dynamic";
-import { isObjectOutputs } from "../../providers/kubernetes/object";
-import { isSecret } from "../../providers/kubernetes/object-types";
 import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
+import type { OutputsOf } from "../../stacks/contract/capabilities";
 import type { AnyKind } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";
 
 /** The fields of a kind's status that outputs of its resources give. @see Capabilities.outputs */
-export function outputFields(kind: AnyKind, resources: readonly StackResource[]): object | undefined {
+export function outputFields(
+  kind: AnyKind,
+  object: KindObject,
+  resources: readonly StackResource[],
+): object | undefined {
   const { outputs } = kind.capabilities;
   if (outputs === undefined) return undefined;
   const byName = new Map(resources.map((resource) => [resource.name, resource.outputs]));
   const outputsOf = (name: string) => {
     const found = byName.get(name);
-    return found && withoutSecrets(found);
+    return found && (withoutMasked(withoutInternal(found)) as Properties);
   };
-  return Object.fromEntries(
-    Object.entries(outputs).map(([field, give]) => [field, (give as (of: typeof outputsOf) => unknown)(outputsOf)]),
-  );
-}
-
-/** Outputs without what is a secret to the engine, and without the data of a Secret, which is none to it. */
-function withoutSecrets(outputs: Properties): Properties {
-  const plain = withoutInternal(outputs);
-  if (isObjectOutputs(outputs) && isSecret(outputs.manifest)) {
-    const { data: _, stringData: __, ...manifest } = outputs.manifest;
-    plain.manifest = manifest;
-    delete plain.drift;
-  }
-  return withoutMasked(plain) as Properties;
+  const fields = Object.entries(outputs) as [string, (of: OutputsOf, object: KindObject) => unknown][];
+  return Object.fromEntries(fields.map(([field, give]) => [field, give(outputsOf, object)]));
 }
 
 function withoutMasked(value: unknown): unknown {

@@ -54,7 +54,7 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
     "## Fields of the status",
     ...fieldsOf(structuralSchema(kind.status, "status") as Schema),
     "## Conditions",
-    table(["condition", "meaning"], STANDARD_CONDITIONS),
+    table(["condition", "meaning"], [...STANDARD_CONDITIONS, ...Object.entries(capabilities.conditionTypes ?? {})]),
   ].join("\n\n");
 }
 

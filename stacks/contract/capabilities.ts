@@ -7,7 +7,7 @@ import type { Properties } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
 import type { KindObject } from "./object";
-import type { ServedVersion } from "./served-version";
+import type { ScalePaths, ServedVersion } from "./served-version";
 
 /** Where a program writes what people may want to know of its run; with the operator, its log, with the object's fields. */
 export interface ProgramLog {
@@ -173,8 +173,8 @@ export interface PolicyRule {
 export interface Capabilities<Spec = unknown, Status = unknown> {
   /** Rules over more than the spec, such as the name. */
   readonly rules?: readonly ValidationRule[];
-  /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
-  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
+  /** The scale subresource (`kubectl scale`, autoscalers). */
+  readonly scale?: ScalePaths;
   /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
   readonly permissions?: readonly PolicyRule[];
   /** The same, each for where the variable of the environment that is its key is `true`. */
@@ -215,7 +215,12 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
    */
   readyWhen?(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): string[];
   /** Fields of the status that outputs of resources give, also of plugins; they are set after each update. Pure. */
-  readonly outputs?: { readonly [Field in keyof Status]?: (outputsOf: OutputsOf) => Status[Field] | undefined };
+  readonly outputs?: {
+    readonly [Field in keyof Status]?: (
+      outputsOf: OutputsOf,
+      object: KindObject<Spec, Status>,
+    ) => Status[Field] | undefined;
+  };
   /**
    * Conditions besides the standard ones. Pure.
    *
@@ -226,6 +231,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
     owned: readonly LiveObject[],
     failure: string | undefined,
   ): KindCondition[];
+  /** What each of these conditions says when it is true, for the page of the kind (`kindstack docs`). */
+  readonly conditionTypes?: Readonly<Record<string, string>>;
   /**
    * Maintains fields that are no part of the stack. It runs with each reconcile, a few times a second at most, and must do
    * nothing when nothing is to be done.

@@ -3,6 +3,7 @@ import type { KubernetesClient, Manifest } from "../../providers/kubernetes/clie
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
 import { stackRecordSchema } from "./object";
+import type { ScalePaths } from "./served-version";
 import { structuralSchema } from "./structural";
 
 /** All kinds at once: `kubectl get kindstack -A`. */
@@ -57,8 +58,8 @@ export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
  *   as they are, without the fields that the stored one does not have
  */
 export function customResourceDefinition(kind: AnyKind, converter?: WebhookClient): Manifest {
-  const { versions = [], scale } = kind.capabilities;
-  const subresources = { status: {}, ...(scale && { scale }) };
+  const { versions = [] } = kind.capabilities;
+  const subresourcesOf = ({ scale }: { scale?: ScalePaths }) => ({ status: {}, ...(scale && { scale }) });
   return {
     ...DEFINITION_TYPE,
     metadata: { name: kindName(kind), labels: INSTALLED_LABELS },
@@ -79,16 +80,16 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources,
+          subresources: subresourcesOf(kind.capabilities),
           additionalPrinterColumns: [...kind.columns, ...READY_COLUMNS, AGE_COLUMN],
         },
-        ...versions.map(({ version, spec, deprecationWarning }) => ({
+        ...versions.map(({ version, spec, deprecationWarning, ...served }) => ({
           name: version,
           served: converter !== undefined,
           storage: false,
           ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
           schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
-          subresources: { status: {} },
+          subresources: subresourcesOf(served),
           additionalPrinterColumns: [...READY_COLUMNS, AGE_COLUMN],
         })),
       ],

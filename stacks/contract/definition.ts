@@ -16,6 +16,12 @@ const FUNCTION = Type.Refine(
   () => "must be a function",
 );
 
+const SCALE = Type.Object({
+  specReplicasPath: Type.String({ pattern: "^\\.spec\\." }),
+  statusReplicasPath: Type.String({ pattern: "^\\.status\\." }),
+  labelSelectorPath: Type.Optional(Type.String({ pattern: "^\\.(spec|status)\\." })),
+});
+
 /** What a kind's definition must have to be served; the compiler holds only those to its types who ask it. */
 const validator = Compile(
   Type.Object({
@@ -72,14 +78,10 @@ const validator = Compile(
           }),
         ),
       ),
-      versions: Type.Optional(Type.Array(Type.Object({ version: VERSION, spec: Type.Object({}) }))),
-      scale: Type.Optional(
-        Type.Object({
-          specReplicasPath: Type.String({ pattern: "^\\.spec\\." }),
-          statusReplicasPath: Type.String({ pattern: "^\\.status\\." }),
-          labelSelectorPath: Type.Optional(Type.String({ pattern: "^\\.(spec|status)\\." })),
-        }),
+      versions: Type.Optional(
+        Type.Array(Type.Object({ version: VERSION, spec: Type.Object({}), scale: Type.Optional(SCALE) })),
       ),
+      scale: Type.Optional(SCALE),
     }),
   }),
 );

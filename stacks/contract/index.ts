@@ -42,7 +42,7 @@ export type { Condition } from "./condition";
 export { generateName } from "./generate-name";
 export { defineKind, type Kind, type KindNames, type PrinterColumn } from "./kind";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
-export { type Convertible, type ServedVersion, servedVersion } from "./served-version";
+export { type Convertible, type ScalePaths, type ServedVersion, servedVersion } from "./served-version";
 export {
   type PolicySpec,
   policyBinding,

@@ -7,6 +7,13 @@ export interface Convertible<Spec> {
   annotations: Readonly<Record<string, string>>;
 }
 
+/** The paths of the scale subresource (`kubectl scale`, autoscalers), such as `.spec.replicas`. */
+export interface ScalePaths {
+  specReplicasPath: string;
+  statusReplicasPath: string;
+  labelSelectorPath?: string;
+}
+
 /**
  * A version of a kind's API that is served besides the stored one, which is the kind's own. The status is the same in all
  * versions.
@@ -20,6 +27,8 @@ export interface ServedVersion<Stored = unknown, S extends Type.TSchema = Type.T
   readonly spec: S;
   /** Shown by kubectl to those who still use the version. */
   readonly deprecationWarning?: string;
+  /** As for the stored version, where the paths may be others: an autoscaler may name the object in this version. */
+  readonly scale?: ScalePaths;
   // To infer the schema from these takes the compiler seconds.
   toStored(object: Convertible<NoInfer<Type.Static<S>>>): Convertible<Stored>;
   fromStored(object: Convertible<Stored>): Convertible<NoInfer<Type.Static<S>>>;

@@ -55,6 +55,11 @@ describe("the page of a kind", () => {
     expect(page.split("\n")).toContain(line);
   });
 
+  it("has the kind's own conditions", () => {
+    const own = { ...notice, capabilities: { conditionTypes: { Printed: "the text is on paper" } } };
+    expect(kindPage(own, undefined)).toContain("| Printed | the text is on paper |");
+  });
+
   it.each(kinds.map((kind) => [kind.kind + kind.group, kind] as const))("is whole for a %s", (_, kind) => {
     const sample = sampleOf(kind);
     const text = kindPage(kind, sample && readFileSync(sample, "utf8"));

@@ -30,5 +30,10 @@ export const memcached = defineKind({
     settings: memcachedImage,
     environment: { MEMCACHED_IMAGE: `the image of Memcacheds (default: ${DEFAULT_IMAGE})` },
     conditions: memcachedConditions,
+    conditionTypes: {
+      Available: "as many instances as wanted are available",
+      Progressing: "the Deployment is being rolled out or removed",
+      Degraded: "the last update or the removal failed",
+    },
   },
 });

@@ -1,7 +1,10 @@
+import Type from "typebox";
 import { describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../../stacks/contract/kind";
+import type { Convertible } from "../../../stacks/contract/served-version";
 import { kinds } from "../../../stacks/kinds/index";
+import { memcached } from "../../../stacks/kinds/memcached/kind";
 
 interface Schema {
   type?: string;
@@ -119,4 +122,22 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
   it("is plain data that survives JSON", () => {
     expect(JSON.parse(JSON.stringify(crd))).toEqual(crd);
   });
+});
+
+it("a served version has the scale subresource that it names, and no other", () => {
+  const scale = { specReplicasPath: ".spec.size", statusReplicasPath: ".status.size" };
+  const served = (name: string, own: object) => ({
+    version: name,
+    spec: Type.Object({ size: Type.Integer() }),
+    toStored: (object: Convertible<unknown>) => object,
+    fromStored: (object: Convertible<unknown>) => object,
+    ...own,
+  });
+  const kind = { ...memcached, capabilities: { versions: [served("v1", { scale }), served("v2", {})] } } as AnyKind;
+  const { versions } = customResourceDefinition(kind, {}).spec as { versions: { subresources: object }[] };
+  expect(versions.map(({ subresources }) => subresources)).toEqual([
+    { status: {} },
+    { status: {}, scale },
+    { status: {} },
+  ]);
 });
