@@ -27,6 +27,16 @@ export function percent(text: string): number {
   return number;
 }
 
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses an option such as `30m`, `8h` or `7d`. @returns ms @throws InvalidArgumentError for anything else */
+export function duration(text: string): number {
+  const [, number, unit = ""] = /^(\d+)([mhd])$/.exec(text) ?? [];
+  const ms = Number(number) * (UNITS[unit] ?? 0);
+  if (!(ms > 0)) throw new InvalidArgumentError("it must be a time such as 30m, 8h or 7d.");
+  return ms;
+}
+
 /** Parses an option. @throws InvalidArgumentError for anything but `https://`, a host, and perhaps a port */
 export function httpsUrl(text: string): string {
   if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {

@@ -3,22 +3,20 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import type { ManifestProblem, SourcedDocument } from "../../stacks/contract/parse-manifests";
-import { renderMarkdown } from "../preview/render-markdown";
-import { renderText } from "../preview/render-text";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
-import { safeJson } from "../text/plain-text";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./parse-options";
+import { RENDERERS, type ReportFormat, reportFormat } from "./report-format";
 import { type ServerOptions, withServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
 
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
-  output: keyof typeof RENDERERS;
+  output: ReportFormat;
   failOn: Gated[];
   refresh: boolean;
   concurrency: number;
@@ -31,11 +29,6 @@ interface PreviewOptions extends ReportOptions {
   pruneAgainst?: string;
   pruneSelector?: string;
 }
-
-const RENDERERS = { text: renderText, markdown: renderMarkdown, json: safeJson } satisfies Record<
-  string,
-  (report: Report) => string
->;
 
 export function previewCommand(): Command {
   const command = new Command("preview")
@@ -121,9 +114,7 @@ function merged(sources: readonly Manifests[]): {
 export function withReportOptions(command: Command): Command {
   return withServerOptions(
     command
-      .addOption(
-        new Option("-o, --output <format>", "format of the report").choices(Object.keys(RENDERERS)).default("text"),
-      )
+      .addOption(reportFormat())
       .option("--fail-on <operations>", `exit with 1 if one of these would happen: ${GATED.join(",")}`, gates, [])
       .option("--refresh", "also compare with the cluster and the database, to show corrections of drift", false)
       .option("--concurrency <n>", "maximum number of previews at the same time", positive, availableParallelism())

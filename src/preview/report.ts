@@ -68,6 +68,8 @@ const objectSchema = closed({
   resources: Type.Array(resourceSchema, { description: "Resources that would change." }),
   errors: Type.Array(Type.String(), { description: "Why it is invalid or failed." }),
   notes: Type.Array(Type.String()),
+  digest: Type.Optional(Type.String({ description: "Of the plan: what an approval names." })),
+  group: Type.Optional(Type.String({ description: "The same for all objects with the same difference." })),
 });
 
 export const reportSchema = closed(

@@ -36,7 +36,7 @@ function describeCounts(counts: Report["summary"]): string[] {
 }
 
 /** `namespace/name` */
-export function fullName({ namespace, name }: ObjectPlan): string {
+export function fullName({ namespace, name }: Pick<ObjectPlan, "namespace" | "name">): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 

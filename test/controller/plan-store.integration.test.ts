@@ -1,5 +1,6 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { review } from "../../providers/kubernetes/access-review";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { InformerFactory } from "../../src/cache/informer-factory";
 import { PlanStore } from "../../src/controller/plan-store";
@@ -52,13 +53,10 @@ function planOf(object: LiveObject, changes: Partial<PlanSpec> = {}): PlanSpec {
 }
 
 async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<LiveObject> {
-  const { status } = await cluster.client.json<{ status: { userInfo: { username: string } } }>(
-    "POST",
-    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-    { body: { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" } },
-  );
+  type Status = { userInfo: { username: string } };
+  const status = await review<Status>(cluster.client, "authentication.k8s.io/v1", "SelfSubjectReview", {});
   const metadata = { generateName: "a-", namespace };
-  return cluster.client.create({ ...APPROVAL_TYPE, metadata, spec: { approver: status.userInfo.username, ...spec } });
+  return cluster.client.create({ ...APPROVAL_TYPE, metadata, spec: { approver: status?.userInfo.username, ...spec } });
 }
 
 const find = (object: LiveObject, digests: string[]) => store.find(podSet, object, digests);

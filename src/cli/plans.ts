@@ -1,0 +1,159 @@
+import { Command } from "commander";
+import { connectKubernetes, disconnectKubernetes, kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { findKind } from "../../stacks/contract/kind-name";
+import type { Plan } from "../../stacks/contract/plan";
+import { approvalWords, planReport, planTitle } from "../preview/plan-report";
+import { safeJson, visible } from "../text/plain-text";
+import { renderTable } from "../text/table";
+import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
+import { type OutputFormat, outputOption } from "./output-option";
+import { findPlan, readPlans } from "./read-plans";
+import { RENDERERS, type ReportFormat, reportFormat } from "./report-format";
+
+/** Of a digest, as much as names it among others; `--group` takes as much. */
+const SHOWN_DIGEST = "sha256:".length + 12;
+
+interface PlansOptions {
+  namespace?: string;
+  group: boolean;
+  output: OutputFormat;
+}
+
+export function plansCommand(): Command {
+  return new Command("plans")
+    .description("show what waits for an approval, in all namespaces")
+    .option("-n, --namespace <namespace>", "plans in this namespace alone")
+    .option("--group", "one line for all objects with the same difference", false)
+    .addOption(outputOption())
+    .addHelpText("after", "\nExamples:\n  kindstack plans\n  kindstack plans --group\n  kindstack plans -n team-a")
+    .action(async ({ namespace, group, output }: PlansOptions) => {
+      try {
+        const plans = await readPlans(connectKubernetes(), namespace);
+        const shown = group ? groupsOf(plans) : plans.map(planRow);
+        const none = `no plans${namespace === undefined ? "" : ` in the namespace ${namespace}`}`;
+        const text = () => (shown.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));
+        process.stdout.write(`${output === "json" ? safeJson(shown) : text()}\n`);
+      } finally {
+        await disconnectKubernetes();
+      }
+    });
+}
+
+interface PlanOptions extends KindsOption {
+  namespace?: string;
+  output: ReportFormat;
+}
+
+export function planCommand(): Command {
+  const command = new Command("plan")
+    .description("show what the plan of an object does, and how to approve it")
+    .argument("<kind>", KIND_HELP)
+    .argument("<name>", "the object's name")
+    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
+    .addOption(reportFormat())
+    .addOption(kindsOption("kinds to choose from"));
+  return command
+    .addHelpText(
+      "after",
+      `
+Example:
+  kindstack plan podsets web -n team-a`,
+    )
+    .action(async (word: string, name: string, options: PlanOptions) => {
+      const kind = findKind(kindsWith(command, options, word), word);
+      const namespace = options.namespace ?? kubeconfigNamespace();
+      try {
+        const plan = await findPlan(connectKubernetes(), kind, { name, namespace });
+        if (plan === undefined) throw nothingPending(kind, { name, namespace });
+        const report = RENDERERS[options.output](planReport(kind, plan)).trimEnd();
+        const approve = `\n\nTo approve it: kindstack approve ${visible(approvalWords(kind, plan))}`;
+        process.stdout.write(`${report}${options.output === "text" ? approve : ""}\n`);
+      } finally {
+        await disconnectKubernetes();
+      }
+    });
+}
+
+export function nothingPending({ kind, scope }: AnyKind, object: { name: string; namespace: string }): Error {
+  const name = scope === "Cluster" ? object.name : `${object.namespace}/${object.name}`;
+  return new Error(`${kind} ${name} has no plan: nothing of it waits for an approval`);
+}
+
+function planRow({ metadata, spec, status }: Plan) {
+  const { object, digest, group, cause, actions } = spec;
+  return { plan: metadata.name, namespace: metadata.namespace, object, digest, group, cause, actions, ...status };
+}
+
+function planTable(plans: readonly Plan[]): string {
+  return renderTable(
+    ["object", "changes", "state", "cause", "since", "digest"],
+    plans.map((plan) => [
+      planTitle(plan),
+      changesOf(plan.spec.actions),
+      plan.status.state,
+      plan.spec.cause.reason,
+      plan.spec.cause.at,
+      shortDigest(plan.spec.digest),
+    ]),
+  );
+}
+
+/** All plans with the same difference. */
+interface PlanGroup {
+  group: string;
+  plans: number;
+  kind: string;
+  states: Record<string, number>;
+  /** Of each object. */
+  actions: Plan["spec"]["actions"];
+  causes: string[];
+  /** When the first of them was planned. */
+  since: string;
+  objects: string[];
+}
+
+/** The largest first. */
+function groupsOf(plans: readonly Plan[]): PlanGroup[] {
+  const groups = new Map<string, PlanGroup>();
+  for (const plan of plans) {
+    const { group, actions, cause, object } = plan.spec;
+    const known = groups.get(group) ?? {
+      ...{ group, plans: 0, kind: object.kind, states: {}, actions, causes: [], since: cause.at, objects: [] },
+    };
+    known.plans++;
+    known.states[plan.status.state] = (known.states[plan.status.state] ?? 0) + 1;
+    if (!known.causes.includes(cause.reason)) known.causes.push(cause.reason);
+    known.objects.push(planTitle(plan));
+    groups.set(group, known);
+  }
+  return [...groups.values()].sort((a, b) => b.plans - a.plans);
+}
+
+function groupTable(groups: readonly PlanGroup[]): string {
+  return renderTable(
+    ["group", "objects", "kind", "changes of each", "states", "cause", "since", "such as"],
+    groups.map(({ group, plans, kind, actions, states, causes, since, objects }) => [
+      shortDigest(group),
+      plans,
+      kind,
+      changesOf(actions),
+      Object.entries(states)
+        .map(([state, count]) => `${count} ${state}`)
+        .join(", "),
+      causes.join(", "),
+      since,
+      objects[0] ?? "",
+    ]),
+  );
+}
+
+/** `1 update, 2 delete` */
+function changesOf(actions: Plan["spec"]["actions"]): string {
+  const counts = Object.entries(actions).filter(([, count]) => count > 0);
+  return counts.map(([action, count]) => `${count} ${action}`).join(", ") || "none";
+}
+
+function shortDigest(digest: string): string {
+  return digest.slice(0, SHOWN_DIGEST);
+}

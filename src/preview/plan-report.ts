@@ -1,0 +1,80 @@
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import type { Plan, PlanField } from "../../stacks/contract/plan";
+import { type Action, countActions, type FieldChange, type ObjectPlan, type Report } from "./report";
+import { fullName } from "./wording";
+
+/** What a plan does, as a preview tells it. */
+export function planReport(kind: AnyKind, plan: Plan): Report {
+  const object = objectPlan(kind, plan);
+  return {
+    summary: countActions([object.action]),
+    objects: [object],
+    problems: [],
+    ignored: 0,
+    notes: [],
+    unseenDeletions: [],
+  };
+}
+
+function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
+  const { apiVersion, namespace, name } = spec.object;
+  const { by, at, reason } = spec.cause;
+  const omitted = spec.omitted ?? 0;
+  return {
+    apiVersion,
+    kind: spec.object.kind,
+    ...(namespace !== undefined && { namespace }),
+    name,
+    stack: stackName(kind, objectKey(spec.object)),
+    action: actionOf(spec),
+    resources: spec.steps.map(({ action, type, name, fields, omittedFields = 0 }) => ({
+      name,
+      type,
+      operation: action,
+      fields: [...fields.map(fieldOf), ...(omittedFields > 0 ? [{ path: `${omittedFields} more fields` }] : [])],
+    })),
+    errors: [],
+    notes: [
+      ...(omitted > 0 ? [`${omitted} more resources`] : []),
+      `${status.state.toLowerCase()}${status.message === undefined ? "" : `: ${status.message}`}`,
+      `planned ${at} because of ${reason}${by === undefined ? "" : ` by ${by}`}`,
+    ],
+    digest: spec.digest,
+    group: spec.group,
+  };
+}
+
+function actionOf({ cause, actions }: Plan["spec"]): Action {
+  if (cause.reason === "Deleted") return "delete";
+  if (cause.reason === "Created") return "create";
+  return actions.replace > 0 ? "replace" : "update";
+}
+
+function fieldOf({ path, from, to }: PlanField): FieldChange {
+  return {
+    path,
+    ...(from !== undefined && { before: parsed(from) }),
+    ...(to !== undefined && { after: parsed(to) }),
+  };
+}
+
+/** Values are JSON, but for `[secret]`, `[unknown]`, and what was cut. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `PodSet default/web` */
+export function planTitle({ spec: { object } }: Plan): string {
+  return `${object.kind} ${fullName(object)}`;
+}
+
+/** The words after `kindstack approve` that name a plan, and this state of it alone. */
+export function approvalWords(kind: AnyKind, { spec: { object, digest } }: Plan): string {
+  const namespace = object.namespace === undefined ? "" : ` -n ${object.namespace}`;
+  return `${kindName(kind)} ${object.name}${namespace} --digest ${digest}`;
+}

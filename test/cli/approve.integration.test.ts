@@ -1,0 +1,222 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { dump, load } from "js-yaml";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { runProgram } from "../../src/cli/program";
+import { installKinds } from "../../src/operator/install";
+import { APPROVAL_TYPE, type Approval, expiryOf } from "../../stacks/contract/approval";
+import { kindName, kindType } from "../../stacks/contract/kind";
+import { PLAN_TYPE, type Plan, type PlanSpec } from "../../stacks/contract/plan";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
+import { controlPlane } from "../control-plane";
+import { digest, planSpec } from "../controller/plans";
+import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
+
+const RBAC = "rbac.authorization.k8s.io";
+const HOUR_MS = 3_600_000;
+
+let cluster: TestCluster;
+let other: string;
+let folder: string;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [podSet, tenant]);
+  other = `${cluster.namespace}-other`;
+  await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: other } });
+  folder = await mkdtemp(join(tmpdir(), "kindstack-approve-"));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true });
+  await cluster.client.delete(NAMESPACE, other);
+  await cluster.close();
+});
+beforeEach(() => {
+  vi.stubEnv("KUBECONFIG", controlPlane().kubeconfig);
+});
+afterEach(async () => {
+  for (const { metadata } of (await cluster.client.list(PLAN_TYPE)).items) {
+    await cluster.client.delete(PLAN_TYPE, metadata.name, metadata.namespace);
+  }
+  for (const { metadata } of (await cluster.client.list(APPROVAL_TYPE)).items) {
+    await cluster.client.delete(APPROVAL_TYPE, metadata.name, metadata.namespace);
+  }
+});
+
+async function plan(name: string, changes: Partial<PlanSpec> = {}, namespace = cluster.namespace): Promise<Plan> {
+  const spec = planSpec({ ...kindType(podSet), name, namespace, uid: name, generation: 1 }, changes);
+  const metadata = { name: `podset-${name}`, namespace };
+  return (await cluster.client.create({ ...PLAN_TYPE, metadata, spec, status: { state: "Pending" } })) as Plan;
+}
+
+async function run(...words: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const [stdout, stderr] = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, "write").mockReturnValue(true),
+  );
+  try {
+    const code = await runProgram(words);
+    const text = (spy: typeof stdout) => spy?.mock.calls.map(([part]) => String(part)).join("") ?? "";
+    return { code, stdout: text(stdout), stderr: text(stderr) };
+  } finally {
+    vi.restoreAllMocks();
+  }
+}
+
+async function approvals(namespace = cluster.namespace): Promise<Approval[]> {
+  return (await cluster.client.list(APPROVAL_TYPE, { namespace })).items as Approval[];
+}
+
+const inNamespace = () => ["-n", cluster.namespace];
+
+describe("kindstack plans", () => {
+  it("shows what waits, the longest wait first, or one line for all with the same difference", async () => {
+    const group = digest();
+    const first = await plan("first", { cause: { reason: "Drifted", at: "2026-11-25T10:00:00Z" } });
+    await plan("a", { group });
+    await plan("b", { group }, other);
+
+    const { stdout } = await run("plans");
+    const [head, ...rows] = stdout.trimEnd().split("\n");
+    expect(head).toMatch(/^OBJECT +CHANGES +STATE +CAUSE +SINCE +DIGEST$/);
+    expect(rows[0]).toMatch(
+      new RegExp(
+        `^PodSet ${cluster.namespace}/first +1 update +Pending +Drifted +2026-11-25T10:00:00Z +sha256:\\w{12}$`,
+      ),
+    );
+    expect(rows).toHaveLength(3);
+    expect(JSON.parse((await run("plans", "-o", "json")).stdout)[0]).toMatchObject({
+      digest: first.spec.digest,
+      state: "Pending",
+      object: { name: "first" },
+    });
+
+    const grouped = (await run("plans", "--group")).stdout.trimEnd().split("\n");
+    expect(grouped).toHaveLength(3);
+    expect(grouped[1]).toMatch(new RegExp(`^${group.slice(0, 19)} +2 +PodSet +1 update +2 Pending +SpecChanged `));
+    expect((await run("plans", "-n", other)).stdout).not.toContain("first");
+    expect((await run("plans", "-n", "default")).stdout).toBe("no plans in the namespace default\n");
+  });
+});
+
+describe("kindstack plan", () => {
+  it("shows what is done to each resource, as a preview does, and the command that approves it", async () => {
+    const { spec } = await plan("web");
+    const { code, stdout } = await run("plan", "podsets", "web", ...inNamespace());
+    expect(code).toBe(0);
+    expect(stdout).toContain("  ~ update Deployment default/web\n      spec.replicas: 1 → 2");
+    expect(stdout).toContain("note: planned 2026-11-25T12:00:00Z because of SpecChanged");
+    const command = `kindstack approve ${kindName(podSet)} web -n ${cluster.namespace} --digest ${spec.digest}`;
+    expect(stdout).toMatch(new RegExp(`To approve it: ${command.replaceAll(".", "\\.")}\\n$`));
+    expect(JSON.parse((await run("plan", "podsets", "web", ...inNamespace(), "-o", "json")).stdout)).toMatchObject({
+      objects: [{ name: "web", action: "update", digest: spec.digest, group: spec.group }],
+    });
+
+    expect(await run(...command.split(" ").slice(1))).toMatchObject({ code: 0 });
+    expect(await approvals()).toMatchObject([
+      { spec: { object: { kind: kindName(podSet), name: "web" }, digest: spec.digest, decision: "Approve" } },
+    ]);
+  });
+
+  it("says so when nothing waits", async () => {
+    const { code, stderr } = await run("plan", "podsets", "web", ...inNamespace());
+    expect(code).toBe(1);
+    expect(stderr).toContain(`PodSet ${cluster.namespace}/web has no plan: nothing of it waits for an approval`);
+  });
+
+  it("finds the plan of what has no namespace in the operator's", async () => {
+    const metadata = { name: "tenant-acme", namespace: other };
+    const spec = planSpec({ ...kindType(tenant), name: "acme", uid: "u", generation: 1 });
+    await cluster.client.create({ ...PLAN_TYPE, metadata, spec, status: { state: "Pending" } });
+    expect((await run("plan", "tenants.multitenancy", "acme")).stdout).toContain("Tenant acme");
+    expect((await run("reject", "tenants.multitenancy", "acme", "--reason", "not now")).stdout).toMatch(
+      /^rejected Tenant/,
+    );
+    expect(await approvals(other)).toMatchObject([{ spec: { decision: "Reject", reason: "not now" } }]);
+  });
+});
+
+describe("kindstack approve", () => {
+  it("approves what waits now, for a day or as long as it is told, with a reason", async () => {
+    const { spec } = await plan("web");
+    const { stdout } = await run("approve", "podset", "web", ...inNamespace(), "--reason", "CHG-1", "--expires", "2h");
+    expect(stdout).toContain(`approved PodSet ${cluster.namespace}/web ${spec.digest}, until `);
+    const [approval] = await approvals();
+    expect(approval?.spec).toMatchObject({ reason: "CHG-1", digest: spec.digest });
+    const hours = (expiryOf(approval as Approval) - Date.parse(approval?.metadata.creationTimestamp ?? "")) / HOUR_MS;
+    expect(hours).toBeCloseTo(2, 1);
+  });
+
+  it("refuses a digest that is outdated, what does not wait, and words that name nothing", async () => {
+    await plan("web");
+    const outdated = await run("approve", "podsets", "web", ...inNamespace(), "--digest", digest());
+    expect(outdated).toMatchObject({ code: 1, stdout: "" });
+    expect(outdated.stderr).toContain(`PodSet ${cluster.namespace}/web has another plan by now, sha256:`);
+    expect((await run("approve", "podsets", "api", ...inNamespace())).stderr).toContain("nothing of it waits");
+    expect((await run("approve", "--group", "sha256:0000")).stderr).toContain("no plan has the group sha256:0000");
+    expect((await run("approve")).code).toBe(2);
+    expect((await run("approve", "podsets")).code).toBe(2);
+    expect((await run("approve", "podsets", "web", "--group", "sha256:1")).code).toBe(2);
+    expect((await run("approve", "podsets", "web", "--expires", "soon")).code).toBe(2);
+    expect((await run("approve", "podsets", "web", ...inNamespace(), "--expires", "31d")).stderr).toContain(
+      "must be at most 30 days from now",
+    );
+    expect(await approvals()).toEqual([]);
+  });
+
+  it("approves a group at once, in each namespace that has such plans", async () => {
+    const group = digest();
+    await plan("a", { group });
+    await plan("b", { group });
+    await plan("c", { group }, other);
+    const { stdout } = await run("approve", "--group", group.slice(0, 19));
+    expect(stdout).toContain(`approved 2 plans in ${cluster.namespace}, ${group}`);
+    expect(stdout).toContain(`approved 1 plan in ${other}, ${group}`);
+    for (const namespace of [cluster.namespace, other]) {
+      expect(await approvals(namespace)).toMatchObject([{ spec: { group, decision: "Approve" } }]);
+    }
+  });
+
+  it("approves what a report shows, before there is a plan", async () => {
+    const file = join(folder, "report.json");
+    const shown = await plan("web");
+    const { stdout } = await run("plan", "podsets", "web", ...inNamespace(), "-o", "json");
+    await writeFile(file, stdout);
+    await cluster.client.delete(PLAN_TYPE, shown.metadata.name, cluster.namespace);
+    expect((await run("approve", "--report", file, "--expires", "1h")).code).toBe(0);
+    expect(await approvals()).toMatchObject([{ spec: { digest: shown.spec.digest } }]);
+    await writeFile(file, "{}");
+    expect((await run("approve", "--report", file)).stderr).toContain("is no report of kindstack preview");
+  });
+
+  it("says what a user lacks who may not approve", async () => {
+    await plan("web");
+    const name = `reader-of-${cluster.namespace}`;
+    const metadata = { name, namespace: cluster.namespace };
+    const rules = [
+      { apiGroups: ["kindstack.dev"], resources: ["plans", "approvals"], verbs: ["get", "list", "create"] },
+    ];
+    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules });
+    await cluster.client.apply({
+      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata },
+      roleRef: { apiGroup: RBAC, kind: "Role", name },
+      subjects: [{ apiGroup: RBAC, kind: "User", name }],
+    });
+    const config = load(await readFile(controlPlane().kubeconfig, "utf8")) as { users: { user: object }[] };
+    for (const entry of config.users) entry.user = { ...entry.user, as: name };
+    const file = join(folder, "kubeconfig");
+    await writeFile(file, dump(config));
+    vi.stubEnv("KUBECONFIG", file);
+    const lacks = `you may not decide on plans in the namespace ${cluster.namespace}: `;
+    await expect
+      .poll(async () => (await run("approve", "podsets", "web", ...inNamespace())).stderr, { timeout: 20_000 })
+      .toContain(lacks);
+    expect((await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(
+      `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
+    );
+    expect((await run("plans")).code).toBe(1);
+    expect((await run("plans", ...inNamespace())).stdout).toContain("web");
+  });
+});

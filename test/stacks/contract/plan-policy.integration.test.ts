@@ -1,0 +1,274 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KubernetesClient, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
+import { installKinds } from "../../../src/operator/install";
+import { eventually } from "../../../src/testing/eventually";
+import { APPROVAL_TYPE } from "../../../stacks/contract/approval";
+import { kindName, kindType } from "../../../stacks/contract/kind";
+import { MODE_ANNOTATION } from "../../../stacks/contract/mode";
+import { PLAN_TYPE } from "../../../stacks/contract/plan";
+import { operatorRules } from "../../../stacks/contract/rbac";
+import { podSet } from "../../../stacks/kinds/podset/kind";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
+import { controlPlane } from "../../control-plane";
+import { digest, planSpec } from "../../controller/plans";
+import { NAMESPACE, TestCluster } from "../../providers/kubernetes/test-cluster";
+
+/*
+ * Who may approve, write plans and loosen modes, against the real API server: its authorizer and its policies decide.
+ */
+
+const RBAC = "rbac.authorization.k8s.io";
+const APPROVE = { apiGroups: ["kindstack.dev"], resources: ["plans"], verbs: ["approve"] };
+/** Of a role as it is often written: all usual verbs on all resources, but no verb of its own. */
+const EDIT = {
+  apiGroups: ["*"],
+  resources: ["*"],
+  verbs: ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
+};
+const DAY_MS = 86_400_000;
+
+let cluster: TestCluster;
+let operators: string;
+let [editor, approver, other, everywhere, operator]: KubernetesClient[] = [];
+const clients: KubernetesClient[] = [];
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [podSet, tenant]);
+  operators = `${cluster.namespace}-operator`;
+  await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
+  editor = await user("editor", [EDIT], [cluster.namespace, operators, undefined]);
+  approver = await user("approver", [EDIT, APPROVE], [cluster.namespace]);
+  other = await user("other-approver", [EDIT, APPROVE], [cluster.namespace]);
+  everywhere = await user("approver-everywhere", [EDIT, APPROVE], [undefined]);
+  operator = await user("the-operator", operatorRules([podSet, tenant]), [undefined]);
+  // A policy takes a moment to be in force.
+  await eventually(async () => {
+    expect(await approve(editor, {}).then(String, String)).toContain("takes the right to approve");
+    expect(await write(editor, {}).then(String, String)).toContain("written by the operator alone");
+  });
+});
+afterAll(async () => {
+  for (const client of clients) await client.close();
+  for (const name of ["editor", "approver", "other-approver", "approver-everywhere", "the-operator"].map(roleOf)) {
+    for (const kind of ["ClusterRole", "ClusterRoleBinding"]) {
+      await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind }, name);
+    }
+  }
+  await cluster.client.delete(NAMESPACE, operators);
+  await cluster.close();
+});
+
+const roleOf = (name: string) => `${cluster.namespace}-${name}`;
+
+/** A user with these rights, in these namespaces or in the whole cluster. */
+async function user(
+  name: string,
+  rules: readonly object[],
+  namespaces: readonly (string | undefined)[],
+): Promise<KubernetesClient> {
+  const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: roleOf(name) };
+  const subjects = [{ apiGroup: RBAC, kind: "User", name }];
+  await cluster.client.apply({
+    apiVersion: `${RBAC}/v1`,
+    kind: "ClusterRole",
+    metadata: { name: roleOf(name) },
+    rules,
+  });
+  for (const namespace of namespaces) {
+    const kind = namespace === undefined ? "ClusterRoleBinding" : "RoleBinding";
+    const metadata = { name: roleOf(name), ...(namespace !== undefined && { namespace }) };
+    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind, metadata, roleRef, subjects });
+  }
+  const config = cluster.config();
+  config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));
+  const client = new KubernetesClient(config);
+  clients.push(client);
+  return client;
+}
+
+interface Changes {
+  name?: string;
+  namespace?: string;
+  spec?: object;
+}
+
+function approve(client: KubernetesClient | undefined, { name, namespace = cluster.namespace, spec }: Changes) {
+  const object = { kind: kindName(podSet), name: "web" };
+  const metadata = { namespace, ...(name === undefined ? { generateName: "a-" } : { name }) };
+  return asserted(client).create({
+    ...APPROVAL_TYPE,
+    metadata,
+    spec: { object, digest: digest(), approver: "approver", ...spec },
+  });
+}
+
+function write(
+  client: KubernetesClient | undefined,
+  { name = "forged", namespace = cluster.namespace, spec }: Changes,
+) {
+  const object = { ...kindType(podSet), name: "web", namespace, uid: "1", generation: 1 };
+  const status = { state: "Pending" };
+  const manifest = { ...PLAN_TYPE, metadata: { name, namespace }, spec: { ...planSpec(object), ...spec }, status };
+  return asserted(client).apply(manifest, { fieldManager: "test" });
+}
+
+function asserted(client: KubernetesClient | undefined): KubernetesClient {
+  if (client === undefined) throw new Error("there is no such user");
+  return client;
+}
+
+describe("an approval", () => {
+  it("is made by those alone who have the right to approve in the namespace, and in their own name", async () => {
+    await expect(approve(editor, { spec: { approver: "editor" } })).rejects.toThrow(
+      `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
+    );
+    await expect(approve(other, {})).rejects.toThrow("must be your own name, other-approver");
+    expect((await approve(approver, {})).spec).toMatchObject({ decision: "Approve", approver: "approver" });
+    expect(await approve(other, { spec: { approver: "other-approver", decision: "Reject" } })).toBeDefined();
+    await expect(approve(approver, { spec: { approver: "" } })).rejects.toThrow();
+    await expect(approve(approver, { spec: { approver: "system:admin" } })).rejects.toThrow("your own name");
+  });
+
+  it("is made where the plan is: for what has no namespace in the operator's", async () => {
+    await expect(approve(approver, { namespace: operators })).rejects.toThrow();
+    await expect(approve(editor, { namespace: operators, spec: { approver: "editor" } })).rejects.toThrow(
+      `takes the right to approve plans.kindstack.dev in the namespace ${operators}`,
+    );
+    const spec = { object: { kind: kindName(tenant), name: "a" }, approver: "approver-everywhere" };
+    expect(await approve(everywhere, { namespace: operators, spec })).toBeDefined();
+  });
+
+  it("is not changed by anyone, and expires within 30 days", async () => {
+    const { metadata } = await approve(approver, {});
+    const patch = (client: KubernetesClient | undefined, spec: object) =>
+      asserted(client).mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, { spec });
+    for (const spec of [{ digest: digest() }, { decision: "Reject" }, { approver: "editor" }, { reason: "a" }]) {
+      await expect(patch(approver, spec)).rejects.toThrow("an approval cannot be changed");
+      await expect(patch(cluster.client, spec)).rejects.toThrow("an approval cannot be changed");
+    }
+    await asserted(editor).mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, {
+      metadata: { labels: { a: "b" } },
+    });
+
+    const expiringIn = (days: number) =>
+      approve(approver, { spec: { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() } });
+    expect(await expiringIn(29.9)).toBeDefined();
+    await expect(expiringIn(30.1)).rejects.toThrow("must be at most 30 days from now");
+    await expect(approve(approver, { spec: { expiresAt: "tomorrow" } })).rejects.toThrow();
+    // The time of its creation is the API server's.
+    const forged = asserted(approver).create({
+      ...APPROVAL_TYPE,
+      metadata: { generateName: "a-", namespace: cluster.namespace, creationTimestamp: "2030-01-01T00:00:00Z" },
+      spec: { group: digest(), approver: "approver", expiresAt: "2030-01-02T00:00:00Z" },
+    });
+    await expect(forged).rejects.toThrow("must be at most 30 days from now");
+  });
+
+  it("names a plan, or a group and no object", async () => {
+    const without = { object: undefined, digest: undefined };
+    expect(await approve(approver, { spec: { ...without, group: digest() } })).toBeDefined();
+    await expect(approve(approver, { spec: without })).rejects.toThrow("needs either digest or group");
+    await expect(approve(approver, { spec: { group: digest() } })).rejects.toThrow("needs either digest or group");
+    await expect(approve(approver, { spec: { object: undefined } })).rejects.toThrow("go together");
+    await expect(approve(approver, { spec: { digest: "sha256:0" } })).rejects.toThrow("spec.digest");
+  });
+});
+
+describe("a plan", () => {
+  it("is written by the operator alone; all others, also those who may approve, may delete it", async () => {
+    await write(operator, { name: "true" });
+    for (const client of [editor, approver, other]) {
+      await expect(write(client, {})).rejects.toThrow("plans are written by the operator alone");
+      await expect(write(client, { name: "true", spec: { steps: [] } })).rejects.toThrow("by the operator alone");
+      const patched = asserted(client).mergePatch(PLAN_TYPE, "true", cluster.namespace, {
+        status: { state: "Applying" },
+      });
+      await expect(patched).rejects.toThrow("by the operator alone");
+    }
+    await asserted(editor).mergePatch(PLAN_TYPE, "true", cluster.namespace, { metadata: { labels: { a: "b" } } });
+    await asserted(editor).delete(PLAN_TYPE, "true", cluster.namespace);
+    expect(await cluster.client.get(PLAN_TYPE, "true", cluster.namespace)).toBeUndefined();
+  });
+
+  it("goes with its namespace", async () => {
+    const namespace = `${cluster.namespace}-ending`;
+    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+    await write(operator, { namespace });
+    await approve(everywhere, { namespace, spec: { approver: "approver-everywhere" } });
+    await cluster.client.delete(NAMESPACE, namespace);
+    await expect.poll(() => cluster.client.get(NAMESPACE, namespace), { timeout: 60_000 }).toBeUndefined();
+  });
+});
+
+describe("loosening a mode", () => {
+  async function refusesLoosening(
+    type: ObjectType,
+    object: LiveObject,
+    where: string,
+    may: KubernetesClient | undefined,
+  ) {
+    const { name, namespace } = object.metadata;
+    const annotate = (client: KubernetesClient | undefined, mode: string | null) =>
+      asserted(client).mergePatch(type, name, namespace, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
+    await annotate(editor, "Observe");
+    for (const mode of [null, "Apply", "apply "]) {
+      await expect(annotate(editor, mode)).rejects.toThrow(`takes the right to approve plans.kindstack.dev ${where}`);
+    }
+    const live = (await cluster.client.get(type, name, namespace)) as LiveObject;
+    const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
+    const emptied = asserted(editor).json("PUT", await pathOf(type, object), { body });
+    await expect(emptied).rejects.toThrow("takes the right to approve");
+    await annotate(may, null);
+    await annotate(editor, "Observe");
+    await annotate(may, "Apply");
+  }
+
+  async function pathOf(type: ObjectType, { metadata }: LiveObject): Promise<string> {
+    const { plural } = await cluster.client.resourceType(type.apiVersion, type.kind);
+    return `${type.apiVersion === "v1" ? "/api/v1" : `/apis/${type.apiVersion}`}/${plural}/${metadata.name}`;
+  }
+
+  it("of a namespace takes the right to approve in it, also through its subresources", async () => {
+    const object = (await cluster.client.get(NAMESPACE, cluster.namespace)) as LiveObject;
+    // The policy for namespaces may come into force after the others.
+    await expect
+      .poll(
+        async () => {
+          const set = (mode: string | null) => ({ metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
+          await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set("Observe"));
+          return asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set(null)).then(String, String);
+        },
+        { timeout: 20_000 },
+      )
+      .toContain("takes the right to approve");
+    await refusesLoosening(NAMESPACE, object, `in the namespace ${cluster.namespace}`, everywhere);
+    const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
+    await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, patch);
+    for (const subresource of ["status", "finalize"]) {
+      const live = (await cluster.client.get(NAMESPACE, cluster.namespace)) as LiveObject;
+      const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
+      const path = `/api/v1/namespaces/${cluster.namespace}/${subresource}`;
+      await expect(asserted(editor).json("PUT", path, { body })).rejects.toThrow("takes the right to approve");
+    }
+  });
+
+  it("of what has no namespace takes the right in the whole cluster", async () => {
+    const metadata = { name: `${cluster.namespace}-tenant` };
+    const spec = { adminEmail: "a@example.com", adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
+    const object = await cluster.client.create({ ...kindType(tenant), metadata, spec });
+    const locally = await user("local-approver", [APPROVE], [operators]);
+    const global = await user("local-approver-edits", [EDIT], [undefined]);
+    await refusesLoosening(kindType(tenant), object, "cluster-wide", everywhere);
+    for (const client of [locally, global]) {
+      const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
+      await cluster.client.mergePatch(kindType(tenant), metadata.name, undefined, patch);
+      await expect(
+        client.mergePatch(kindType(tenant), metadata.name, undefined, {
+          metadata: { annotations: { [MODE_ANNOTATION]: null } },
+        }),
+      ).rejects.toThrow();
+    }
+    await cluster.client.delete(kindType(tenant), metadata.name);
+  });
+});
