@@ -9,6 +9,9 @@ end
 
 local ready, synced, reconciling, stalled, paused =
   conditions.Ready, conditions.Synced, conditions.Reconciling, conditions.Stalled, conditions.Paused
+if synced ~= nil and synced.reason == "WaitsForApproval" and synced.observedGeneration == obj.metadata.generation then
+  return health("Suspended", synced)
+end
 if obj.metadata.deletionTimestamp ~= nil then
   return health("Progressing", ready)
 end

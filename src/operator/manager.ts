@@ -125,6 +125,7 @@ export class Manager {
       informers: this.#informers,
       onChange: (object) => this.#requeue(object),
     });
+    if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
     const environment = {
       ...this.#options,
       plans,

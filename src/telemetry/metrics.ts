@@ -1,5 +1,6 @@
 import { exponentialBuckets } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { PLAN_STATES, type Plan } from "../../stacks/contract/plan";
 import { READINESS_STATES, readinessOf } from "../../stacks/contract/readiness";
 import type { InformerObserver, ObjectChange } from "../cache/informer";
 import type { WorkQueueObserver } from "../queue/work-queue";
@@ -70,6 +71,18 @@ export function createMetrics() {
       for (const [kind, counts] of rollouts) gauge.set({ kind }, counts().stopped ? 1 : 0);
     },
   );
+
+  let plans: () => readonly Plan[] = () => [];
+  observed("kindstack_plans", ["state"], "Plans by their state. Every replica counts all.", (gauge) => {
+    for (const state of PLAN_STATES)
+      gauge.set({ state }, plans().filter(({ status }) => status.state === state).length);
+  });
+  observed("kindstack_plan_age_seconds", ["state"], "Age of the oldest plan in a state; 0 without one.", (gauge) => {
+    for (const state of PLAN_STATES) {
+      const times = plans().flatMap(({ spec, status }) => (status.state === state ? [Date.parse(spec.cause.at)] : []));
+      gauge.set({ state }, Math.max(0, Date.now() - Math.min(Date.now(), ...times)) / 1000);
+    }
+  });
 
   const objects = gauge(
     "kindstack_objects",
@@ -146,6 +159,10 @@ export function createMetrics() {
     },
     /** Follows the rollout of a new version of a kind's program; `counts` is asked at every scrape. */
     rollout: (kind: string, counts: () => RolloutCounts) => void rollouts.set(kind, counts),
+    /** All plans; asked at every scrape. */
+    plans: (list: () => readonly Plan[]) => {
+      plans = list;
+    },
     workQueue: (name: string): WorkQueueObserver => ({
       added: () => adds.inc({ name }),
       retried: () => retries.inc({ name }),

@@ -33,7 +33,7 @@ export function alertingRules({ shards }: { shards: number }) {
     ),
     warning(
       "KindstackObjectsNotSynced",
-      'max by (kind, reason) (kindstack_objects{synced!="True",ready!="True",reason!~"Observed|Paused"}) > 0',
+      'max by (kind, reason) (kindstack_objects{synced!="True",ready!="True",reason!~"Observed|Paused|WaitsForApproval"}) > 0',
       "1h",
       "The stacks of {{ $value }} {{ $labels.kind }} have not been as specified for an hour: {{ $labels.reason }}.",
     ),
@@ -54,6 +54,12 @@ export function alertingRules({ shards }: { shards: number }) {
       "sum by (kind) (increase(kindstack_modes_loosened_total[15m])) > 0",
       "0m",
       "A less strict mode holds for {{ $value | humanize }} {{ $labels.kind }} than before: changes may be applied that were only observed.",
+    ),
+    warning(
+      "KindstackPlansWait",
+      'max(kindstack_plan_age_seconds{state="Pending"}) > 86400',
+      "5m",
+      "A plan has waited for an approval for {{ $value | humanizeDuration }}.",
     ),
     warning(
       "KindstackUpdatesFailing",

@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
+import type { Plan, PlanState } from "../../stacks/contract/plan";
 import { tenantObject, withConditions } from "../objects";
 
 describe("createMetrics", () => {
@@ -30,6 +31,8 @@ describe("createMetrics", () => {
         "kindstack_object_states",
         "kindstack_rollout_objects",
         "kindstack_rollout_stopped",
+        "kindstack_plans",
+        "kindstack_plan_age_seconds",
         "process_resident_memory_bytes",
       ]),
     );
@@ -43,6 +46,19 @@ describe("createMetrics", () => {
     expect(text).toContain('controller_runtime_reconcile_total{controller="tenant",result="success"} 1');
     expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.75",.*operation="up".*\} 1/);
     expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.5",.*operation="up".*\} 0/);
+  });
+
+  it("counts plans, and tells how long the oldest has waited", async () => {
+    const metrics = createMetrics();
+    expect(await metrics.registry.metrics()).toContain('kindstack_plan_age_seconds{state="Pending"} 0\n');
+    const since = (seconds: number) => ({ at: new Date(Date.now() - seconds * 1000).toISOString(), reason: "Drifted" });
+    const plan = (seconds: number, state: PlanState) =>
+      ({ spec: { cause: since(seconds) }, status: { state } }) as unknown as Plan;
+    metrics.plans(() => [plan(10, "Pending"), plan(100, "Pending"), plan(1000, "Rejected")]);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('kindstack_plans{state="Pending"} 2\n');
+    expect(text).toContain('kindstack_plans{state="Applying"} 0\n');
+    expect(text).toMatch(/kindstack_plan_age_seconds\{state="Pending"\} 10\d/);
   });
 
   it("counts what a work queue does", async () => {

@@ -14,6 +14,7 @@ const WELL: Series = {
   'kindstack_informer_last_contact_seconds{resource="tenants"}': "10x120",
   'kindstack_objects{kind="tenants",synced="True",ready="True",reason="Succeeded"}': "7x120",
   'kindstack_object_states{kind="tenants",state="Stalled"}': "0x120",
+  'kindstack_plan_age_seconds{state="Pending"}': "0+60x120",
   'kindstack_updates_total{kind="tenants",result="succeeded"}': "0+1x120",
 };
 
@@ -39,6 +40,7 @@ const CASES: [alert: string, series: Series][] = [
     { 'kindstack_object_states{kind="tenants",state="DriftUnknown"}': "2x120" },
   ],
   ['KindstackModeLoosened{kind="tenants"}', { 'kindstack_modes_loosened_total{kind="tenants"}': "0x100 1x20" }],
+  ["KindstackPlansWait", { 'kindstack_plan_age_seconds{state="Pending"}': "86000+60x120" }],
   ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+2x120" }],
   ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],
   [

@@ -24,6 +24,8 @@ const changed = <T extends LiveObject>(object: T, metadata: Partial<LiveObject["
   metadata: { ...object.metadata, ...metadata },
 });
 
+const waiting = withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "WaitsForApproval"] });
+
 describe("Argo CD's health of an object", () => {
   it.each<[string, LiveObject, string, string]>([
     ["without a status", tenantObject(), "Progressing", "waiting for the operator"],
@@ -74,6 +76,19 @@ describe("Argo CD's health of an object", () => {
       withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "Observed"] }),
       "Suspended",
       "Observed: Observed is so",
+    ],
+    ["whose plan waits", waiting, "Suspended", "WaitsForApproval: WaitsForApproval is so"],
+    [
+      "whose deletion waits",
+      changed(waiting, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
+      "Suspended",
+      "WaitsForApproval: WaitsForApproval is so",
+    ],
+    [
+      "whose plan waited before it was changed again",
+      changed(waiting, { generation: 2 }),
+      "Progressing",
+      "waiting for the operator",
     ],
     [
       "that is being deleted",

@@ -57,6 +57,19 @@ const TABLE: [string, LiveObject, string][] = [
     "InProgress",
   ],
   [
+    "Ready, with a plan that waits",
+    withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "WaitsForApproval"] }),
+    "Current",
+  ],
+  [
+    "never applied, with a plan that waits",
+    withConditions(tenantObject(), {
+      Ready: ["False", "WaitsForApproval"],
+      Synced: ["False", "WaitsForApproval"],
+    }),
+    "InProgress",
+  ],
+  [
     "paused and being deleted",
     {
       ...withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),
