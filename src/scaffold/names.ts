@@ -14,12 +14,13 @@ export interface NewKindNames {
   group: string;
 }
 
-/** What no module can call a constant, or an import. */
+/** What no module can call a constant, or an import; then what CommonJS and the templates have already. */
 const RESERVED = new Set(
   (
     "arguments as async await break case catch class const continue debugger default delete do else enum eval export " +
     "extends false finally for function get if implements import in instanceof interface let new null of package " +
-    "private protected public return set static super switch this throw true try typeof undefined var void while with yield"
+    "private protected public return set static super switch this throw true try typeof undefined var void while with yield " +
+    "exports module require defineKind describe expect it objectOf planBetween registeredBy withText"
   ).split(" "),
 );
 

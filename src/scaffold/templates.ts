@@ -9,6 +9,17 @@ export type Files = Record<string, string>;
 /** What a kind's folder in this repository does not need. */
 const OF_A_PACKAGE = ["package.json", "tsconfig.json", "src/index.ts"];
 
+/** What the module of a provider has already, so that its class cannot be called so. */
+const PROVIDERS_WORDS = [
+  "DynamicProvider",
+  "DynamicResource",
+  "JSON",
+  "Promise",
+  "RetryableError",
+  "Stored",
+  "TerminalError",
+];
+
 /** What the templates import, and where this repository has it. */
 const modulesOf = ({ folder }: NewKindNames): Record<string, string> => ({
   kindstack: "stacks/contract/index",
@@ -70,7 +81,8 @@ export function folderFiles(names: NewKindNames): Files {
  * @param packageName the package's name, which states record to find the provider
  */
 export function providerFiles(names: NewKindNames, packageName: string): Files {
-  return filledTemplate("provider", names, packageName);
+  const kind = PROVIDERS_WORDS.includes(names.kind) ? `${names.kind}Resource` : names.kind;
+  return filledTemplate("provider", { ...names, kind }, packageName);
 }
 
 /** The imports as the formatter of this repository sorts them: packages, then files by the longest way up. */

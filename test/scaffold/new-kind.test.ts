@@ -41,6 +41,8 @@ describe("the names of a new kind", () => {
     ["ApiKey", { plural: "apikeys" }],
     ["TimeSeries", { plural: "timeseries" }],
     ["Switch", { plural: "switches", singular: "switch", folder: "switch", constant: "switchKind" }],
+    ["Expect", { folder: "expect", constant: "expectKind" }],
+    ["Module", { folder: "module", constant: "moduleKind" }],
   ])("follow from its own: %s", (kind, names) => {
     expect(namesOf(kind, "example.com")).toMatchObject({ kind, group: "example.com", ...names });
   });
@@ -207,5 +209,7 @@ describe("kindstack new provider", () => {
     fs.writeFileSync(path.join(directory, "package.json"), '{ "name": "kinds" }');
     expect(await createProvider("Bucket")).toBe(0);
     expect(await createProvider("Bucket")).toBe(1);
+    expect(await createProvider("Promise")).toBe(0);
+    expect(read("src/promise.ts")).toContain("class PromiseResource extends DynamicResource");
   });
 });
