@@ -19,7 +19,7 @@ beforeAll(async () => {
   const archive = path.join(home, packed.stdout.trim());
   const installed = await npm("install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", archive);
   expect(installed.exitCode, installed.all).toBe(0);
-});
+}, 600_000); // it installs 470 packages
 afterAll(() => fs.rmSync(home, { recursive: true, force: true }));
 
 it.each(["check", "build", "test"])("passes npm run %s", { timeout: 600_000 }, async (script) => {
