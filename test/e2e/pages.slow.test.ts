@@ -53,7 +53,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     const reader = new Reader();
     beforeAll(async () => {
       await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
-      await reader.run(`mkdir -p ${reader.directory}/state stacks
+      await reader.run(`mkdir -p ${reader.directory}/state stacks/kinds
         ln -s ${ROOT}/stacks/kinds/capsule-tenant stacks/kinds/capsule-tenant
         operator start run --install-crds --admission-port 0`);
     });
@@ -99,7 +99,8 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       await reader.open(MAIN);
       await reader.run(`mkdir -p ${passphraseFolder}
         openssl rand -base64 24 > ${passphraseFolder}/passphrase
-        npx kindstack install --print --set backendFromSecret=true --set postgresTables=students | kubectl apply --server-side -f -
+        printf 'backendFromSecret: true\\npostgresTables: students\\n' > values.yaml
+        npx kindstack install --print --values values.yaml | kubectl apply --server-side -f -
         kubectl create secret generic kindstack-state -n kindstack-system --from-file=${passphraseFolder}/passphrase \
           --from-literal=backendUrl='${state.backendUrl()}'
         operator deploy`);
@@ -181,6 +182,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     beforeAll(async () => {
       await reader.open(MAIN);
       for (const port of ["9443", "8081"] as const) ports[port] = String(await freePort());
+      await reader.run("echo 'postgresTables: students' > values.yaml");
     });
     afterAll(async () => {
       await reader.run(`if [ -f proxy.pid ]; then kill "$(cat proxy.pid)" 2>/dev/null || true; fi
