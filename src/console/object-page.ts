@@ -2,9 +2,12 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
+import type { Plan } from "../../stacks/contract/plan";
 import type { HistoryEntry } from "../automation/engine";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
-import { visibleLines } from "../text/plain-text";
+import { approvalWords, objectPlan } from "../preview/plan-report";
+import { describeField } from "../preview/wording";
+import { visible, visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { badge, objectBadge, type Tone, table, time } from "./parts";
 import { CONSOLE_PATH, kindHref } from "./paths";
@@ -19,13 +22,34 @@ const RESULT_TONES: Readonly<Record<string, Tone>> = { succeeded: "good", failed
 export async function objectPage(source: ConsoleSource, kind: AnyKind, object: LiveObject): Promise<Html> {
   const key = objectKey(object.metadata);
   const name = kindName(kind);
+  const { mode } = statusOf(object);
   const stack = await source.stack(kind, object).catch((error: unknown) => ({ error: errorMessageOf(error) }));
   return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${CONSOLE_PATH}">Overview</a> / <a href="${kindHref(name)}">${kind.kind}</a></nav>
 <h1>${key} ${objectBadge(object)}</h1>
-<p class="where">${name}, generation ${object.metadata.generation}, created ${time(object.metadata.creationTimestamp)}</p>
+<p class="where">${name}, generation ${object.metadata.generation}, created ${time(object.metadata.creationTimestamp)}${mode === undefined ? "" : html`, mode ${mode}`}</p>
+${planSection(kind, source.operator.plan(kind, object))}
 <section><h2>Conditions</h2>${conditions(object)}</section>
 ${"error" in stack ? html`<section><h2>Stack</h2><p class="problem">${visibleLines(stack.error)}</p></section>` : stackSections(source, stack)}
 <section><h2>Events</h2>${events(source, object)}</section>`;
+}
+
+/** What waits for an approval, and the command that gives it. */
+function planSection(kind: AnyKind, plan: Plan | undefined): Html {
+  if (plan === undefined) return html``;
+  const { resources, notes } = objectPlan(kind, plan);
+  return html`<section><h2>Plan</h2><p class="message">${visibleLines(notes.join("\n"))}</p>
+${table(
+  "Plan",
+  ["Operation", "Type", "Name", "Fields"],
+  resources.map(({ operation, type, name, fields }) => [
+    operation,
+    type,
+    name,
+    html`<span class="changes">${visibleLines(fields.map(describeField).join("\n"))}</span>`,
+  ]),
+  false,
+)}
+<p>To approve it: <code>kindstack approve ${visible(approvalWords(kind, plan))}</code></p></section>`;
 }
 
 function conditions(object: LiveObject): Html {

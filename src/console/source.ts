@@ -12,7 +12,7 @@ export interface ConsoleOptions {
   kinds: readonly AnyKind[];
   /** The API server. */
   server: string;
-  operator: Pick<Manager, "objects" | "object" | "view">;
+  operator: Pick<Manager, "objects" | "object" | "view" | "plan">;
   recorder: Pick<EventRecorder, "reported">;
   engine: Pick<StackEngine, "exportStack" | "history">;
 }

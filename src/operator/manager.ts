@@ -6,7 +6,7 @@ import { groupOf } from "../../providers/kubernetes/object-types";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
-import type { PlanSpec } from "../../stacks/contract/plan";
+import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
@@ -70,6 +70,8 @@ export class Manager {
   readonly #owners: OwnerIndex;
   /** What controllers share, and what ends them, while the operator runs. */
   #running: { environment: ControllerEnvironment; signal: AbortSignal } | undefined;
+  /** Undefined before the start, and where the API server serves none. */
+  #plans: PlanStore | undefined;
   #stopping = false;
 
   constructor(options: ManagerOptions) {
@@ -105,6 +107,11 @@ export class Manager {
     return this.#controllerOf(kind)?.get(key);
   }
 
+  /** What waits for an approval, or is applied, of an object. */
+  plan(kind: AnyKind, object: LiveObject): Plan | undefined {
+    return this.#plans?.get(kind, object);
+  }
+
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined {
     return this.#owners.view(id);
@@ -120,11 +127,12 @@ export class Manager {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
-    const plans = await PlanStore.open({
+    this.#plans = await PlanStore.open({
       ...this.#options,
       informers: this.#informers,
       onChange: (object) => this.#requeue(object),
     });
+    const plans = this.#plans;
     if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
     const environment = {
       ...this.#options,

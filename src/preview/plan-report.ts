@@ -17,7 +17,8 @@ export function planReport(kind: AnyKind, plan: Plan): Report {
   };
 }
 
-function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
+/** The same, as the one object of a report. */
+export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
   const { apiVersion, namespace, name } = spec.object;
   const { by, at, reason } = spec.cause;
   const omitted = spec.omitted ?? 0;
@@ -28,14 +29,17 @@ function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
     name,
     stack: stackName(kind, objectKey(spec.object)),
     action: actionOf(spec),
-    resources: spec.steps.map(({ action, type, name, fields, omittedFields = 0 }) => ({
+    resources: spec.steps.map(({ action, type, name, fields }) => ({
       name,
       type,
       operation: action,
-      fields: [...fields.map(fieldOf), ...(omittedFields > 0 ? [{ path: `${omittedFields} more fields` }] : [])],
+      fields: fields.map(fieldOf),
     })),
     errors: [],
     notes: [
+      ...spec.steps.flatMap(({ type, name, omittedFields = 0 }) =>
+        omittedFields > 0 ? [`${omittedFields} more fields of ${type} ${name}`] : [],
+      ),
       ...(omitted > 0 ? [`${omitted} more resources`] : []),
       `${status.state.toLowerCase()}${status.message === undefined ? "" : `: ${status.message}`}`,
       `planned ${at} because of ${reason}${by === undefined ? "" : ` by ${by}`}`,

@@ -1,7 +1,14 @@
-import { shortValue, visible } from "../text/plain-text";
+import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
-import { byImportance, describeResources, describeSummary, describeUnchecked, fullName } from "./wording";
+import {
+  byImportance,
+  describeField,
+  describeResources,
+  describeSummary,
+  describeUnchecked,
+  fullName,
+} from "./wording";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
   create: "+",
@@ -41,16 +48,11 @@ function renderObject(plan: ObjectPlan): string {
     ...plan.errors.map((error) => `  error: ${visible(error)}`),
     ...plan.resources.flatMap(({ operation, type, name, fields }) => [
       `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
-      ...fields.map((field) => `      ${visible(field.path)}: ${values(field)}`),
+      ...fields.map((field) => `      ${visible(describeField(field))}`),
     ]),
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];
   return lines.length === 0
     ? ""
     : [`${visible(`${plan.kind} ${fullName(plan)}`)}: ${plan.action}`, ...lines].join("\n");
-}
-
-function values(field: { before?: unknown; after?: unknown }): string {
-  if (!("before" in field)) return `(none) → ${shortValue(field.after)}`;
-  return `${shortValue(field.before)} → ${"after" in field ? shortValue(field.after) : "(none)"}`;
 }

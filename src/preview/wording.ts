@@ -1,4 +1,5 @@
-import { type Action, countActions, NO_OBJECT, type ObjectPlan, type Report } from "./report";
+import { shortValue } from "../text/plain-text";
+import { type Action, countActions, type FieldChange, NO_OBJECT, type ObjectPlan, type Report } from "./report";
 
 /** Actions in the order in which they matter to a reader. */
 const WORDS: Readonly<Record<Action, string>> = {
@@ -33,6 +34,12 @@ export function describeResources({ resources }: ObjectPlan): string {
 
 function describeCounts(counts: Report["summary"]): string[] {
   return Object.entries(WORDS).flatMap(([action, words]) => (counts[action] ? [`${counts[action]} ${words}`] : []));
+}
+
+/** `spec.replicas: 1 → 2` */
+export function describeField(field: FieldChange): string {
+  const before = "before" in field ? shortValue(field.before) : "(none)";
+  return `${field.path}: ${before} → ${"after" in field ? shortValue(field.after) : "(none)"}`;
 }
 
 /** `namespace/name` */

@@ -120,6 +120,14 @@ describe("kindstack plan", () => {
     ]);
   });
 
+  it("says how much of a large plan is not in it", async () => {
+    const [step] = planSpec({ ...kindType(podSet), name: "large", uid: "u", generation: 1 }).steps;
+    await plan("large", { steps: step === undefined ? [] : [{ ...step, omittedFields: 3 }], omitted: 7 });
+    const { stdout } = await run("plan", "podsets", "large", ...inNamespace());
+    expect(stdout).toContain("note: 3 more fields of Deployment default/web\n");
+    expect(stdout).toContain("note: 7 more resources\n");
+  });
+
   it("says so when nothing waits", async () => {
     const { code, stderr } = await run("plan", "podsets", "web", ...inNamespace());
     expect(code).toBe(1);

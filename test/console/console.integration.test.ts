@@ -1,13 +1,17 @@
 import path from "node:path";
 import { type Browser, type BrowserContext, request as http, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { PLAN_TYPE, planName } from "../../stacks/contract/plan";
+import { planSpec } from "../controller/plans";
 import { apply, client, tenant, uniqueName, untilReady } from "../e2e/objects";
 import { useOperator } from "../e2e/operator";
 import { noBrowser, openBrowser } from "./browser";
 
 const operator = useOperator({ env: { KINDSTACK_PROTECTED_NAMESPACES: "reserved-*" } });
 const [ready, refused] = [uniqueName("acme"), uniqueName("globex")];
+const tenantType = { apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant" };
 /** A folder for what a reader sees; without it nothing is kept. */
 const screenshots = process.env.KINDSTACK_SCREENSHOTS;
 
@@ -74,9 +78,25 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
     await keep("object");
   });
 
+  it("shows what waits for an approval of an object, and the command that approves it", async () => {
+    const { metadata } = (await client.get(tenantType, ready)) as LiveObject;
+    const spec = planSpec({ ...tenantType, name: ready, uid: metadata.uid, generation: 1 });
+    const name = planName({ singular: "tenant" }, metadata);
+    await client.create({ ...PLAN_TYPE, metadata: { name, namespace: "default" }, spec, status: { state: "Pending" } });
+    await eventually(async () => {
+      await open(`/objects/tenants.multitenancy.codereliant.io/${ready}`);
+      const section = await page.locator("section", { hasText: "To approve it" }).innerText();
+      expect(section).toContain("update\tDeployment\tdefault/web\tspec.replicas: 1 → 2");
+      const words = `tenants.multitenancy.codereliant.io ${ready} --digest ${spec.digest}`;
+      expect(section).toContain(`kindstack approve ${words}`);
+    });
+    await keep("plan");
+    await client.delete(PLAN_TYPE, name, "default");
+  });
+
   it("follows what happens, without being loaded again", async () => {
     await page.evaluate("window.stays = true");
-    await client.mergePatch({ apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant" }, ready, undefined, {
+    await client.mergePatch(tenantType, ready, undefined, {
       metadata: { annotations: { "kindstack.dev/paused": "true" } },
     });
     await page.locator("h1 .badge", { hasText: "Paused" }).waitFor();
