@@ -22,9 +22,9 @@ const PLAN_RULES: readonly PolicyRule[] = [
   {
     apiGroups: [PROPOSE_RIGHT.group],
     resources: [PROPOSE_RIGHT.resource],
-    verbs: [...OWNED_VERBS, PROPOSE_RIGHT.verb],
+    verbs: ["list", "watch", "create", "patch", "delete", PROPOSE_RIGHT.verb],
   },
-  { apiGroups: [PROPOSE_RIGHT.group], resources: ["approvals"], verbs: [...READ_VERBS, "delete"] },
+  { apiGroups: [PROPOSE_RIGHT.group], resources: ["approvals"], verbs: ["list", "watch", "delete"] },
 ];
 
 /** To find out who sent a request, and what they may do. */

@@ -435,9 +435,14 @@ describe("the operator under the installed service account", () => {
     expect(unused.sort()).toEqual([
       // To make the RoleBindings of either kind of Tenant.
       "bind rbac.authorization.k8s.io/clusterroles",
+      "create kindstack.dev/plans", // no object here waits for an approval
       // When a tenant no longer wants them; at its end they go with its namespaces.
       "delete /limitranges",
+      "delete kindstack.dev/approvals", // once they have expired
+      "delete kindstack.dev/plans",
       "delete networking.k8s.io/networkpolicies",
+      "patch kindstack.dev/plans",
+      "propose kindstack.dev/plans",
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
       "update capsule.clastix.io/tenants/finalizers",

@@ -19,9 +19,9 @@ describe("the operator's rules", () => {
       {
         apiGroups: ["kindstack.dev"],
         resources: ["plans"],
-        verbs: ["get", "list", "watch", "create", "patch", "delete", "propose"],
+        verbs: ["list", "watch", "create", "patch", "delete", "propose"],
       },
-      { apiGroups: ["kindstack.dev"], resources: ["approvals"], verbs: ["get", "list", "watch", "delete"] },
+      { apiGroups: ["kindstack.dev"], resources: ["approvals"], verbs: ["list", "watch", "delete"] },
       {
         apiGroups: ["apiextensions.k8s.io"],
         resources: ["customresourcedefinitions"],
