@@ -8,7 +8,7 @@ import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
 import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
-import { collect, type RunningCommand, signalGroup } from "./interruption";
+import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
 
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
@@ -253,7 +253,7 @@ export class EngineProcess {
   #close(code: number | null, signal: NodeJS.Signals | null): void {
     clearInterval(this.#timer);
     this.#isOver = true;
-    signalGroup(this.pid, "SIGKILL"); // what it may have started
+    killSession(this.pid); // what it may have started: plugins have groups of their own
     const words = this.#stderr().trim() || `exit code ${code}`;
     this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
     this.#connection.end(new EngineGoneError(this.#howItEnded(code, signal)));

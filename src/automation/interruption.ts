@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { Reason } from "../../providers/reasons";
@@ -93,6 +94,27 @@ export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): vo
     process.kill(-pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** Kills the processes of a session whose leader has ended, where the system lists them, and the leader's group elsewhere. */
+export function killSession(leader: number | undefined): void {
+  signalGroup(leader, "SIGKILL");
+  if (leader === undefined || process.platform !== "linux") return;
+  for (const entry of readdirSync("/proc")) {
+    const [pid, session] = [Number(entry), sessionOf(entry)];
+    if (session === leader) signalGroup(pid, "SIGKILL");
+  }
+}
+
+/** The sixth field of a process's `stat`; its second may have spaces and is in parentheses. */
+function sessionOf(pid: string): number | undefined {
+  if (!/^\d+$/.test(pid)) return undefined;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3]);
+  } catch {
+    return undefined; // it has just ended
   }
 }
 

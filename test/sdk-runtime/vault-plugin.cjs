@@ -39,6 +39,11 @@ const types = {
     create: (inputs, name) => {
       if (plain(configuration.token) !== "the-token-of-the-vault") throw new Error("the vault refuses the token");
       if (inputs.path === "forbidden") throw new Error("the vault refuses the path forbidden");
+      if (inputs.path === "quoted") {
+        const words = `${plain(inputs.value)} with ${plain(configuration.token)}`;
+        console.error(`keeping ${words}`);
+        throw new Error(`cannot keep ${words}`);
+      }
       note(`create ${name}`);
       fs.writeFileSync(path.join(plain(configuration.directory), inputs.path), plain(inputs.value));
       return { id: inputs.path, outs: inputs };

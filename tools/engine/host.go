@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -25,6 +26,9 @@ type host struct {
 	op    *operation
 	stock func() (plugin.Host, error)
 	used  bool
+
+	mutex  sync.Mutex
+	leases []*lease
 }
 
 const dynamicProviders = "pulumi-nodejs"
@@ -49,11 +53,14 @@ func (h *host) Provider(
 		client := pulumirpc.NewResourceProviderClient(&providerConn{h.op, map[string]bool{}, sync.Mutex{}})
 		return hidingDrift{plugin.NewProviderWithClient(ctx, client, false)}, nil
 	}
-	stock, err := h.stock()
+	leased, err := h.op.server.plugins.lease(descriptor, e, h.op.context.Terminated())
 	if err != nil {
 		return nil, err
 	}
-	return stock.Provider(ctx, descriptor, e)
+	h.mutex.Lock()
+	h.leases = append(h.leases, leased)
+	h.mutex.Unlock()
+	return leased, nil
 }
 
 func (h *host) LanguageRuntime(_ *plugin.Context, _ string) (plugin.LanguageRuntime, error) {
@@ -95,14 +102,26 @@ func (h *host) ServerAddr() string {
 	return ""
 }
 
+func (h *host) leased() []*lease {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return slices.Clone(h.leases)
+}
+
 func (h *host) SignalCancellation() error {
-	if stock := h.ifUsed(); stock != nil {
-		return stock.SignalCancellation()
+	for _, leased := range h.leased() {
+		// One that does not answer keeps the others from being told for no longer than this.
+		ctx, cancel := context.WithTimeout(context.Background(), pluginAnswers)
+		_ = leased.SignalCancellation(ctx)
+		cancel()
 	}
 	return nil
 }
 
 func (h *host) ReleaseContext(ctx *plugin.Context) error {
+	for _, leased := range h.leased() {
+		_ = leased.Close()
+	}
 	if stock := h.ifUsed(); stock != nil {
 		return stock.ReleaseContext(ctx)
 	}

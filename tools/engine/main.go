@@ -68,7 +68,7 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	holder := state.NewHolder(session, func(message string, facts map[string]any) {
 		conn.Notify("log", map[string]any{"message": message, "facts": facts})
 	})
-	end := time.AfterFunc(time.Duration(1<<62), func() { os.Exit(state.ExitOver) })
+	end := time.AfterFunc(time.Duration(1<<62), func() { killPlugins(); os.Exit(state.ExitOver) })
 	allow := func(ms int64) {
 		if ms > 0 {
 			holder.Allow(time.Now().Add(time.Duration(ms) * time.Millisecond))
@@ -86,7 +86,9 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	}
 	server := newServer(conn, state.New(store, holder, secrets), secrets.Own, backendURL, allow)
 	conn.Notify("hello", hello{Version, Protocol})
-	return conn.Serve(server.handle)
+	err = conn.Serve(server.handle)
+	killPlugins()
+	return err
 }
 
 // takeStandardOutput keeps the process's standard output for answers; what prints to it prints to nowhere.

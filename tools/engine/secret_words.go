@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+// A shorter secret would hide parts of words, and is none.
+const shortestSecret = 4
+
+// How long the secrets of a resource are looked for in what a plugin prints, after it has worked on the resource.
+const secretsHeld = time.Minute
+
+// secretWords are the secrets that a plugin knows: of its configuration, and of the resources that it works on.
+type secretWords struct {
+	mutex sync.Mutex
+	held  map[string]int
+}
+
+func (s *secretWords) hold(properties resource.PropertyMap) { s.count(properties, 1) }
+func (s *secretWords) drop(properties resource.PropertyMap) { s.count(properties, -1) }
+
+func (s *secretWords) count(properties resource.PropertyMap, by int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held == nil {
+		s.held = map[string]int{}
+	}
+	secretStrings(resource.NewObjectProperty(properties), false, func(word string) {
+		if len(word) < shortestSecret {
+			return
+		}
+		if s.held[word] += by; s.held[word] <= 0 {
+			delete(s.held, word)
+		}
+	})
+}
+
+// hide replaces secrets, the longest first.
+func (s *secretWords) hide(text string) string {
+	s.mutex.Lock()
+	words := make([]string, 0, len(s.held))
+	for word := range s.held {
+		words = append(words, word)
+	}
+	s.mutex.Unlock()
+	sort.Slice(words, func(i, j int) bool { return len(words[i]) > len(words[j]) })
+	for _, word := range words {
+		text = strings.ReplaceAll(text, word, hidden)
+	}
+	return text
+}
+
+// hideIn keeps an error as it is when it has no secrets.
+func (s *secretWords) hideIn(err error) error {
+	if err == nil {
+		return nil
+	}
+	// The engine looks for this very type.
+	if failed, isInit := err.(*plugin.InitError); isInit {
+		reasons := make([]string, 0, len(failed.Reasons))
+		for _, reason := range failed.Reasons {
+			reasons = append(reasons, s.hide(reason))
+		}
+		return &plugin.InitError{Reasons: reasons}
+	}
+	if said := s.hide(err.Error()); said != err.Error() {
+		return errors.New(said)
+	}
+	return err
+}
+
+func secretStrings(value resource.PropertyValue, within bool, found func(string)) {
+	switch {
+	case value.IsSecret():
+		secretStrings(value.SecretValue().Element, true, found)
+	case value.IsOutput():
+		secretStrings(value.OutputValue().Element, within || value.OutputValue().Secret, found)
+	case value.IsString() && within:
+		found(value.StringValue())
+	case value.IsArray():
+		for _, item := range value.ArrayValue() {
+			secretStrings(item, within, found)
+		}
+	case value.IsObject():
+		for _, item := range value.ObjectValue() {
+			secretStrings(item, within, found)
+		}
+	}
+}
