@@ -98,6 +98,8 @@ export const REASONS = [
   "Locked",
   "NoEngine",
   "NoWorkspace",
+  "PlanOutdated",
+  "PlansUnsupported",
   "SystemError",
   "Timeout",
   "Unreadable",

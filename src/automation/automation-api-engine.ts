@@ -10,7 +10,7 @@ import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_p
 import * as settings from "@pulumi/pulumi/runtime/settings";
 import { execa } from "execa";
 import pLimit from "p-limit";
-import { errorMessageOf, RetryableError } from "../../providers/errors";
+import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
 import { declaredBy, NotRegisteredError } from "../../providers/registration";
@@ -48,8 +48,11 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     return new AutomationApiEngine(settings, options, await openWorkspace(settings));
   }
 
-  protected run(operation: Operation): Promise<Ran> {
+  protected async run(operation: Operation): Promise<Ran> {
     const { method, stack, program, options } = operation;
+    if (options.plans || options.plan) {
+      throw new TerminalError("PlansUnsupported", "the Automation API does not hold operations to plans");
+    }
     return this.#turn(async () => {
       try {
         // Else what a program registers before it throws would be done.

@@ -12,7 +12,7 @@ import { collect, killSession, type RunningCommand, signalGroup } from "./interr
 import { Connection, RpcError } from "./rpc";
 
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
-const PROTOCOL = 1;
+const PROTOCOL = 2;
 
 export interface EngineProcessOptions {
   /** The program that is run. */

@@ -1,5 +1,6 @@
 import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { StackSummary } from "@pulumi/pulumi/automation/workspace";
+import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
 import type { PlannedChange } from "./planned-changes";
@@ -60,11 +61,23 @@ export interface PreviewOptions {
   refresh?: boolean | undefined;
   /** Run the program in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
   sdkRuntime?: boolean | undefined;
+  /** Answer a {@link PreviewResult.plan}. */
+  plans?: boolean | undefined;
 }
 
-export interface UpOptions extends OperationOptions, PreviewOptions {}
+/** An operation that has a plan ends with the failure `PlanOutdated` before it does what is not in it. */
+interface HeldOptions {
+  plan?: BindingPlan | undefined;
+}
 
-export interface DestroyOptions extends OperationOptions {
+/**
+ * A plan of {@link StackEngine.preview} holds an update to inputs and operations. What the world has in place of what was
+ * there is for providers to find out.
+ */
+export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans">, HeldOptions {}
+
+/** With a plan of {@link StackEngine.previewDestroy}, the state has to have the same resources as it had then. */
+export interface DestroyOptions extends OperationOptions, HeldOptions {
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
 }
@@ -96,6 +109,8 @@ export interface PreviewResult {
   /** Whether there is such a stack yet. */
   exists: boolean;
   changes: PlannedChange[];
+  /** Where it was asked for, and the preview did not fail; also absent for the destroy of no stack. */
+  plan?: BindingPlan;
   /** Why it could not be told; empty when it could. */
   failures: UpdateFailure[];
 }

@@ -2,6 +2,7 @@ import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { type Failure, failureOf } from "../../providers/errors";
 import type { Given, ResourceFailure } from "../../providers/host/session";
 import { withoutPasswords } from "../../providers/passwords";
+import type { BindingPlan } from "./binding-plan";
 import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
 import type { Ended } from "./interruption";
@@ -19,6 +20,9 @@ export interface Outcome {
   exists: boolean;
   succeeded: boolean;
   message?: string | undefined;
+  plan?: BindingPlan;
+  /** It ended because it would have done something else than its plan. */
+  outdated?: boolean;
   phasesMs: Readonly<Record<string, number>>;
 }
 
@@ -76,16 +80,18 @@ function findFailures(
   if (ended.error instanceof EngineGoneError) {
     return [{ errorClass: "retryable", reason: "Killed", message: ended.error.message }];
   }
+  // A provider may have refused something as well, but only the plan tells that nothing can be tried again as it is.
+  const reason = outcome?.outdated ? "PlanOutdated" : "UpdateFailed";
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
   if (programError !== undefined) failures.push(failureOf(programError));
-  if (failures.length > 0) return failures;
+  if (failures.length > 0 && !outcome?.outdated) return failures;
   const errors = [...report.errors];
   if (outcome?.message !== undefined) errors.push({ message: outcome.message });
   if (errors.length === 0) errors.push({ message: "the engine does not tell why" });
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",
-    reason: "UpdateFailed",
+    reason,
     message: withOwnAdvice(message),
   }));
 }

@@ -5,6 +5,7 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
+import type { BindingPlan } from "./binding-plan";
 import type { DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { EngineUsage, OnStack } from "./engine-process";
 import type { EngineCounts, EngineProcesses } from "./engine-processes";
@@ -44,6 +45,8 @@ const answers = {
       exists: Type.Boolean(),
       succeeded: Type.Boolean(),
       message: Type.Optional(Type.String()),
+      plan: Type.Optional(Type.Unsafe<BindingPlan>({ type: "object" })),
+      outdated: Type.Optional(Type.Boolean()),
       phasesMs: Type.Record(Type.String(), Type.Number()),
     }),
   ),
@@ -142,7 +145,7 @@ export class GoEngine extends Operations implements StackEngine {
 
   protected async run({ method, stack, program, options, signals }: Operation): Promise<Ran> {
     const { processes, host, timeoutMs } = this.#options;
-    const { refresh, savesOnce, sdkRuntime, release } = options;
+    const { refresh, savesOnce, sdkRuntime, release, plans, plan } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
@@ -150,7 +153,7 @@ export class GoEngine extends Operations implements StackEngine {
     let ended: Ended = {};
     try {
       if (program !== undefined) prepared = await prepareProgram(program, { sdkRuntime });
-      const params = { stack, refresh, savesOnce, ...(prepared && { program: prepared.parameter }) };
+      const params = { stack, refresh, savesOnce, plans, plan, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await processes.use(
         (process) => runInterruptible({ timeoutMs, signals }, () => process.operate(method, params, listener)),

@@ -32,7 +32,7 @@ export interface Operation {
   method: Method;
   stack: string;
   program: Program | undefined;
-  options: UpOptions & DestroyOptions;
+  options: UpOptions & DestroyOptions & PreviewOptions;
   /** Each interrupts it. */
   signals: readonly (AbortSignal | undefined)[];
 }
@@ -117,6 +117,8 @@ export abstract class Operations
     const ran = await this.#previews(() => this.run({ method, stack, program, options, signals }));
     if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     const { failures } = assess(ran, reportOf(ran.events), this.#timeoutMs);
-    return { exists: ran.outcome?.exists ?? false, changes: plannedChanges(ran.events, ran.given), failures };
+    const plan = ran.outcome?.plan;
+    const changes = plannedChanges(ran.events, ran.given);
+    return { exists: ran.outcome?.exists ?? false, changes, failures, ...(plan && { plan }) };
   }
 }

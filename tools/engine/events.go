@@ -27,6 +27,8 @@ type collector struct {
 	changed map[string]state.Change
 	// By URN, what a refresh found that is not as it should be.
 	drift map[string][]state.FieldDrift
+	// The engine told of a step that the operation's plan does not have.
+	outdated bool
 }
 
 func newCollector(op *operation) *collector {
@@ -61,6 +63,7 @@ func (c *collector) receive(event engine.Event) {
 		if payload.Severity != diag.Error || isSummary(payload) {
 			return
 		}
+		c.outdated = c.outdated || isViolation(payload.Message)
 	default:
 		return
 	}

@@ -27,7 +27,7 @@ import (
 var Version = "unknown"
 
 // Protocol is raised with each change of the requests that an operator of another version would not understand.
-const Protocol = 1
+const Protocol = 2
 
 type hello struct {
 	Version  string `json:"version"`

@@ -33,6 +33,10 @@ type operationParams struct {
 	Refresh bool `json:"refresh"`
 	// SavesOnce saves the state at the end instead of after each step.
 	SavesOnce bool `json:"savesOnce"`
+	// Plans makes a preview answer its plan.
+	Plans bool `json:"plans"`
+	// Plan is a preview's; `up` and `destroy` do nothing else than what is in it.
+	Plan *plan `json:"plan"`
 }
 
 // operation is a request that runs.
@@ -54,6 +58,10 @@ type outcome struct {
 	Changes   display.ResourceChanges `json:"changes,omitempty"`
 	// Message is the engine's own error where no event tells why the operation failed.
 	Message string `json:"message,omitempty"`
+	// Plan is what holds an update to what a preview told, where it was asked for.
+	Plan *plan `json:"plan,omitempty"`
+	// Outdated tells of an operation that ended because it would have done something else than its plan.
+	Outdated bool `json:"outdated,omitempty"`
 	// PhasesMs are how long what took, in milliseconds.
 	PhasesMs map[string]float64 `json:"phasesMs"`
 }
@@ -104,8 +112,22 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 		done.Succeeded = true
 		return done, nil
 	}
-	changes, collected, err := op.execute(ctx, snapshot)
+	if op.method == "destroy" && !op.Plan.coversDestroy(snapshot) {
+		done.Outdated = true
+		done.Message = "the stack has other resources than those whose deletion was planned"
+		return done, nil
+	}
+	made, changes, collected, err := op.execute(ctx, snapshot)
+	if collected == nil {
+		return nil, err // it did not begin
+	}
 	phase("run")
+	if op.Plans && err == nil {
+		if done.Plan, err = op.planOf(ctx, made, snapshot); err != nil {
+			return nil, err
+		}
+	}
+	done.Outdated = err != nil && op.Plan != nil && (collected.outdated || isViolation(err.Error()))
 	done.Changes = changes
 	done.Succeeded = err == nil
 	if err != nil && !result.IsBail(err) {
@@ -137,12 +159,16 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 // execute calls the engine.
 func (op *operation) execute(
 	ctx context.Context, snapshot *deploy.Snapshot,
-) (display.ResourceChanges, *collector, error) {
+) (*deploy.Plan, display.ResourceChanges, *collector, error) {
 	name, err := tokens.ParseStackName(op.Stack)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	manager := op.server.manager
+	held, err := op.planOfUpdate()
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	update := engine.UpdateInfo{Root: os.TempDir(), Project: project, Target: &deploy.Target{
 		Name: name, Organization: "organization", Config: config.Map{}, Decrypter: manager.Decrypter(), Snapshot: snapshot,
 	}}
@@ -154,9 +180,10 @@ func (op *operation) execute(
 		engineContext.SnapshotManager = sealing{snapshots}
 	}
 	options := engine.UpdateOptions{
-		Parallel: parallel, ContinueOnError: true, Refresh: op.Refresh, SkipPluginPreInstall: true, ExecKind: "auto.inline",
-		HostFactory: op.newHost,
+		Parallel: parallel, ContinueOnError: op.Plan == nil, Refresh: op.Refresh, SkipPluginPreInstall: true,
+		ExecKind: "auto.inline", HostFactory: op.newHost, Plan: held, GeneratePlan: op.Plans,
 	}
+	var made *deploy.Plan
 	var changes display.ResourceChanges
 	switch op.method {
 	case "destroy", "previewDestroy":
@@ -164,7 +191,7 @@ func (op *operation) execute(
 	case "refresh":
 		_, changes, err = engine.Refresh(update, engineContext, options, false)
 	default:
-		_, changes, err = engine.Update(update, engineContext, options, op.isDry())
+		made, changes, err = engine.Update(update, engineContext, options, op.isDry())
 	}
 	collected.close()
 	if snapshots != nil {
@@ -173,7 +200,7 @@ func (op *operation) execute(
 			err = errors.Join(closed, err)
 		}
 	}
-	return changes, collected, err
+	return made, changes, collected, err
 }
 
 func (op *operation) warn(message string, err error) {
