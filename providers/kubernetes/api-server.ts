@@ -29,10 +29,20 @@ export function isApiError(error: unknown, ...codes: readonly number[]): error i
 
 /**
  * Refusals that heal: for a missing right, which can be granted without touching the object; in a namespace that is
- * being deleted; and where a quota is used up. Refusals by admission do not heal.
+ * being deleted, or so new that its ServiceAccount or the status of its quota is still to come; where a quota is used up;
+ * and while the API server starts. Other refusals by admission do not heal.
  */
-const HEALS =
-  /" cannot \w+ resource "|is attempting to grant RBAC permissions not currently held|is being terminated|exceeded quota/;
+const HEALS = new RegExp(
+  [
+    '" cannot \\w+ resource "',
+    "is attempting to grant RBAC permissions not currently held",
+    "is being terminated",
+    "error looking up service account",
+    "exceeded quota",
+    "status unknown for quota",
+    "not yet ready to handle request",
+  ].join("|"),
+);
 
 export interface RequestArguments {
   query?: Record<string, string | undefined>;

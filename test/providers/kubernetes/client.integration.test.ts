@@ -234,6 +234,18 @@ describe("a refusal", () => {
     await unknown.close();
   });
 
+  it("of a Pod whose ServiceAccount is not there yet can be tried again", async () => {
+    const pod = {
+      ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "early", namespace: cluster.namespace } },
+      spec: { serviceAccountName: "late", containers: [{ name: "a", image: "a" }] },
+    };
+    expect(await refusal(client.create(pod))).toMatchObject({
+      status: 403,
+      errorClass: "retryable",
+      message: expect.stringContaining('serviceaccount "late" not found'),
+    });
+  });
+
   it("to make something in a namespace that is on its way out can be tried again", async () => {
     const name = `${cluster.namespace}-leaving`;
     await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
