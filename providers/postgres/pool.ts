@@ -8,6 +8,8 @@ import { classifyConnectError, classifyStatementError, sqlStateOf } from "./erro
 interface Pools {
   /** The settings that they were opened with. */
   settings: string;
+  /** Until when these are taken to hold, by `performance.now()`. */
+  freshUntilMs: number;
   all: readonly { pool: Pool; name: string }[];
   /** The one that had a connection last, by its index. */
   preferred: number;
@@ -68,6 +70,7 @@ async function withConnection<T>(work: (connection: Connection) => Promise<T>): 
 }
 
 const WRITE_TIMEOUT_MS = 5_000;
+const SETTINGS_FRESH_MS = 500;
 
 /**
  * Runs `work` in one transaction: all of it takes effect or, when it throws, nothing.
@@ -135,6 +138,7 @@ async function connect(): Promise<PoolClient> {
       current.preferred = index;
       return client;
     } catch (error) {
+      current.freshUntilMs = 0; // the password may be another one by now
       failures.push({ error: classifyConnectError(error), name });
     }
   }
@@ -145,14 +149,23 @@ async function connect(): Promise<PoolClient> {
   throw new RetryableError(reason, `no host takes writes: ${all}`, { cause, dependency });
 }
 
-/** Settings are read at each use: passwords, tokens and certificates are rotated while the process runs. */
+/**
+ * Settings are read again and again: passwords, tokens and certificates are rotated while the process runs. Not at each use,
+ * as that takes longer than the statements of a row.
+ */
 function currentPools(): Pools {
+  const now = performance.now();
+  if (pools !== undefined && now < pools.freshUntilMs) return pools;
   const hosts = poolSettings(process.env);
   const settings = JSON.stringify(hosts, (_, value) => (typeof value === "function" ? value.name : value));
-  if (pools?.settings === settings) return pools;
+  if (pools?.settings === settings) {
+    pools.freshUntilMs = now + SETTINGS_FRESH_MS;
+    return pools;
+  }
   void closePool(); // those of former settings
   pools = {
     settings,
+    freshUntilMs: now + SETTINGS_FRESH_MS,
     all: hosts.map((host) => ({ pool: openPool(host, hosts.length > 1), name: `${host.host}:${host.port}` })),
     preferred: 0,
   };
