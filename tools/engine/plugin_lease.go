@@ -100,7 +100,8 @@ func (l *lease) Configure(ctx context.Context, request plugin.ConfigureRequest) 
 		return plugin.ConfigureResponse{}, err
 	}
 	wanted := p.digest(bytes)
-	if l.warm.configuration == wanted {
+	configured := p.configurationOf(l.warm)
+	if configured == wanted {
 		return plugin.ConfigureResponse{}, nil
 	}
 	if warm := p.alive(l.warm.program, func(configuration string) bool { return configuration == wanted }); warm != nil {
@@ -108,17 +109,17 @@ func (l *lease) Configure(ctx context.Context, request plugin.ConfigureRequest) 
 		return plugin.ConfigureResponse{}, nil
 	}
 	warm := l.warm
-	if warm.configuration != "" || p.isDraining(warm) {
+	if configured != "" || p.isDraining(warm) {
 		if warm, err = p.add(warm.program, l.descriptor, l.env); err != nil {
 			return plugin.ConfigureResponse{}, err
 		}
 		l.use(warm)
 	}
 	warm.secrets.hold(request.Inputs)
-	response, err := warm.Configure(ctx, request)
+	response, err := call(l, func() (plugin.ConfigureResponse, error) { return warm.Configure(ctx, request) })
 	if err != nil {
 		p.drain(warm)
-		return response, warm.secrets.hideIn(err)
+		return response, err
 	}
 	p.mutex.Lock()
 	warm.configuration = wanted

@@ -189,6 +189,12 @@ func (p *plugins) isDraining(warm *warmPlugin) bool {
 	return warm.draining
 }
 
+func (p *plugins) configurationOf(warm *warmPlugin) string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return warm.configuration
+}
+
 // cancel tells a process to abort what it does if only one update uses it; one that others share is replaced.
 func (p *plugins) cancel(ctx context.Context, warm *warmPlugin) error {
 	p.mutex.Lock()

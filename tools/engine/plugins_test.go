@@ -189,6 +189,48 @@ func TestDoesNotWaitForAPluginThatHangs(t *testing.T) {
 	})
 }
 
+func TestDoesNotWaitForAPluginThatHangsWhenItIsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := &fakes{}
+		pool := made.pool()
+		terminated, hang := make(chan struct{}), make(chan struct{})
+		leased, err := pool.lease(workspace.PluginDescriptor{Name: "vault"}, env.NewEnv(env.MapStore{}), terminated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.all[0].ConfigureF = func(context.Context, plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
+			<-hang
+			return plugin.ConfigureResponse{}, nil
+		}
+		time.AfterFunc(time.Second, func() { close(terminated) })
+		if _, err := leased.Configure(context.Background(), plugin.ConfigureRequest{}); !errors.Is(err, errTerminated) {
+			t.Errorf("got %v", err)
+		}
+		_ = leased.Close()
+		other := configured(t, pool, "token", nil) // the program's turn is free, and the process is another one
+		made.want(t, 2)
+		_ = other.Close()
+		pool.close()
+		close(hang)
+	})
+}
+
+func TestHidesEachLineOfASecretAndItsFormInJSON(t *testing.T) {
+	words := &secretWords{}
+	key := "-----BEGIN KEY-----\nMIIE\"vgIB<\n-----END KEY-----\n"
+	properties := resource.PropertyMap{"key": resource.MakeSecret(resource.NewStringProperty(key))}
+	words.hold(properties)
+	for _, said := range []string{"MIIE\"vgIB<", `-----BEGIN KEY-----\nMIIE\"vgIB<\n-----END KEY-----\n`} {
+		if got := words.hide("it says " + said); got != "it says "+hidden {
+			t.Errorf("got %q", got)
+		}
+	}
+	words.drop(properties)
+	if got := words.hide("MIIE"); len(words.held) != 0 || got != "MIIE" {
+		t.Errorf("still held: %v", words.held)
+	}
+}
+
 func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
 	made := &fakes{}
 	pool := made.pool()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -33,13 +35,29 @@ func (s *secretWords) count(properties resource.PropertyMap, by int) {
 		s.held = map[string]int{}
 	}
 	secretStrings(resource.NewObjectProperty(properties), false, func(word string) {
-		if len(word) < shortestSecret {
-			return
-		}
-		if s.held[word] += by; s.held[word] <= 0 {
-			delete(s.held, word)
+		for _, form := range formsOf(word) {
+			if s.held[form] += by; s.held[form] <= 0 {
+				delete(s.held, form)
+			}
 		}
 	})
+}
+
+// formsOf are what a plugin may print of a secret: all of it, as it stands in JSON, and each of its lines, as output is read
+// line by line.
+func formsOf(secret string) []string {
+	quoted := &strings.Builder{}
+	encoder := json.NewEncoder(quoted)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(secret) // a string never fails
+	inJSON := strings.TrimSpace(quoted.String())
+	forms := []string{secret, inJSON[1 : len(inJSON)-1]}
+	for line := range strings.Lines(secret) {
+		forms = append(forms, strings.TrimSpace(line))
+	}
+	forms = slices.DeleteFunc(forms, func(form string) bool { return len(form) < shortestSecret })
+	slices.Sort(forms)
+	return slices.Compact(forms)
 }
 
 // hide replaces secrets, the longest first.
