@@ -60,6 +60,9 @@ export class DevClusterRunningError extends Error {
 
 const LOCK = ".lock";
 const LOCK_STALE_MS = 10_000;
+/** As long as another process may take to start the cluster. */
+const LOCK_WAIT_MS = 60_000;
+const LOCK_POLL_MS = 500;
 
 /**
  * Starts a control plane with two fake nodes, and a database. Processes that a crash left behind in this directory are
@@ -185,7 +188,7 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
       lockfilePath: path.join(layout.directory, LOCK),
       stale: LOCK_STALE_MS,
       onCompromised: () => {}, // for example after the machine slept: finishing is better than stopping halfway
-      retries: { retries: 24, factor: 1, minTimeout: 500, maxTimeout: 500 },
+      retries: { retries: LOCK_WAIT_MS / LOCK_POLL_MS, factor: 1, minTimeout: LOCK_POLL_MS, maxTimeout: LOCK_POLL_MS },
     })
     .catch((error: unknown) => {
       if ((error as { code?: string }).code === "ELOCKED") {

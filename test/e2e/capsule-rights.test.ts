@@ -187,7 +187,11 @@ describe("of what an owner creates at the same moment where one is allowed", () 
         metadata: { labels: { "kindstack.dev/hostname-collision": "Namespace" } },
       }),
     );
-    for (const one of ingresses) await edit(one, { spec: { ingressClassName: "any" } });
+    for (const one of ingresses) {
+      await edit(one, { spec: { ingressClassName: "any" } }).catch((error: unknown) => {
+        if (!isApiError(error, 404)) throw error; // the younger one may have been deleted by now
+      });
+    }
     const surplus = await create(namespace(`${name}-b`, labels(name)));
     return { surplus };
   }
