@@ -30,11 +30,8 @@ export interface AdmissionServerOptions extends Address {
   logger: Logger;
 }
 
-/**
- * An API server has one for each review under way, and by default at most 200 changes under way
- * (`--max-mutating-requests-inflight`). What opens more at once, and gets no answers, would keep others waiting.
- */
-const CONNECTIONS = { max: 1_024, perIdentity: 512, burst: 256 };
+/** An API server has one for each review under way. */
+const CONNECTIONS = { max: 1_024, perIdentity: 512 };
 /** Maximum size of the bodies being read, over all connections and of one address. */
 const BYTES_IN_FLIGHT = { max: 128 * 1024 * 1024, perClient: 64 * 1024 * 1024 };
 const BODY_TIMEOUT_MS = 10_000;

@@ -14,12 +14,11 @@ export interface ConnectionLimits {
   max: number;
   /** Of one user. Default: a quarter of all, and at least 16. */
   perIdentity?: number;
-  /** That an address may open at once. Default: so many that others behind it get through while it holds all. */
-  burst?: number;
   /** Told of every connection that is ended. */
   dropped?: () => void;
 }
 
+/** An address may open so many connections at once, beyond those that the server keeps: others behind it get through. */
 const SPARE = 100;
 
 /**
@@ -38,10 +37,10 @@ export class ConnectionLimit {
 
   constructor(
     server: Server,
-    { max, perIdentity = Math.max(16, Math.ceil(max / 4)), burst = max + SPARE, dropped = () => {} }: ConnectionLimits,
+    { max, perIdentity = Math.max(16, Math.ceil(max / 4)), dropped = () => {} }: ConnectionLimits,
   ) {
-    this.#limits = { max, perIdentity, burst, dropped };
-    this.#arrivals = server instanceof tls.Server ? new Arrivals(burst) : undefined;
+    this.#limits = { max, perIdentity, dropped };
+    this.#arrivals = server instanceof tls.Server ? new Arrivals(max + SPARE) : undefined;
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 

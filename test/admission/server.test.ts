@@ -200,8 +200,7 @@ describe("what is no review", () => {
 
 describe("a stranger", () => {
   it("takes no connection from the API server, however many of them hold one", async () => {
-    const stranger = { port: server.port, host: "127.0.0.1", localAddress: "127.0.0.2" };
-    const strangers = Array.from({ length: 1_500 }, () => net.connect(stranger));
+    const strangers = Array.from({ length: 600 }, () => net.connect({ port: server.port, host: "127.0.0.1" }));
     for (const socket of strangers) socket.on("error", () => {});
     await Promise.all(strangers.map((socket) => once(socket, "connect")));
 
