@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -39,7 +38,6 @@ type plugins struct {
 	all   []*warmPlugin
 	// By program, serializes what starts processes, so that updates that begin at once share one.
 	starting map[string]*sync.Mutex
-	closed   bool
 }
 
 // process is a plugin that runs.
@@ -137,10 +135,6 @@ func (p *plugins) add(program string, descriptor workspace.PluginDescriptor, e e
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.closed {
-		go started.end()
-		return nil, errors.New("the engine ends")
-	}
 	warm := &warmPlugin{process: started, secrets: secrets, program: program, users: 1}
 	p.all = append(p.all, warm)
 	return warm, nil
@@ -256,18 +250,4 @@ func (p *plugins) remove(warm *warmPlugin) {
 		warm.ending.Stop()
 	}
 	go warm.end()
-}
-
-// close ends all processes.
-func (p *plugins) close() {
-	p.mutex.Lock()
-	p.closed = true
-	all := p.all
-	p.all = nil
-	p.mutex.Unlock()
-	var ended sync.WaitGroup
-	for _, warm := range all {
-		ended.Go(warm.end)
-	}
-	ended.Wait()
 }

@@ -95,7 +95,6 @@ func TestSharesAProcessByConfiguration(t *testing.T) {
 				t.Errorf("configured %d times", got)
 			}
 		}
-		pool.close()
 	})
 }
 
@@ -111,7 +110,6 @@ func TestReplacesAProcessThatIsDead(t *testing.T) {
 		if made.all[0].ended.Load() != 1 {
 			t.Error("the dead one was not ended")
 		}
-		pool.close()
 	})
 }
 
@@ -210,7 +208,6 @@ func TestDoesNotWaitForAPluginThatHangsWhenItIsConfigured(t *testing.T) {
 		other := configured(t, pool, "token", nil) // the program's turn is free, and the process is another one
 		made.want(t, 2)
 		_ = other.Close()
-		pool.close()
 		close(hang)
 	})
 }
@@ -234,7 +231,6 @@ func TestHidesEachLineOfASecretAndItsFormInJSON(t *testing.T) {
 func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
 	made := &fakes{}
 	pool := made.pool()
-	defer pool.close()
 	leased := configured(t, pool, "token-of-vault", nil)
 	made.all[0].create = func() error { return errors.New("token-of-vault cannot write canary-value of anna") }
 	request := plugin.CreateRequest{Properties: resource.PropertyMap{

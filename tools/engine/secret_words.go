@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -63,12 +63,9 @@ func formsOf(secret string) []string {
 // hide replaces secrets, the longest first.
 func (s *secretWords) hide(text string) string {
 	s.mutex.Lock()
-	words := make([]string, 0, len(s.held))
-	for word := range s.held {
-		words = append(words, word)
-	}
+	words := slices.Collect(maps.Keys(s.held))
 	s.mutex.Unlock()
-	sort.Slice(words, func(i, j int) bool { return len(words[i]) > len(words[j]) })
+	slices.SortFunc(words, func(a, b string) int { return len(b) - len(a) })
 	for _, word := range words {
 		text = strings.ReplaceAll(text, word, hidden)
 	}
