@@ -158,17 +158,16 @@ function currentPools(): Pools {
   if (pools !== undefined && now < pools.freshUntilMs) return pools;
   const hosts = poolSettings(process.env);
   const settings = JSON.stringify(hosts, (_, value) => (typeof value === "function" ? value.name : value));
-  if (pools?.settings === settings) {
-    pools.freshUntilMs = now + SETTINGS_FRESH_MS;
-    return pools;
+  if (pools?.settings !== settings) {
+    void closePool(); // those of former settings
+    pools = {
+      settings,
+      freshUntilMs: 0,
+      all: hosts.map((host) => ({ pool: openPool(host, hosts.length > 1), name: `${host.host}:${host.port}` })),
+      preferred: 0,
+    };
   }
-  void closePool(); // those of former settings
-  pools = {
-    settings,
-    freshUntilMs: now + SETTINGS_FRESH_MS,
-    all: hosts.map((host) => ({ pool: openPool(host, hosts.length > 1), name: `${host.host}:${host.port}` })),
-    preferred: 0,
-  };
+  pools.freshUntilMs = now + SETTINGS_FRESH_MS;
   return pools;
 }
 

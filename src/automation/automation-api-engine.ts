@@ -72,14 +72,10 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 
   async #operate(operation: Operation, workspace: Workspace, exists: boolean): Promise<Ran> {
-    const { stack, options, program, signals } = operation;
+    const { method, stack, options, program, signals } = operation;
     const events: EngineEvent[] = [];
-    const keepsGiven = operation.method === "preview";
-    const session = this.options.host.openSession({
-      release: options.release,
-      fence: currentFence(),
-      keepsGiven,
-    });
+    const { release } = options;
+    const session = this.options.host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
     const abort = new AbortController();
     const interrupt = () => abort.abort();
     const server = await serveProviders(session, interrupt);

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import type { Given } from "../../providers/host/session";
+import { fieldAt } from "../../providers/kubernetes/field-path";
 import { describeUnknown, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { isScaffolding, nameOf } from "./urn";
@@ -68,10 +69,6 @@ export function plannedChanges(
 function secretsOf({ news, olds }: Given): Pick<PlannedChange, "secretInputs" | "differsAt"> {
   return {
     secretInputs: () => unescapeReserved(describeUnknown(news)),
-    ...(olds && { differsAt: (path) => !isDeepStrictEqual(valueAt(olds, path), valueAt(news, path)) }),
+    ...(olds && { differsAt: (path) => !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path)) }),
   };
-}
-
-function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
-  return path.reduce((inner, part) => (inner as Properties | undefined)?.[part], value);
 }

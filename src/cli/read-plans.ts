@@ -1,6 +1,6 @@
 import { isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
-import { groupOf } from "../../providers/kubernetes/object-types";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { kindOf } from "../../stacks/contract/kind-name";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 
 type Reader = Pick<KubernetesClient, "list">;
@@ -22,8 +22,7 @@ export async function findPlan(
   object: { name: string; namespace: string },
 ): Promise<Plan | undefined> {
   const isOf = ({ spec: { object: planned } }: Plan) =>
-    planned.kind === kind.kind &&
-    groupOf(planned.apiVersion) === kind.group &&
+    kindOf([kind], planned) !== undefined &&
     planned.name === object.name &&
     (kind.scope === "Cluster" || planned.namespace === object.namespace);
   if (kind.scope === "Cluster") return (await readPlans(client)).find(isOf);

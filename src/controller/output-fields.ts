@@ -1,4 +1,5 @@
 import { withoutInternal } from "../../providers/dynamic";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import type { OutputsOf } from "../../stacks/contract/capabilities";
@@ -9,7 +10,7 @@ import type { StackResource } from "../automation/event-log";
 /** The fields of a kind's status that outputs of its resources give. @see Capabilities.outputs */
 export function outputFields(
   kind: AnyKind,
-  object: KindObject,
+  object: LiveObject,
   resources: readonly StackResource[],
 ): object | undefined {
   const { outputs } = kind.capabilities;
@@ -20,7 +21,8 @@ export function outputFields(
     return found && (withoutMasked(withoutInternal(found)) as Properties);
   };
   const fields = Object.entries(outputs) as [string, (of: OutputsOf, object: KindObject) => unknown][];
-  return Object.fromEntries(fields.map(([field, give]) => [field, give(outputsOf, object)]));
+  const parsed = object as unknown as KindObject; // as its update has found it to be
+  return Object.fromEntries(fields.map(([field, give]) => [field, give(outputsOf, parsed)]));
 }
 
 function withoutMasked(value: unknown): unknown {

@@ -130,8 +130,10 @@ export class PlanStore {
       },
       ...contents,
     });
-    const write = async (namespace: string) =>
-      this.#record((await this.#options.client.apply(manifest(namespace))).object);
+    const write = async (namespace: string) => {
+      const { object: written } = await this.#options.client.apply(manifest(namespace));
+      this.#written.set(objectKey(written.metadata), withoutManagedFields(written));
+    };
     try {
       await write(current?.metadata.namespace ?? own);
     } catch (error) {
@@ -182,10 +184,6 @@ export class PlanStore {
   /** Where the plan of an object may be. */
   #namespacesOf({ metadata: { namespace } }: Names): string[] {
     return [...new Set([namespace ?? this.#options.namespace, this.#options.namespace])];
-  }
-
-  #record(plan: LiveObject): void {
-    this.#written.set(objectKey(plan.metadata), withoutManagedFields(plan));
   }
 
   #current(key: string): LiveObject | undefined {

@@ -5,7 +5,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { isLooser } from "../../stacks/contract/mode";
-import { type KindObject, objectId, type StackRecord, stackName } from "../../stacks/contract/object";
+import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
@@ -152,7 +152,7 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     drifted: facts.drifted,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
-  const outputs = outputFields(context.kind, object as LiveObject & { spec: unknown } as KindObject, result.resources);
+  const outputs = outputFields(context.kind, object, result.resources);
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   logger.info(

@@ -2,8 +2,8 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
-import { groupOf } from "../../providers/kubernetes/object-types";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
+import { kindOf } from "../../stacks/contract/kind-name";
 import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
@@ -248,11 +248,10 @@ export class Manager {
   }
 
   /** An object's plan, or a decision on it, is another now. */
-  #requeue({ apiVersion, kind, namespace, name }: PlanSpec["object"]): void {
-    for (const { kind: own } of this.#controllers.values()) {
-      if (own.kind !== kind || own.group !== groupOf(apiVersion)) continue;
-      this.#queue.add(objectItem(own, { name, ...(namespace !== undefined && { namespace }) }));
-    }
+  #requeue(object: PlanSpec["object"]): void {
+    const served = [...this.#controllers.values()].map(({ kind }) => kind);
+    const kind = kindOf(served, object);
+    if (kind !== undefined) this.#queue.add(objectItem(kind, object));
   }
 
   #add(controller: Controller): void {

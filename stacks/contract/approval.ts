@@ -9,7 +9,7 @@ import { digestSchema } from "./plan";
 
 export const APPROVAL_TYPE = { apiVersion: "kindstack.dev/v1alpha1", kind: "Approval" } as const;
 
-export const DECISIONS = ["Approve", "Reject"] as const;
+const DECISIONS = ["Approve", "Reject"] as const;
 export type DecisionOnPlan = (typeof DECISIONS)[number];
 
 export const MAX_APPROVAL_DAYS = 30;

@@ -1,9 +1,8 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import { INSTALLED_LABELS } from "./crd";
 import { type AnyKind, kindName } from "./kind";
 import { MODE_ANNOTATION, MODES } from "./mode";
 import { APPROVE_RIGHT, hasRight } from "./plan-policy";
-import { policyBinding, type ResourceRule, validatingPolicy } from "./validating-policy";
+import { installedPolicy, type ResourceRule } from "./validating-policy";
 
 /** In the order of {@link MODES}; what is no mode pauses an object, and so is as strict as any. */
 const STRICTNESS = MODES.map((mode) => `'${mode.toLowerCase()}'`).join(", ");
@@ -38,7 +37,7 @@ function modePolicy(name: string, rule: ResourceRule): Manifest[] {
   const own = rule.apiGroups[0] === "" ? "namespace(object.metadata.name)." : place;
   const where =
     own === "" ? "'cluster-wide'" : `'in the namespace ' + object.metadata.${own === place ? "namespace" : "name"}`;
-  const policy = validatingPolicy(name, {
+  return installedPolicy(name, {
     rules: [{ ...rule, operations: ["UPDATE"] }],
     matchConditions: [{ name: "mode-changes", expression: `${modeIn("object")} != ${modeIn("oldObject")}` }],
     variables: {
@@ -56,8 +55,4 @@ function modePolicy(name: string, rule: ResourceRule): Manifest[] {
       },
     ],
   });
-  return [policy, policyBinding(name, name)].map((object) => ({
-    ...object,
-    metadata: { name, labels: INSTALLED_LABELS },
-  }));
 }

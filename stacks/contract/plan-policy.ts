@@ -1,7 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MAX_APPROVAL_DAYS } from "./approval";
-import { INSTALLED_LABELS } from "./crd";
-import { type PolicySpec, policyBinding, validatingPolicy } from "./validating-policy";
+import { installedPolicy } from "./validating-policy";
 
 const GROUP = "kindstack.dev";
 
@@ -19,7 +18,7 @@ const IN_NAMESPACE = "namespace(request.namespace).";
 /** What refuses approvals of those who may not approve or take another's name, and plans that the operator has not made. */
 export function planPolicies(): Manifest[] {
   return [
-    ...policy("approvals.kindstack.dev", {
+    ...installedPolicy("approvals.kindstack.dev", {
       rules: [{ apiGroups: [GROUP], resources: ["approvals"], operations: ["CREATE"], scope: "Namespaced" }],
       variables: {},
       validations: [
@@ -40,7 +39,7 @@ export function planPolicies(): Manifest[] {
         },
       ],
     }),
-    ...policy("plans.kindstack.dev", {
+    ...installedPolicy("plans.kindstack.dev", {
       rules: [{ apiGroups: [GROUP], resources: ["plans"], scope: "Namespaced" }],
       // What has owner references is released by the garbage collector; finalizers may go.
       matchConditions: [
@@ -58,11 +57,4 @@ export function planPolicies(): Manifest[] {
       ],
     }),
   ];
-}
-
-function policy(name: string, spec: PolicySpec): Manifest[] {
-  return [validatingPolicy(name, spec), policyBinding(name, name)].map((object) => ({
-    ...object,
-    metadata: { name, labels: INSTALLED_LABELS },
-  }));
 }

@@ -10,16 +10,24 @@ import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
 export const PLAN_TYPE = { apiVersion: "kindstack.dev/v1alpha1", kind: "Plan" } as const;
 
 /** What is done to a resource, in the words of previews. */
-export const STEP_ACTIONS = [
-  ...(["create", "adopt", "update", "move", "hand-over", "replace", "delete", "release", "orphan"] as const),
-];
+const STEP_ACTIONS = [
+  "create",
+  "adopt",
+  "update",
+  "move",
+  "hand-over",
+  "replace",
+  "delete",
+  "release",
+  "orphan",
+] as const;
 
 export const PLAN_STATES = ["Pending", "Applying", "Rejected", "Outdated"] as const;
 export type PlanState = (typeof PLAN_STATES)[number];
 
 /** Of a plan with more, `omitted` says how many there are. */
-export const MAX_STEPS = 100;
-export const MAX_STEP_FIELDS = 20;
+const MAX_STEPS = 100;
+const MAX_STEP_FIELDS = 20;
 const MAX_VALUE = 256;
 
 export const digestSchema = Type.String({ pattern: "^sha256:[0-9a-f]{64}$", maxLength: 71 });
@@ -30,7 +38,7 @@ const count = Type.Integer({ minimum: 0 });
 const value = (description: string) => Type.Optional(Type.String({ maxLength: MAX_VALUE, description }));
 
 const stepSchema = Type.Object({
-  action: Type.Enum(STEP_ACTIONS, { type: "string" }),
+  action: Type.Enum([...STEP_ACTIONS], { type: "string" }),
   type: Type.String({ maxLength: 253, description: "Namespace, Row, …" }),
   name: Type.String({ maxLength: 1024, description: "The resource's name in its stack." }),
   id: Type.Optional(Type.String({ maxLength: 1024 })),

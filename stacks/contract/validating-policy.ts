@@ -1,4 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { INSTALLED_LABELS } from "./crd";
 
 const API_VERSION = "admissionregistration.k8s.io/v1";
 
@@ -67,4 +68,12 @@ export function policyBinding(policyName: string, name: string, spec: object = {
     metadata: { name },
     spec: { policyName, validationActions: ["Deny"], ...spec },
   };
+}
+
+/** A policy in force everywhere that is installed with the CRDs, and stays with them. */
+export function installedPolicy(name: string, spec: PolicySpec): Manifest[] {
+  return [validatingPolicy(name, spec), policyBinding(name, name)].map((object) => ({
+    ...object,
+    metadata: { name, labels: INSTALLED_LABELS },
+  }));
 }
