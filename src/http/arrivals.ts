@@ -35,6 +35,12 @@ export class Arrivals {
     if (bucket !== undefined) bucket.tokens = Math.min(this.burst, bucket.tokens + 1);
   }
 
+  /** A connection of this address carries what no client sends that means well: it counts as one more. */
+  charge(address: string): void {
+    const bucket = this.#refilled(address);
+    bucket.tokens = Math.max(0, bucket.tokens - 1);
+  }
+
   #refilled(address: string): Bucket {
     const now = performance.now();
     const { tokens, at } = this.#buckets.get(address) ?? { tokens: this.burst, at: now };

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Server, Socket } from "node:net";
 import tls from "node:tls";
 import { Arrivals } from "./arrivals";
+import { PIPELINED } from "./server";
 
 interface Connection {
   socket: Socket;
@@ -42,6 +43,7 @@ export class ConnectionLimit {
     this.#limits = { max, perIdentity, dropped };
     this.#arrivals = server instanceof tls.Server ? new Arrivals(max + SPARE) : undefined;
     server.on("connection", (socket: Socket) => this.#add(socket));
+    server.on(PIPELINED, ({ remoteAddress = "" }: Socket) => this.#arrivals?.charge(remoteAddress));
   }
 
   /**

@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import type http from "node:http";
 import https from "node:https";
 import { type AddressInfo, isIPv6, type Socket } from "node:net";
@@ -42,17 +42,20 @@ export async function createTlsServer(
 /** So many requests of one connection may be unanswered; clients of HTTP/1.1 wait for each answer. */
 const MAX_UNANSWERED = 4;
 
+/** The event of a server about each request beyond these, with its socket. */
+export const PIPELINED = "kindstack:pipelined";
+
 /**
  * Ends connections that send many requests without waiting for answers: Node.js takes all that a packet holds at once, and
  * takes one new connection in the meantime.
  */
-export function withoutPipelines(onRequest: http.RequestListener): http.RequestListener {
+export function withoutPipelines(onRequest: http.RequestListener) {
   const unanswered = new WeakMap<Socket, number>();
-  return (request, response) => {
+  return function (this: EventEmitter, ...[request, response]: Parameters<http.RequestListener>): void {
     const { socket } = request;
-    if (socket.destroyed) return;
     const count = (unanswered.get(socket) ?? 0) + 1;
     if (count > MAX_UNANSWERED) {
+      this.emit(PIPELINED, socket); // while the socket still knows its address
       socket.destroy();
       return;
     }

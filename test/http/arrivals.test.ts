@@ -38,6 +38,16 @@ it("connections that show whose they are do not count", () => {
   }
 });
 
+it("connections that count more leave room for fewer", () => {
+  const arrivals = new Arrivals(100);
+  expect(arrivals.admit("a")).toBe(true);
+  for (let count = 0; count < 50; count++) arrivals.charge("a");
+  expect(taken(arrivals, "a", 1_000)).toBe(49);
+  for (let count = 0; count < 1_000; count++) arrivals.charge("a");
+  now += 100;
+  expect(taken(arrivals, "a", 1_000)).toBe(10);
+});
+
 it("addresses that come no more are forgotten", () => {
   const arrivals = new Arrivals(10);
   for (let index = 0; index < 1_000; index++) arrivals.admit(`${index}`);
