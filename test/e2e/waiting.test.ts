@@ -91,11 +91,12 @@ async function warningsAbout(object: LiveObject): Promise<unknown[]> {
 }
 
 describe("Tenants that are deleted while their namespaces hold PostgresWriters", () => {
+  // The namespace controller takes 11 s: a worker that waited for each would take four times as long.
   it("are gone within 30 s, or five times what it took to make them, and others are served", async () => {
     const started = performance.now();
-    const names = await tenants(10 * WORKERS, (name) => [postgresWriter("row", {}, name)]);
+    const names = await tenants(4 * WORKERS, (name) => [postgresWriter("row", {}, name)]);
     for (const name of names) await untilReady(postgresWriter("row", {}, name));
-    // The namespace controller takes 11 s, and longer on a busy machine; how busy it is shows in the time to make them.
+    // On a busy machine it takes longer; how busy it is shows in the time to make them.
     const limitMs = Math.max(30_000, 5 * (performance.now() - started));
 
     await Promise.all(names.map((name) => remove(tenant(name))));
