@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
 import { type Fence, withinFence } from "../fence";
+import type { Observations } from "../observation";
 import type { Properties } from "../provider";
 
 export type AnyProvider = DefinedProvider["provider"];
@@ -19,6 +20,8 @@ export interface SessionOptions {
   release?: boolean | undefined;
   /** Keep what a program gives, see {@link ProviderSession.given}. */
   keepsGiven?: boolean | undefined;
+  /** What a preview has observed: the update writes nothing else than what it saw. */
+  observed?: Observations | undefined;
 }
 
 /** What a program gives for a resource, with its secrets. */
@@ -49,6 +52,8 @@ export class ProviderSession {
   readonly failures: ResourceFailure[] = [];
   /** By URN: the engine's events have no secrets, so that they do not tell which differ. */
   readonly given = new Map<string, Given>();
+  /** What a preview's writes would overwrite. */
+  readonly observed = new Map<string, string>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
   readonly #end = new AbortController();

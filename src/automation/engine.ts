@@ -1,5 +1,6 @@
 import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { StackSummary } from "@pulumi/pulumi/automation/workspace";
+import type { Observations } from "../../providers/observation";
 import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
@@ -61,18 +62,20 @@ export interface PreviewOptions {
   refresh?: boolean | undefined;
   /** Run the program in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
   sdkRuntime?: boolean | undefined;
-  /** Answer a {@link PreviewResult.plan}. */
+  /** Answer a {@link PreviewResult.plan}, and what was {@link PreviewResult.observed}. */
   plans?: boolean | undefined;
 }
 
 /** An operation that has a plan ends with the failure `PlanOutdated` before it does what is not in it. */
 interface HeldOptions {
   plan?: BindingPlan | undefined;
+  /** What the same preview has observed: a resource is left as it is where the world has something else by now. */
+  observed?: Observations | undefined;
 }
 
 /**
- * A plan of {@link StackEngine.preview} holds an update to inputs and operations. What the world has in place of what was
- * there is for providers to find out.
+ * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers hold it to what was observed:
+ * those of Pulumi's plugins cannot, nor those that do not say what they would overwrite.
  */
 export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans">, HeldOptions {}
 
@@ -111,6 +114,8 @@ export interface PreviewResult {
   changes: PlannedChange[];
   /** Where it was asked for, and the preview did not fail; also absent for the destroy of no stack. */
   plan?: BindingPlan;
+  /** With the plan: what its writes would overwrite. */
+  observed?: Observations;
   /** Why it could not be told; empty when it could. */
   failures: UpdateFailure[];
 }

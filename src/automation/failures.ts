@@ -1,6 +1,7 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { type Failure, failureOf } from "../../providers/errors";
 import type { Given, ResourceFailure } from "../../providers/host/session";
+import type { Observations } from "../../providers/observation";
 import { withoutPasswords } from "../../providers/passwords";
 import type { BindingPlan } from "./binding-plan";
 import { EngineGoneError } from "./engine-process";
@@ -38,6 +39,8 @@ export interface Ran {
   programError: unknown;
   /** Of a preview, see {@link ProviderSession.given}. */
   given?: ReadonlyMap<string, Given>;
+  /** Of a preview that makes a plan, see {@link ProviderSession.observed}. */
+  observed?: Observations;
 }
 
 /** What came of an update or a preview. */

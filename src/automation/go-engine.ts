@@ -145,9 +145,9 @@ export class GoEngine extends Operations implements StackEngine {
 
   protected async run({ method, stack, program, options, signals }: Operation): Promise<Ran> {
     const { processes, host, timeoutMs } = this.#options;
-    const { refresh, savesOnce, sdkRuntime, release, plans, plan } = options;
+    const { refresh, savesOnce, sdkRuntime, release, plans, plan, observed } = options;
     const events: EngineEvent[] = [];
-    const session = host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
+    const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
@@ -168,8 +168,8 @@ export class GoEngine extends Operations implements StackEngine {
     }
     const outcome = outcomeOf(ended);
     processes.count(outcome?.phasesMs);
-    const { failures: refused, given } = session;
-    return { ended, outcome, events, refused, given, programError: programError ?? prepared?.error() };
+    const { failures: refused, given, observed: seen } = session;
+    return { ended, outcome, events, refused, given, observed: seen, programError: programError ?? prepared?.error() };
   }
 
   async #ask<T>(

@@ -119,6 +119,7 @@ export abstract class Operations
     const { failures } = assess(ran, reportOf(ran.events), this.#timeoutMs);
     const plan = ran.outcome?.plan;
     const changes = plannedChanges(ran.events, ran.given);
-    return { exists: ran.outcome?.exists ?? false, changes, failures, ...(plan && { plan }) };
+    const held = plan && { plan, observed: ran.observed ?? new Map() };
+    return { exists: ran.outcome?.exists ?? false, changes, failures, ...held };
   }
 }
