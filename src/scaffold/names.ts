@@ -29,7 +29,7 @@ const RESERVED = new Set(
  *
  * @throws RangeError naming what is wrong with the name or the group
  */
-export function namesOf(kind: string, group: string, plural = pluralOf(kind.toLowerCase())): NewKindNames {
+export function namesOf(kind: string, group: string, plural = pluralOf(kind)): NewKindNames {
   if (!/^[A-Z][A-Za-z0-9]{0,62}$/.test(kind)) {
     throw new RangeError(
       `the name ${JSON.stringify(kind)} must be letters and digits that begin with a capital, such as BackupPolicy`,
@@ -45,8 +45,25 @@ export function namesOf(kind: string, group: string, plural = pluralOf(kind.toLo
   return { kind, plural, singular: kind.toLowerCase(), folder, constant, group };
 }
 
-/** `policies`, `boxes`, `keys`; English has exceptions, for which there is an option. */
-function pluralOf(singular: string): string {
+/** Nouns that no rule forms, as the last word of a kind's name. Kubernetes' own generators have the rules alone. */
+const IRREGULAR = new Map(
+  (
+    "person people, child children, man men, woman women, foot feet, tooth teeth, goose geese, mouse mice, ox oxen, " +
+    "leaf leaves, half halves, shelf shelves, life lives, knife knives, wife wives, wolf wolves, calf calves, thief thieves, " +
+    "index indices, vertex vertices, matrix matrices, quiz quizzes, datum data, medium media, criterion criteria, " +
+    "hero heroes, echo echoes, potato potatoes"
+  )
+    .split(", ")
+    .map((pair) => pair.split(" ") as [string, string]),
+);
+
+/** `policies`, `boxes`, `keys`; English has more exceptions, for which there is an option. */
+function pluralOf(kind: string): string {
+  const singular = kind.toLowerCase();
+  const last = /[A-Z][a-z0-9]*$/.exec(kind)?.[0].toLowerCase() ?? "";
+  const irregular = IRREGULAR.get(last);
+  if (irregular !== undefined) return singular.slice(0, -last.length) + irregular;
+  if (/[aeiouy]sis$/.test(singular)) return singular.replace(/is$/, "es");
   if (/(series|species|endpoints|settings|status)$/.test(singular)) return singular.replace(/status$/, "statuses");
   if (/(s|x|z|ch|sh)$/.test(singular)) return `${singular}es`;
   if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;
