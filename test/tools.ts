@@ -6,6 +6,8 @@ import { debianPackage } from "./debian-package";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
 const CLI_UTILS = "0.37.2";
+/** The newest that the Go module proxy has. */
+const PULUMI_KUBERNETES = "4.0.0-20260115033456-f47bc2d6f199";
 const VERSITYGW = "1.8.0";
 const FAKE_GCS_SERVER = "1.56.1";
 
@@ -80,6 +82,19 @@ export const testTools = {
       }),
     ],
     remedy: "Run `sudo apt-get update && apt-get download postgresql` to see what fails",
+  },
+  /** A resource plugin that others wrote. */
+  "pulumi-resource-kubernetes": {
+    name: "pulumi-resource-kubernetes",
+    version: PULUMI_KUBERNETES,
+    sources: [
+      goBuild({
+        module: "tools/pulumi-kubernetes",
+        package: ".",
+        variables: { "main.Version": PULUMI_KUBERNETES },
+        estimatedSeconds: 400,
+      }),
+    ],
   },
   /** An S3 server in front of a folder. */
   versitygw: {

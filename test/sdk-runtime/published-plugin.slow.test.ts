@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Output, secret } from "@pulumi/pulumi/output";
+import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ProviderHost } from "../../providers/host/host";
+import { providersOf } from "../../providers/index";
+import type { EngineProcesses } from "../../src/automation/engine-processes";
+import { GoEngine } from "../../src/automation/go-engine";
+import { openEngine } from "../../src/automation/workspace";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { controlPlane } from "../control-plane";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { testTools } from "../tools";
+
+/* A plugin that others wrote, in Go: Pulumi's own for Kubernetes, against a real API server. */
+
+const STACK = "settings";
+let cluster: TestCluster;
+let directory: string;
+let processes: EngineProcesses;
+let engine: GoEngine;
+
+class Cluster extends ProviderResource {
+  constructor(name: string, inputs: { kubeconfig: Output<string> }) {
+    super("kubernetes", name, inputs);
+  }
+}
+
+class ConfigMap extends CustomResource {
+  constructor(name: string, inputs: object, options: CustomResourceOptions) {
+    super("kubernetes:core/v1:ConfigMap", name, inputs, options);
+  }
+}
+
+beforeAll(async () => {
+  const plugin = await resolveBinary(testTools["pulumi-resource-kubernetes"]);
+  cluster = await TestCluster.open(controlPlane());
+  directory = await mkdtemp(path.join(tmpdir(), "kindstack-published-"));
+  const say = () => {};
+  processes = await openEngine({
+    file: await resolveBinary("engine"),
+    timing: { operationsPerProcess: 2 }, // so that the process is kept over successors
+    workDirectory: path.join(directory, "work"),
+    backendUrl: pathToFileURL(path.join(directory, "state")).href,
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
+    environment: { ...process.env, PATH: `${path.dirname(plugin)}${path.delimiter}${process.env.PATH}` },
+    log: { warn: say, error: say },
+  });
+  engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
+  return async () => {
+    await processes.close();
+    await cluster.close();
+    await rm(directory, { recursive: true, force: true });
+  };
+}, 1_800_000);
+
+const program =
+  (name: string, data: Record<string, string>, immutable = false) =>
+  async () => {
+    const provider = new Cluster("settings/cluster", { kubeconfig: secret(cluster.config().exportConfig()) });
+    const metadata = { name, namespace: cluster.namespace };
+    new ConfigMap("settings/map", { apiVersion: "v1", kind: "ConfigMap", metadata, data, immutable }, { provider });
+  };
+const up = (...words: Parameters<typeof program>) => engine.up(STACK, program(...words), { sdkRuntime: true });
+const dataOf = async (name: string) => (await cluster.find(name)) as { data?: object } | undefined;
+
+describe("Pulumi's plugin for Kubernetes", () => {
+  let pid: number | undefined;
+  afterAll(async () => expect(await engine.plugins()).toMatchObject([{ name: "kubernetes", pid, state: "idle" }]));
+
+  it("creates, and changes in place", async () => {
+    expect(await up("first", { color: "red" })).toMatchObject({ failures: [], summary: { result: "succeeded" } });
+    pid = (await engine.plugins())[0]?.pid;
+    expect(await up("first", { color: "blue" })).toMatchObject({ failures: [] });
+    expect(await dataOf("first")).toMatchObject({ data: { color: "blue" } });
+  });
+
+  it("previews with the same process, and changes nothing", async () => {
+    const preview = await engine.preview(STACK, program("second", { color: "blue" }), { sdkRuntime: true });
+    expect(preview.failures).toEqual([]);
+    expect(JSON.stringify(preview.changes)).toContain("replace");
+    expect(await dataOf("second")).toBeUndefined();
+  });
+
+  it("finds drift by a refresh, and the next update repairs it", async () => {
+    const manifest = cluster.configMap("first", { color: "green" });
+    await cluster.client.apply(manifest, { fieldManager: "kubectl" });
+    expect(await engine.refresh(STACK)).toMatchObject({ failures: [], summary: { resourceChanges: { update: 1 } } });
+    expect(await up("first", { color: "blue" })).toMatchObject({ failures: [] });
+    expect(await dataOf("first")).toMatchObject({ data: { color: "blue" } });
+  });
+
+  it("replaces what cannot be changed, and says why something fails", async () => {
+    expect(await up("second", { color: "blue" }, true)).toMatchObject({ failures: [] });
+    expect(await dataOf("first")).toBeUndefined();
+    const failed = await up("Not_A_Name", { color: "blue" });
+    expect(failed.failures).toMatchObject([{ message: expect.stringContaining("Not_A_Name") }]);
+    expect(JSON.stringify(failed.failures)).not.toContain("client-key-data");
+    expect(await dataOf("second")).toBeDefined();
+  });
+
+  it("deletes", async () => {
+    expect(await engine.destroy(STACK)).toMatchObject({ failures: [] });
+    expect(await dataOf("second")).toBeUndefined();
+    expect(processes.counts.successors).toBeGreaterThan(1);
+  });
+});
