@@ -13,9 +13,7 @@ const GROUP = "examples.kindstack.dev";
 const keyring = fs.mkdtempSync(path.join(os.tmpdir(), "keyring-"));
 let cluster: TestCluster;
 beforeAll(async () => {
-  // The operator finds the plugin, and the plugin its keys, by these.
-  process.env.PATH = `${path.resolve("plugins")}${path.delimiter}${process.env.PATH}`;
-  process.env.KEYRING_FOLDER = keyring;
+  process.env.KEYRING_FOLDER = keyring; // the plugin itself is in the package's folder of plugins
   cluster = await startTestCluster({ kinds: ["./src"] });
 }, 180_000);
 afterAll(async () => {

@@ -12,7 +12,7 @@ import { collect, killSession, type RunningCommand, signalGroup } from "./interr
 import { Connection, RpcError } from "./rpc";
 
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
-const PROTOCOL = 2;
+const PROTOCOL = 3;
 
 export interface EngineProcessOptions {
   /** The program that is run. */
@@ -22,6 +22,10 @@ export interface EngineProcessOptions {
   log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
   /** A process that has work and says nothing for four times this long is taken for frozen, and killed. */
   pingMs?: number | undefined;
+  /** Answers where plugins run. */
+  pluginHost?: (() => Promise<object>) | undefined;
+  /** Told when the process has had nothing to do for a while; only a host of plugins says so. */
+  onIdle?: (() => void) | undefined;
 }
 
 /** What a process has in use. */
@@ -197,6 +201,7 @@ export class EngineProcess {
       await this.#onStack.get(params.id)?.(params.name, params.state);
       return {};
     }
+    if (method === "plugins" && this.#options.pluginHost !== undefined) return this.#options.pluginHost();
     if (!providerCallSchema.Check(params)) throw new Error("a provider's call of another form");
     const listener = this.#listeners.get(params.id);
     if (listener === undefined) throw new Error("the update of this stack has ended");
@@ -206,6 +211,7 @@ export class EngineProcess {
   readonly #onNotification = (method: string, params: unknown) => {
     if (method === "event" && eventSchema.Check(params)) this.#listeners.get(params.id)?.event(params.event);
     else if (method === "log" && logSchema.Check(params)) this.#options.log.warn(params.facts, params.message);
+    else if (method === "idle") this.#options.onIdle?.();
     else if (method === "hello" && helloSchema.Check(params)) this.#greet(params);
     else this.#refuse(`${method} ${JSON.stringify(params)}`);
   };

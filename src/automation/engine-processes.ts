@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { RetryableError } from "../../providers/errors";
 import { EngineProcess, type EngineProcessOptions, type EngineUsage, wholeMs } from "./engine-process";
+import { PluginHost, type PluginHostTiming } from "./plugin-host";
 
-export interface EngineTiming {
+export interface EngineTiming extends PluginHostTiming {
   /** A process without work ends after this long. */
   idleMs?: number;
   pingMs?: number;
@@ -40,6 +41,8 @@ const MAX_BACK_OFF_MS = 30_000;
  */
 export class EngineProcesses {
   readonly counts: EngineCounts = { operations: 0, phaseSeconds: {}, successors: 0, crashes: 0 };
+  /** What runs plugins for all of them. */
+  readonly plugins: PluginHost;
   readonly #options: EngineProcessesOptions;
   /** Names this process in the locks of its operations. */
   readonly #session = randomUUID();
@@ -55,6 +58,7 @@ export class EngineProcesses {
 
   constructor(options: EngineProcessesOptions) {
     this.#options = options;
+    this.plugins = new PluginHost(options);
   }
 
   /**
@@ -86,7 +90,7 @@ export class EngineProcesses {
   /** What the processes have in use, all together. */
   async usage(): Promise<EngineUsage> {
     const total = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
-    for (const process of this.#all) {
+    for (const process of [...this.#all, ...(this.plugins.process === undefined ? [] : [this.plugins.process])]) {
       const { memoryBytes, descriptors, goroutines } = await process.usage().catch(() => NOTHING);
       total.memoryBytes += memoryBytes;
       total.descriptors += descriptors;
@@ -98,11 +102,13 @@ export class EngineProcesses {
   allow(ms: number): void {
     this.#allowedUntil = performance.now() + ms;
     for (const process of this.#all) process.allow(ms);
+    this.plugins.allow(ms);
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     await Promise.all([...this.#all].map((process) => process.stop()));
+    await this.plugins.close();
   }
 
   #running(): EngineProcess {
@@ -129,7 +135,8 @@ export class EngineProcesses {
       ...(this.#isChecked ? [] : ["--check-passphrase"]),
       ...(ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`]),
     ];
-    const process = new EngineProcess({ ...this.#options, args }, ({ crashed }) => {
+    const pluginHost = () => this.plugins.address();
+    const process = new EngineProcess({ ...this.#options, args, pluginHost }, ({ crashed }) => {
       this.#all.delete(process);
       if (crashed) this.#backOff();
     });

@@ -12,6 +12,7 @@ import type { EngineCounts, EngineProcesses } from "./engine-processes";
 import type { Outcome, Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
+import type { PluginProcess } from "./plugin-host";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
 import { outputsIn, type StackState } from "./stack-state";
@@ -133,6 +134,11 @@ export class GoEngine extends Operations implements StackEngine {
 
   usage(): Promise<EngineUsage> {
     return this.#options.processes.usage();
+  }
+
+  /** The processes of plugins that updates use, or have used a short while ago. */
+  plugins(): Promise<PluginProcess[]> {
+    return this.#options.processes.plugins.list();
   }
 
   allow(ms: number): void {

@@ -5,6 +5,7 @@ import { providersOf } from "../../providers/index";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
 import { GoEngine } from "../automation/go-engine";
+import { withPluginFolders } from "../automation/needed-plugins";
 import type { OperationsOptions } from "../automation/operations";
 import { withScratch } from "../automation/scratch";
 import { type EngineSettings, openEngine } from "../automation/workspace";
@@ -23,7 +24,7 @@ export interface OpenStacks {
 /** Opens the stacks of kinds. @throws what {@link openEngine} throws */
 export async function openStacks(kinds: readonly AnyKind[], settings: Settings): Promise<OpenStacks> {
   const host = new ProviderHost(providersOf(kinds));
-  const all = { ...settings, host, environment: process.env };
+  const all = { ...settings, host, environment: withPluginFolders(kinds, process.env) };
   if (usesAutomationApi()) {
     const { AutomationApiEngine } = await import("../automation/automation-api-engine.js");
     return { engine: await AutomationApiEngine.open(all, all), host };

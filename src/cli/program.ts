@@ -20,6 +20,7 @@ const COMMANDS = {
   approve: async () => (await import("./approve.js")).approveCommand(),
   reject: async () => (await import("./approve.js")).rejectCommand(),
   status: async () => (await import("./status.js")).statusCommand(),
+  plugins: async () => (await import("./plugins.js")).pluginsCommand(),
   diff: async () => (await import("./diff.js")).diffCommand(),
   history: async () => (await import("./object-commands.js")).historyCommand(),
   outputs: async () => (await import("./object-commands.js")).outputsCommand(),

@@ -205,7 +205,10 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
     const graceMs = options.gracePeriod * 1000;
-    inspection = await serveInspection(options, { kinds, client, engine: file, state, logger, signal, graceMs });
+    inspection = await serveInspection(options, {
+      ...{ kinds, client, engine: file, state, logger, signal, graceMs },
+      ...(opened.engine instanceof GoEngine && { plugins: opened.engine.plugins.bind(opened.engine) }),
+    });
     const startWatch = async () => {
       const { KindWatch } = await import("../dev/kind-watch.js");
       const restartAdmission = async () => {

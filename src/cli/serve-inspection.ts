@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
+import type { PluginProcess } from "../automation/plugin-host";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import type { Listener } from "../http/server";
 import { type OpenStacks, openStacks } from "./open-stacks";
@@ -36,6 +37,8 @@ interface Collaborators {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
   engine: string;
+  /** The processes of plugins of the operator's updates. */
+  plugins?(): Promise<PluginProcess[]>;
   state: StateConfig;
   logger: Logger;
   /** Once it is aborted, requests may continue for `graceMs`; no others are taken. */
@@ -48,7 +51,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { kinds, client, engine: file, state, logger: parent, signal, graceMs }: Collaborators,
+  { kinds, client, engine: file, plugins, state, logger: parent, signal, graceMs }: Collaborators,
 ): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -88,6 +91,7 @@ export async function serveInspection(
     client,
     logger,
     graceMs,
+    ...(plugins && { plugins }),
     // It previews one object at a time: updates have priority.
     engine: async () => (await open()).engine,
   });

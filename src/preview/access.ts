@@ -65,6 +65,9 @@ export function rightsForStack(
   return [stackRight("get", resource, kind, namespace), objectRight("get", kind, namespace, name)];
 }
 
+/** To see the processes of plugins and where their files are, which concerns no object: in all namespaces. */
+export const rightForPlugins: NeededRight = { verb: "list", group: GROUP, resource: "plugins" };
+
 /** @throws Refusal 403 naming the first right that the caller does not have */
 export async function requireRights(
   client: Pick<KubernetesClient, "json">,

@@ -1,4 +1,6 @@
 import Type from "typebox";
+import { neededPluginSchema } from "../automation/needed-plugins";
+import { pluginProcessSchema } from "../automation/plugin-host";
 import { resourceChangeSchema } from "../automation/update-changes";
 import { reportSchema } from "./report";
 
@@ -77,6 +79,7 @@ export const requestSchemas = {
   "/v1/history": objectSchema,
   "/v1/outputs": objectSchema,
   "/v1/state": objectSchema,
+  "/v1/plugins": Type.Object({}),
 } as const;
 
 export type RequestPath = keyof typeof requestSchemas;
@@ -87,6 +90,11 @@ export const answerSchemas = {
   "/v1/history": Type.Array(historyEntrySchema),
   "/v1/outputs": Type.Array(outputsSchema),
   "/v1/state": stateSchema,
+  "/v1/plugins": Type.Object({
+    kinds: Type.Array(Type.Object({ kind: Type.String(), plugins: Type.Array(neededPluginSchema) })),
+    /** Of the operator that was asked. */
+    processes: Type.Optional(Type.Array(pluginProcessSchema)),
+  }),
 } as const satisfies Record<RequestPath, Type.TSchema>;
 
 export type Requests = { [P in RequestPath]: Type.Static<(typeof requestSchemas)[P]> };

@@ -1,15 +1,24 @@
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { identityOf } from "../../stacks/contract/select-manifests";
 import type { StackEngine } from "../automation/engine";
+import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
+import type { PluginProcess } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
-import { type NeededRight, rightsForDiff, rightsForPreview, rightsForStack, rightsToRead } from "./access";
+import {
+  type NeededRight,
+  rightForPlugins,
+  rightsForDiff,
+  rightsForPreview,
+  rightsForStack,
+  rightsToRead,
+} from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
 import type { Candidate } from "./plan";
@@ -21,6 +30,8 @@ export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   open(): Promise<Pick<PreviewOptions, "cluster" | "notes"> & { engine: StackEngine }>;
   /** Refuses those who may not ask; without it, all may. @throws Refusal */
   authorize?(rights: readonly NeededRight[]): Promise<void>;
+  /** The processes of plugins of the operator's updates. */
+  plugins?(): Promise<PluginProcess[]>;
   /** More objects are refused. */
   maxObjects?: number;
 }
@@ -83,7 +94,18 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     const { engine, stack, found } = await openStack(inspection, request, "states");
     return found(await engine.exportStack(stack, inspection.signal));
   },
+
+  async "/v1/plugins"({ kinds, authorize, plugins }) {
+    await authorize?.([rightForPlugins]);
+    return { kinds: pluginsOf(kinds), ...(plugins && { processes: await plugins() }) };
+  },
 };
+
+/** The plugins that kinds need, and where this process finds them. */
+export function pluginsOf(kinds: readonly AnyKind[]): Answers["/v1/plugins"]["kinds"] {
+  const environment = withPluginFolders(kinds, process.env);
+  return kinds.map((kind) => ({ kind: kindName(kind), plugins: neededPlugins(kind, environment) }));
+}
 
 function limitObjects({ maxObjects = Number.POSITIVE_INFINITY }: Inspection, { candidates }: Selection): void {
   if (candidates.length <= maxObjects) return;

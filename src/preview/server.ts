@@ -6,6 +6,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
+import type { PluginProcess } from "../automation/plugin-host";
 import { type Answer, sendAnswer } from "../http/answer";
 import { authenticate, bearerToken } from "../http/authenticate";
 import { parseBody, readBody } from "../http/body";
@@ -26,6 +27,8 @@ export interface InspectionServerOptions extends Address {
   client: KubernetesClient;
   /** Called for each request that is allowed. */
   engine(): Promise<StackEngine>;
+  /** The processes of plugins of the operator's updates. */
+  plugins?(): Promise<PluginProcess[]>;
   logger: Logger;
   /** How long requests may continue after `close`. */
   graceMs: number;
@@ -79,6 +82,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
           cluster: await ClusterView.open(client, { author }),
         }),
         maxObjects: MAX_REQUEST_OBJECTS,
+        ...(options.plugins && { plugins: options.plugins }),
         observe: (_done: number, total: number) => {
           facts.objects = total;
         },

@@ -38,6 +38,8 @@ describe("what can follow a command", async () => {
 
 describe("completion in a shell", () => {
   const CASES = [
+    ["plug", ["plugins"]],
+    ["plugins --out", ["--output"]],
     ["st", ["stack-name", "state", "status"]],
     ["dev st", ["status", "stop"]],
     ["state export ten", TENANTS],
@@ -64,7 +66,7 @@ describe("completion in a shell", () => {
     expect(await runProgram(["completion", "bash"])).toBe(0);
     const script = write.mock.calls.join("");
     write.mockRestore();
-    const calls = CASES.slice(0, 1).concat(CASES.slice(-1));
+    const calls = CASES.slice(2, 3).concat(CASES.slice(-1));
     expect(calls).toHaveLength(2);
     for (const [line, expected] of calls) {
       const call = `kindstack() { "${process.execPath}" "${resolve("dist/src/cli/main.js")}" "$@"; }

@@ -6,6 +6,8 @@ import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { askOperator } from "../../src/preview/ask-operator";
 import { startInspectionServer } from "../../src/preview/server";
+import { eventually } from "../../src/testing/eventually";
+import { kindName } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
@@ -14,6 +16,11 @@ import { openTestEngine } from "./engine";
 
 const RBAC = "rbac.authorization.k8s.io";
 const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
+
+const PROCESS = {
+  ...{ name: "vault", version: "1.0.0", pid: 42, startedAt: "2026-01-01T00:00:00Z" },
+  ...{ updates: 2, inUse: 1, memoryBytes: 1, state: "used" },
+};
 
 let cluster: TestCluster;
 let stack: Awaited<ReturnType<typeof openTestEngine>>;
@@ -72,6 +79,7 @@ async function serve(
     kinds: [bundle],
     client: cluster.client,
     engine: async () => ({ preview, exportStack: (...words) => stack.engine.exportStack(...words) }) as StackEngine,
+    plugins: async () => [PROCESS],
     logger: pino({ level: "silent" }),
     graceMs,
   });
@@ -132,6 +140,32 @@ describe("the rights behind a preview by the operator", () => {
 
     expect(writers).toMatchObject({ validatedBy: "server", resources: [{ notChecked: expect.anything() }] });
     expect(makers).toMatchObject({ validatedBy: "server", resources: [{ checked: true }] });
+  });
+});
+
+describe("the processes of plugins", () => {
+  it("are shown to those who may list them, and to no others", async () => {
+    const server = await serve();
+    const options = { url: `https://127.0.0.1:${server.port}`, ca: authority.own.certificate };
+    const asked = () => askOperator({ ...options, token: tokens.writer ?? "" }, "/v1/plugins", {});
+    try {
+      await expect(asked()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
+      const metadata = { name: `plugins-of-${cluster.namespace}` };
+      const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
+      await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules });
+      await cluster.client.create({
+        apiVersion: `${RBAC}/v1`,
+        kind: "ClusterRoleBinding",
+        metadata,
+        roleRef: { apiGroup: RBAC, kind: "ClusterRole", ...metadata },
+        subjects: [{ kind: "ServiceAccount", name: "writer", namespace: cluster.namespace }],
+      });
+      await eventually(async () =>
+        expect(await asked()).toMatchObject({ kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] }),
+      );
+    } finally {
+      await server.close();
+    }
   });
 });
 

@@ -7,16 +7,18 @@ import { CustomResource, type CustomResourceOptions, ProviderResource } from "@p
 import { beforeEach, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
+import type { EngineProcesses, EngineTiming } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 
-/* How the engine keeps the processes of plugins between updates. The plugin notes its process's number at each start. */
+/* How the processes of plugins are kept between updates. The plugin notes its process's number at each start. */
 
 const TOKEN = "the-token-of-the-vault";
 let directory: string;
 let engine: GoEngine;
+let processes: EngineProcesses;
 let close: () => Promise<void>;
 let lines: { fields: object; message: string }[];
 
@@ -40,9 +42,20 @@ beforeEach(async () => {
   await writeFile(plugin, command);
   await chmod(plugin, 0o755);
   lines = [];
+  await open({});
+  return async () => {
+    await close();
+    await rm(directory, { recursive: true, force: true });
+  };
+});
+
+/** Opens the engine, in place of the one that is open. */
+async function open(timing: EngineTiming) {
+  await close?.();
   const say = (fields: object, message: string) => void lines.push({ fields, message });
-  const processes = await openEngine({
+  processes = await openEngine({
     file: await resolveBinary("engine"),
+    timing,
     workDirectory: path.join(directory, "work"),
     backendUrl: pathToFileURL(path.join(directory, "state")).href,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
@@ -51,11 +64,7 @@ beforeEach(async () => {
   });
   engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
   close = () => processes.close();
-  return async () => {
-    await close();
-    await rm(directory, { recursive: true, force: true });
-  };
-});
+}
 
 async function up(stack: string, { token = TOKEN, entry = stack, value = "a value" } = {}) {
   const program = async () => {
@@ -102,18 +111,101 @@ describe("the process of a plugin", () => {
     expect(await starts()).toHaveLength(2);
   });
 
-  it("ends with the engine, however that ends", async () => {
+  it("is replaced when it crashes in the middle of an update, which fails alone", async () => {
+    await up("one");
+    const failed = await up("two", { entry: "crashes" });
+    expect(failed.failures).toMatchObject([
+      { message: expect.stringContaining("the plugin vault has ended while it was at work") },
+    ]);
+    expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
+    expect(await up("two")).toMatchObject({ failures: [] });
+    expect(await starts()).toHaveLength(2);
+  });
+
+  it("is not cancelled for one update while another uses it: it is drained and replaced", async () => {
+    const noted = async () => (await readFile(path.join(directory, "log"), "utf8").catch(() => "")).split("\n");
+    const hanging = up("hanging", { entry: "hangs" });
+    const waiting = up("waiting", { entry: "waits" });
+    await eventually(async () => expect(await noted()).toEqual(expect.arrayContaining(["hangs", "waits"])));
+    await engine.cancel("hanging");
+    expect(await hanging).toMatchObject({ interrupted: true });
+    expect(await up("one")).toMatchObject({ failures: [] });
+    const [first = 0, second = 0, ...others] = await starts();
+    expect(others).toEqual([]);
+    expect(await engine.plugins()).toMatchObject([
+      { pid: first, state: "draining", inUse: 1 },
+      { pid: second, state: "idle" },
+    ]);
+    await writeFile(path.join(directory, "go"), "");
+    expect(await waiting).toMatchObject({ failures: [] });
+    await eventually(() => expect(runs(first)).toBe(false));
+  });
+
+  it("is kept over successors of the engine, and over one that has crashed", async () => {
+    await open({ operationsPerProcess: 1 });
+    for (const value of ["first", "second", "third"]) {
+      expect(await up("one", { value })).toMatchObject({ failures: [] });
+    }
+    expect(processes.counts.successors).toBe(2);
+    await open({});
+    await up("one");
+    const crashing = await processes.use(async ({ pid = 0 }) => pid);
+    process.kill(crashing, "SIGKILL");
+    await eventually(() => expect(processes.counts.crashes).toBe(1));
+    expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
+    expect(await starts()).toHaveLength(2); // one of each opened engine
+  });
+
+  it("ends with the host of plugins, however that ends", async () => {
     await up("one");
     const [pid = 0] = await starts();
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
-    process.kill(parent, "SIGKILL");
+    process.kill(processes.plugins.process?.pid ?? 0, "SIGKILL");
     await eventually(() => expect(runs(pid)).toBe(false));
     expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
     const [, second = 0] = await starts();
     expect(runs(second)).toBe(true);
     await close();
     await eventually(() => expect(runs(second)).toBe(false));
+  });
+
+  it("ends when it is idle, and its host with the last one", async () => {
+    await open({ pluginIdleMs: 200 });
+    await up("one");
+    const [pid = 0] = await starts();
+    await eventually(() => expect(runs(pid)).toBe(false));
+    await eventually(() => expect(processes.plugins.process).toBeUndefined());
+    expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
+    const said = JSON.stringify(lines);
+    expect(said).not.toContain("ended unexpectedly");
+    expect(said).not.toContain("prematurely");
+  });
+
+  it("is listed, with what it has in memory", async () => {
+    expect(await engine.plugins()).toEqual([]);
+    await up("one");
+    await up("two");
+    const [pid] = await starts();
+    expect(await engine.plugins()).toEqual([
+      {
+        ...{ name: "vault", pid, updates: 2, inUse: 0, state: "idle" },
+        startedAt: expect.stringMatching(/^\d{4}-/),
+        memoryBytes: expect.any(Number),
+      },
+    ]);
+    const [{ memoryBytes = 0 } = {}] = await engine.plugins();
+    expect(memoryBytes).toBeGreaterThan(20 * 2 ** 20);
+  });
+
+  it("is ended when it has more memory than plugins may have, and does not see the state's credentials", async () => {
+    await open({ pluginMemoryBytes: 2 ** 20 * 300 });
+    await up("one");
+    const [pid = 0] = await starts();
+    const environment = await readFile(`/proc/${pid}/environ`, "utf8");
+    expect(environment).not.toMatch(/PULUMI_BACKEND_URL|the-passphrase/);
+    expect(await up("leaks", { entry: "leaks 400 MiB" })).toMatchObject({ failures: [] });
+    await eventually(() => expect(runs(pid)).toBe(false));
+    expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
+    expect(await starts()).toHaveLength(2);
   });
 
   it("has its lines in the log with its name, and no secret that it quotes anywhere", async () => {

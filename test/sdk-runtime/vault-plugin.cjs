@@ -9,6 +9,8 @@ const grpc = require("@grpc/grpc-js");
 const { main } = require("@pulumi/pulumi/provider");
 
 let configuration = {};
+/** Memory that is never given back. */
+const leaked = [];
 const addService = grpc.Server.prototype.addService;
 /** The SDK's server does not hand the configuration on to its provider. */
 grpc.Server.prototype.addService = function (definition, service) {
@@ -22,6 +24,12 @@ grpc.Server.prototype.addService = function (definition, service) {
 
 /** The value of a property that may be a secret on the wire. */
 const plain = (property) => property?.value ?? property;
+
+async function untilThere(file, inputs) {
+  note("waits");
+  while (!fs.existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
+  return { id: inputs.path, outs: inputs };
+}
 
 function note(words) {
   fs.appendFileSync(path.join(plain(configuration.directory), "log"), `${words}\n`);
@@ -44,6 +52,14 @@ const types = {
         console.error(`keeping ${words}`);
         throw new Error(`cannot keep ${words}`);
       }
+      if (inputs.path === "crashes") process.exit(3);
+      if (inputs.path === "hangs") {
+        note("hangs");
+        return new Promise(() => {});
+      }
+      if (inputs.path === "waits") return untilThere(path.join(plain(configuration.directory), "go"), inputs);
+      const [, mebibytes = 0] = /^leaks (\d+) MiB$/.exec(inputs.path) ?? [];
+      if (mebibytes > 0) leaked.push(Buffer.alloc(mebibytes * 2 ** 20, 1));
       note(`create ${name}`);
       fs.writeFileSync(path.join(plain(configuration.directory), inputs.path), plain(inputs.value));
       return { id: inputs.path, outs: inputs };

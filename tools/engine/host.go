@@ -27,8 +27,8 @@ type host struct {
 	stock func() (plugin.Host, error)
 	used  bool
 
-	mutex  sync.Mutex
-	leases []*lease
+	mutex   sync.Mutex
+	plugins []*borrowed
 }
 
 const dynamicProviders = "pulumi-nodejs"
@@ -53,14 +53,14 @@ func (h *host) Provider(
 		client := pulumirpc.NewResourceProviderClient(&providerConn{h.op, map[string]bool{}, sync.Mutex{}})
 		return hidingDrift{plugin.NewProviderWithClient(ctx, client, false)}, nil
 	}
-	leased, err := h.op.server.plugins.lease(descriptor, e, h.op.context.Terminated())
+	used, err := h.op.borrow(ctx, programOf(descriptor, e))
 	if err != nil {
 		return nil, err
 	}
 	h.mutex.Lock()
-	h.leases = append(h.leases, leased)
+	h.plugins = append(h.plugins, used)
 	h.mutex.Unlock()
-	return leased, nil
+	return used, nil
 }
 
 func (h *host) LanguageRuntime(_ *plugin.Context, _ string) (plugin.LanguageRuntime, error) {
@@ -102,25 +102,25 @@ func (h *host) ServerAddr() string {
 	return ""
 }
 
-func (h *host) leased() []*lease {
+func (h *host) borrowed() []*borrowed {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return slices.Clone(h.leases)
+	return slices.Clone(h.plugins)
 }
 
 func (h *host) SignalCancellation() error {
-	for _, leased := range h.leased() {
+	for _, used := range h.borrowed() {
 		// One that does not answer keeps the others from being told for no longer than this.
 		ctx, cancel := context.WithTimeout(context.Background(), pluginAnswers)
-		_ = leased.SignalCancellation(ctx)
+		_ = used.SignalCancellation(ctx)
 		cancel()
 	}
 	return nil
 }
 
 func (h *host) ReleaseContext(ctx *plugin.Context) error {
-	for _, leased := range h.leased() {
-		_ = leased.Close()
+	for _, used := range h.borrowed() {
+		_ = used.Close()
 	}
 	if stock := h.ifUsed(); stock != nil {
 		return stock.ReleaseContext(ctx)

@@ -1,6 +1,8 @@
 // Command kindstack-engine is Pulumi's engine for a Kindstack operator: it calls `engine.Update` of pkg/v3 itself, and reads
 // and writes states as the CLI does. See package rpc for the pipe; server.go lists the requests.
 //
+// With --plugins, it runs plugins for engines instead: plugin_host.go lists those requests.
+//
 // It ends when standard input closes and when its time to live is over, at once in both cases: a checkpoint is replaced as
 // a whole, so the next update finds what one that was cut off has left.
 package main
@@ -27,7 +29,7 @@ import (
 var Version = "unknown"
 
 // Protocol is raised with each change of the requests that an operator of another version would not understand.
-const Protocol = 2
+const Protocol = 3
 
 type hello struct {
 	Version  string `json:"version"`
@@ -41,41 +43,35 @@ func main() {
 	service := flag.String("secrets-provider", "", "the key service; without one, the passphrase protects states")
 	check := flag.Bool("check-passphrase", false, "refuse to start with another passphrase than the file's")
 	ttlMs := flag.Int64("ttl-ms", 0, "end after so long unless told otherwise; 0 for never")
+	plugins := flag.Bool("plugins", false, "run plugins for engines, in place of operations")
+	pluginsMemory := flag.Int64("plugins-memory", 0, "what plugins may have in memory, in bytes; 0 for a share of the limit")
+	pluginIdle := flag.Duration("plugin-idle", pluginIdle, "end a plugin after so long without an update")
 	flag.Parse()
 	if *version {
 		fmt.Println("kindstack-engine", Version)
 		return
 	}
 	backendURL := os.Getenv("PULUMI_BACKEND_URL")
-	if err := serve(backendURL, *session, *secretsFile, *service, *check, *ttlMs); err != nil {
+	run := func() error { return serve(backendURL, *session, *secretsFile, *service, *check, *ttlMs) }
+	if *plugins {
+		run = func() error { return servePlugins(*pluginsMemory, *pluginIdle, *ttlMs) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, redacted(err.Error(), backendURL))
 		os.Exit(1)
 	}
 }
 
 func serve(backendURL, session, secretsFile, service string, check bool, ttlMs int64) error {
-	out, err := takeStandardOutput()
+	conn, err := connect()
 	if err != nil {
 		return err
 	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // requests are cancelled one by one
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	cmdutil.DisableInteractive = true
-	if err := limitMemory(); err != nil {
-		return err
-	}
-	conn := rpc.New(os.Stdin, out)
+	limitMemory()
 	holder := state.NewHolder(session, func(message string, facts map[string]any) {
 		conn.Notify("log", map[string]any{"message": message, "facts": facts})
 	})
-	end := time.AfterFunc(time.Duration(1<<62), func() { killPlugins(); os.Exit(state.ExitOver) })
-	allow := func(ms int64) {
-		if ms > 0 {
-			holder.Allow(time.Now().Add(time.Duration(ms) * time.Millisecond))
-			end.Reset(time.Duration(ms) * time.Millisecond)
-		}
-	}
-	allow(ttlMs)
+	allow := endAfter(ttlMs, holder.Allow)
 	secrets, err := state.OpenProvider(secretsFile, service, check)
 	if err != nil {
 		return err
@@ -86,9 +82,50 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	}
 	server := newServer(conn, state.New(store, holder, secrets), secrets.Own, backendURL, allow)
 	conn.Notify("hello", hello{Version, Protocol})
-	err = conn.Serve(server.handle)
+	return conn.Serve(server.handle)
+}
+
+func servePlugins(memory int64, idle time.Duration, ttlMs int64) error {
+	conn, err := connect()
+	if err != nil {
+		return err
+	}
+	if memory == 0 {
+		memory = int64(float64(memoryLimit()) * pluginsShare)
+	}
+	host, err := newPluginHost(conn, endAfter(ttlMs, func(time.Time) {}), memory, idle)
+	if err != nil {
+		return err
+	}
+	conn.Notify("hello", hello{Version, Protocol})
+	err = conn.Serve(host.handle)
 	killPlugins()
 	return err
+}
+
+// connect takes the pipe to the operator.
+func connect() (*rpc.Conn, error) {
+	out, err := takeStandardOutput()
+	if err != nil {
+		return nil, err
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // requests are cancelled one by one
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	cmdutil.DisableInteractive = true
+	return rpc.New(os.Stdin, out), nil
+}
+
+// endAfter ends the process after a time, and returns what gives it another one.
+func endAfter(ttlMs int64, told func(time.Time)) func(ms int64) {
+	end := time.AfterFunc(time.Duration(1<<62), func() { killPlugins(); os.Exit(state.ExitOver) })
+	allow := func(ms int64) {
+		if ms > 0 {
+			told(time.Now().Add(time.Duration(ms) * time.Millisecond))
+			end.Reset(time.Duration(ms) * time.Millisecond)
+		}
+	}
+	allow(ttlMs)
+	return allow
 }
 
 // takeStandardOutput keeps the process's standard output for answers; what prints to it prints to nowhere.

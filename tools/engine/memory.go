@@ -17,13 +17,20 @@ const collectAtPercent = 200
 
 // limitMemory makes the garbage collector work harder before the container's limit is reached. GOGC and GOMEMLIMIT are
 // obeyed.
-func limitMemory() error {
+func limitMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAtPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") != "" {
-		return nil
+		return
 	}
+	if limit := containerLimit(); limit > 0 {
+		debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
+	}
+}
+
+// containerLimit is 0 without a limit.
+func containerLimit() int64 {
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -31,11 +38,11 @@ func limitMemory() error {
 		}
 		// Without a limit it is `max`, or a number that no machine has.
 		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < 1<<50 {
-			debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
+			return limit
 		}
-		return nil
+		return 0
 	}
-	return nil
+	return 0
 }
 
 type usage struct {

@@ -3,179 +3,140 @@ package main
 import (
 	"context"
 	"errors"
+	"path"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/env"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // lease is one update's use of a warm plugin. Its errors have no secrets of the configuration or of the resource.
 type lease struct {
-	plugin.Provider
-	pool       *plugins
-	descriptor workspace.PluginDescriptor
-	env        env.Env
-	// Closed when the update is to end at once.
-	terminated <-chan struct{}
-	warm       *warmPlugin
-	released   sync.Once
+	pool     *plugins
+	of       pluginProgram
+	mutex    sync.Mutex
+	warm     *warmPlugin
+	released sync.Once
 }
 
-func (p *plugins) lease(
-	descriptor workspace.PluginDescriptor, e env.Env, terminated <-chan struct{},
-) (*lease, error) {
-	warm, err := p.take(descriptor, e)
+func (p *plugins) lease(of pluginProgram) (*lease, error) {
+	warm, err := p.take(of)
 	if err != nil {
 		return nil, err
 	}
-	return &lease{Provider: warm, pool: p, descriptor: descriptor, env: e, terminated: terminated, warm: warm}, nil
+	return &lease{pool: p, of: of, warm: warm}, nil
+}
+
+func (l *lease) used() *warmPlugin {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.warm
 }
 
 func (l *lease) use(warm *warmPlugin) {
-	l.pool.release(l.warm)
-	l.warm, l.Provider = warm, warm
+	l.mutex.Lock()
+	former := l.warm
+	l.warm = warm
+	l.mutex.Unlock()
+	l.pool.release(former)
 }
 
-var errTerminated = errors.New("the update was ended while the plugin was at work")
+func (l *lease) close() { l.released.Do(func() { l.pool.end(l.used()) }) }
+
+// call makes one call of the update's.
+func (l *lease) call(ctx context.Context, method string, request, reply proto.Message) error {
+	switch path.Base(method) {
+	case "Handshake", "Attach":
+		return status.Error(codes.Unimplemented, method) // it was done when the process was started
+	case "Cancel":
+		return l.pool.cancel(ctx, l.used())
+	case "Configure":
+		return l.configure(ctx, request.(*pulumirpc.ConfigureRequest), reply.(*pulumirpc.ConfigureResponse))
+	case "Parameterize":
+		if err := l.useAlone(); err != nil {
+			return err
+		}
+	}
+	return l.pool.call(ctx, l.used(), method, request, reply)
+}
 
 // call does not wait for a plugin when the update is to end at once; that plugin serves no other update.
-func call[T any](
-	l *lease, of func() (T, error), properties ...resource.PropertyMap,
-) (T, error) {
-	words := l.warm.secrets
-	for _, held := range properties {
-		words.hold(held)
+func (p *plugins) call(ctx context.Context, warm *warmPlugin, method string, request, reply proto.Message) error {
+	held := propertiesIn(request)
+	warm.secrets.hold(held)
+	// What it prints meanwhile is read a little later.
+	defer time.AfterFunc(secretsHeld, func() { warm.secrets.drop(held) })
+	err := warm.call(ctx, method, request, reply)
+	if ctx.Err() != nil {
+		p.drain(warm)
+		return status.FromContextError(ctx.Err()).Err()
 	}
-	type answer struct {
-		value T
-		err   error
+	if failures, isCheck := reply.(interface {
+		GetFailures() []*pulumirpc.CheckFailure
+	}); isCheck {
+		for _, failure := range failures.GetFailures() {
+			failure.Reason = warm.secrets.hide(failure.Reason)
+		}
 	}
-	answered := make(chan answer, 1)
-	go func() {
-		value, err := of()
-		err = words.hideIn(err)
-		// What it has printed meanwhile is read a little later.
-		time.AfterFunc(secretsHeld, func() {
-			for _, held := range properties {
-				words.drop(held)
-			}
-		})
-		answered <- answer{value, err}
-	}()
-	select {
-	case got := <-answered:
-		return got.value, got.err
-	case <-l.terminated:
-		l.pool.drain(l.warm)
-		var none T
-		return none, errTerminated
+	if why := p.killedAs(warm); err != nil && why != "" {
+		return status.Error(codes.ResourceExhausted, why)
 	}
+	if told := status.Convert(err); told.Code() == codes.Unavailable {
+		err = status.Errorf(codes.Unavailable, "the plugin %s has ended while it was at work: %s", warm.of.Name, told.Message())
+	}
+	return warm.secrets.hideIn(err)
 }
 
-func (l *lease) CheckConfig(ctx context.Context, r plugin.CheckConfigRequest) (plugin.CheckConfigResponse, error) {
-	return call(l, func() (plugin.CheckConfigResponse, error) { return l.Provider.CheckConfig(ctx, r) }, resource.ToResourcePropertyMap(r.News))
-}
-
-func (l *lease) DiffConfig(ctx context.Context, r plugin.DiffConfigRequest) (plugin.DiffConfigResponse, error) {
-	return call(l, func() (plugin.DiffConfigResponse, error) { return l.Provider.DiffConfig(ctx, r) }, r.OldInputs, r.NewInputs)
-}
-
-// Configure changes to the process of the configuration, or configures one that has none.
-func (l *lease) Configure(ctx context.Context, request plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
-	p := l.pool
-	defer p.startOf(l.warm.program)()
-	inputs, err := plugin.MarshalProperties(request.Inputs, plugin.MarshalOptions{
-		KeepUnknowns: true, KeepSecrets: true, KeepResources: true, KeepOutputValues: true,
-	})
+// configure changes to the process of the configuration, or configures one that has none.
+func (l *lease) configure(
+	ctx context.Context, request *pulumirpc.ConfigureRequest, reply *pulumirpc.ConfigureResponse,
+) error {
+	p, warm := l.pool, l.used()
+	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(request.GetArgs())
 	if err != nil {
-		return plugin.ConfigureResponse{}, err
-	}
-	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(inputs)
-	if err != nil {
-		return plugin.ConfigureResponse{}, err
+		return err
 	}
 	wanted := p.digest(bytes)
-	configured := p.configurationOf(l.warm)
-	if configured == wanted {
-		return plugin.ConfigureResponse{}, nil
+	// Others with this configuration wait until it has been accepted; those with another one do not.
+	defer p.turns.wait(warm.program + wanted)()
+	if answer := p.configuredAs(warm, wanted); answer != nil {
+		proto.Merge(reply, answer)
+		return nil
 	}
-	if warm := p.alive(l.warm.program, func(configuration string) bool { return configuration == wanted }); warm != nil {
-		l.use(warm)
-		return plugin.ConfigureResponse{}, nil
+	if other := p.alive(warm.program, func(configuration string) bool { return configuration == wanted }); other != nil {
+		l.use(other)
+		proto.Merge(reply, p.configuredAs(other, wanted))
+		return nil
 	}
-	warm := l.warm
-	if configured != "" || p.isDraining(warm) {
-		if warm, err = p.add(warm.program, l.descriptor, l.env); err != nil {
-			return plugin.ConfigureResponse{}, err
+	if !p.claim(warm, wanted) {
+		if warm, err = p.add(warm.program, l.of, wanted); err != nil {
+			return err
 		}
 		l.use(warm)
 	}
-	warm.secrets.hold(request.Inputs)
-	response, err := call(l, func() (plugin.ConfigureResponse, error) { return warm.Configure(ctx, request) })
+	warm.secrets.hold(propertiesIn(request)) // for as long as it lives
+	err = p.call(ctx, warm, pulumirpc.ResourceProvider_Configure_FullMethodName, request, reply)
 	if err != nil {
 		p.drain(warm)
-		return response, err
+		return err
 	}
-	p.mutex.Lock()
-	warm.configuration = wanted
-	p.mutex.Unlock()
-	return response, nil
+	p.setConfigured(warm, proto.CloneOf(reply))
+	return nil
 }
 
-func (l *lease) Check(ctx context.Context, r plugin.CheckRequest) (plugin.CheckResponse, error) {
-	return call(l, func() (plugin.CheckResponse, error) {
-		answer, err := l.Provider.Check(ctx, r)
-		for i := range answer.Failures {
-			answer.Failures[i].Reason = l.warm.secrets.hide(answer.Failures[i].Reason)
-		}
-		return answer, err
-	}, r.News)
-}
-
-func (l *lease) Diff(ctx context.Context, r plugin.DiffRequest) (plugin.DiffResponse, error) {
-	return call(l, func() (plugin.DiffResponse, error) { return l.Provider.Diff(ctx, r) }, r.OldInputs, r.NewInputs)
-}
-
-func (l *lease) Create(ctx context.Context, r plugin.CreateRequest) (plugin.CreateResponse, error) {
-	return call(l, func() (plugin.CreateResponse, error) { return l.Provider.Create(ctx, r) }, r.Properties)
-}
-
-func (l *lease) Read(ctx context.Context, r plugin.ReadRequest) (plugin.ReadResponse, error) {
-	return call(l, func() (plugin.ReadResponse, error) { return l.Provider.Read(ctx, r) }, r.Inputs, r.State)
-}
-
-func (l *lease) Update(ctx context.Context, r plugin.UpdateRequest) (plugin.UpdateResponse, error) {
-	return call(l, func() (plugin.UpdateResponse, error) { return l.Provider.Update(ctx, r) }, r.OldInputs, r.NewInputs)
-}
-
-func (l *lease) Delete(ctx context.Context, r plugin.DeleteRequest) (plugin.DeleteResponse, error) {
-	return call(l, func() (plugin.DeleteResponse, error) { return l.Provider.Delete(ctx, r) }, r.Inputs, r.Outputs)
-}
-
-func (l *lease) Invoke(ctx context.Context, r plugin.InvokeRequest) (plugin.InvokeResponse, error) {
-	return call(l, func() (plugin.InvokeResponse, error) { return l.Provider.Invoke(ctx, r) }, resource.ToResourcePropertyMap(r.Args))
-}
-
-// Parameterize makes another provider of the process, which only this update wants.
-func (l *lease) Parameterize(ctx context.Context, r plugin.ParameterizeRequest) (plugin.ParameterizeResponse, error) {
-	defer l.pool.startOf(l.warm.program)()
-	warm, err := l.pool.add(l.warm.program, l.descriptor, l.env)
+// useAlone takes a process of its own: to parameterize one makes another provider of it, which only this update wants.
+func (l *lease) useAlone() error {
+	warm, err := l.pool.add(l.used().program, l.of, "")
 	if err != nil {
-		return plugin.ParameterizeResponse{}, err
+		return err
 	}
 	l.pool.drain(warm)
 	l.use(warm)
-	return l.Provider.Parameterize(ctx, r)
-}
-
-func (l *lease) SignalCancellation(ctx context.Context) error { return l.pool.cancel(ctx, l.warm) }
-
-func (l *lease) Close() error {
-	l.released.Do(func() { l.pool.end(l.warm) })
 	return nil
 }
+
+var errNoPlugin = errors.New("the first call must name a plugin")

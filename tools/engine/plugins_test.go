@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,21 +11,54 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/env"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // fakeProcess notes what it is told.
 type fakeProcess struct {
-	plugin.MockProvider
-	configured, cancelled, ended atomic.Int32
-	dead                         atomic.Bool
-	create                       func() error
+	configured, cancelled, ended, killed atomic.Int32
+	memory                               atomic.Int64
+	dead                                 atomic.Bool
+	// What it does, by the name of the method.
+	does map[string]func(context.Context) error
 }
 
-func (f *fakeProcess) end() { f.ended.Add(1) }
+func (f *fakeProcess) call(ctx context.Context, method string, _, reply proto.Message) error {
+	name := path.Base(method)
+	if name == "Configure" {
+		f.configured.Add(1)
+		reply.(*pulumirpc.ConfigureResponse).AcceptSecrets = true
+	}
+	if name == "Cancel" {
+		f.cancelled.Add(1)
+	}
+	if name == "GetPluginInfo" && f.dead.Load() {
+		return errors.New("connection refused")
+	}
+	if does := f.does[name]; does != nil {
+		return does(ctx)
+	}
+	return nil
+}
+
+func (f *fakeProcess) pid() int        { return 0 }
+func (f *fakeProcess) resident() int64 { return f.memory.Load() }
+func (f *fakeProcess) end()            { f.ended.Add(1) }
+func (f *fakeProcess) kill()           { f.killed.Add(1) }
+
+// hang is a call that is not answered.
+func hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 type fakes struct {
 	mutex sync.Mutex
@@ -32,22 +66,8 @@ type fakes struct {
 }
 
 func (f *fakes) pool() *plugins {
-	return newPlugins(func(workspace.PluginDescriptor, env.Env, *secretWords) (process, error) {
-		made := &fakeProcess{create: func() error { return nil }}
-		made.GetPluginInfoF = func(context.Context) (plugin.PluginInfo, error) {
-			if made.dead.Load() {
-				return plugin.PluginInfo{}, errors.New("connection refused")
-			}
-			return plugin.PluginInfo{}, nil
-		}
-		made.ConfigureF = func(context.Context, plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
-			made.configured.Add(1)
-			return plugin.ConfigureResponse{}, nil
-		}
-		made.SignalCancellationF = func(context.Context) error { made.cancelled.Add(1); return nil }
-		made.CreateF = func(context.Context, plugin.CreateRequest) (plugin.CreateResponse, error) {
-			return plugin.CreateResponse{}, made.create()
-		}
+	return newPlugins(func(pluginProgram, *secretWords) (process, error) {
+		made := &fakeProcess{does: map[string]func(context.Context) error{}}
 		f.mutex.Lock()
 		f.all = append(f.all, made)
 		f.mutex.Unlock()
@@ -55,15 +75,57 @@ func (f *fakes) pool() *plugins {
 	})
 }
 
-func configured(t *testing.T, pool *plugins, token string, terminated <-chan struct{}) *lease {
+func leasedFrom(t *testing.T, pool *plugins) *lease {
 	t.Helper()
-	leased, err := pool.lease(workspace.PluginDescriptor{Name: "vault"}, env.NewEnv(env.MapStore{}), terminated)
+	leased, err := pool.lease(pluginProgram{Name: "vault"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs := resource.PropertyMap{"token": resource.MakeSecret(resource.NewStringProperty(token))}
-	if _, err := leased.Configure(context.Background(), plugin.ConfigureRequest{Inputs: inputs}); err != nil {
+	return leased
+}
+
+// secretStruct has one property, which is a secret.
+func secretStruct(t *testing.T, name, value string) *structpb.Struct {
+	t.Helper()
+	made, err := plugin.MarshalProperties(
+		resource.PropertyMap{
+			resource.PropertyKey(name): resource.MakeSecret(resource.NewStringProperty(value)),
+			"user":                     resource.NewStringProperty("anna"),
+		}, plugin.MarshalOptions{KeepSecrets: true},
+	)
+	if err != nil {
 		t.Fatal(err)
+	}
+	return made
+}
+
+func configure(ctx context.Context, t *testing.T, leased *lease, token string) (*pulumirpc.ConfigureResponse, error) {
+	t.Helper()
+	answer := &pulumirpc.ConfigureResponse{}
+	request := &pulumirpc.ConfigureRequest{Args: secretStruct(t, "token", token)}
+	return answer, leased.call(ctx, pulumirpc.ResourceProvider_Configure_FullMethodName, request, answer)
+}
+
+func create(ctx context.Context, leased *lease, properties *structpb.Struct) error {
+	request := &pulumirpc.CreateRequest{Properties: properties}
+	return leased.call(ctx, pulumirpc.ResourceProvider_Create_FullMethodName, request, &pulumirpc.CreateResponse{})
+}
+
+func cancelled(leased *lease) {
+	_ = leased.call(
+		context.Background(), pulumirpc.ResourceProvider_Cancel_FullMethodName, &emptypb.Empty{}, &emptypb.Empty{},
+	)
+}
+
+func configured(t *testing.T, pool *plugins, token string) *lease {
+	t.Helper()
+	leased := leasedFrom(t, pool)
+	answer, err := configure(context.Background(), t, leased, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !answer.GetAcceptSecrets() {
+		t.Error("what the plugin answered to its configuration is lost")
 	}
 	return leased
 }
@@ -83,12 +145,12 @@ func TestSharesAProcessByConfiguration(t *testing.T) {
 		pool := made.pool()
 		var at sync.WaitGroup
 		for range 4 {
-			at.Go(func() { _ = configured(t, pool, "token-a", nil).Close() })
+			at.Go(func() { configured(t, pool, "token-a").close() })
 		}
 		at.Wait()
 		made.want(t, 1)
-		_ = configured(t, pool, "token-b", nil).Close()
-		_ = configured(t, pool, "token-a", nil).Close()
+		configured(t, pool, "token-b").close()
+		configured(t, pool, "token-a").close()
 		made.want(t, 2)
 		for _, process := range made.all {
 			if got := process.configured.Load(); got != 1 {
@@ -102,9 +164,9 @@ func TestReplacesAProcessThatIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		_ = configured(t, pool, "token", nil).Close()
+		configured(t, pool, "token").close()
 		made.all[0].dead.Store(true)
-		_ = configured(t, pool, "token", nil).Close()
+		configured(t, pool, "token").close()
 		made.want(t, 2)
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 {
@@ -119,20 +181,20 @@ func TestEndsProcessesThatAreIdleOrTooMany(t *testing.T) {
 		pool := made.pool()
 		pool.kept = 2
 		for _, token := range []string{"token-a", "token-b", "token-c"} {
-			_ = configured(t, pool, token, nil).Close()
+			configured(t, pool, token).close()
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 || made.all[1].ended.Load() != 0 {
 			t.Error("the oldest of three was to end, no other")
 		}
-		used := configured(t, pool, "token-c", nil)
+		used := configured(t, pool, "token-c")
 		time.Sleep(pluginIdle)
 		synctest.Wait()
 		if made.all[1].ended.Load() != 1 || made.all[2].ended.Load() != 0 {
 			t.Error("the idle one was to end, not the one in use")
 		}
-		_ = used.Close()
+		used.close()
 		time.Sleep(pluginIdle)
 		synctest.Wait()
 		if made.all[2].ended.Load() != 1 || len(pool.all) != 0 {
@@ -141,28 +203,49 @@ func TestEndsProcessesThatAreIdleOrTooMany(t *testing.T) {
 	})
 }
 
+func TestReplacesAProcessThatPrintsMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := &fakes{}
+		pool := made.pool()
+		leased := configured(t, pool, "token")
+		pool.countPrinted(leased.used().secrets, pluginPrints)
+		configured(t, pool, "token").close()
+		made.want(t, 1)
+		pool.countPrinted(leased.used().secrets, 1)
+		configured(t, pool, "token").close()
+		made.want(t, 2)
+		leased.close()
+		synctest.Wait()
+		if made.all[0].ended.Load() != 1 {
+			t.Error("it was to end with its last update")
+		}
+		time.Sleep(pluginIdle)
+		synctest.Wait()
+	})
+}
+
 func TestCancelsNoProcessThatOthersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		first, second := configured(t, pool, "token", nil), configured(t, pool, "token", nil)
-		_ = first.SignalCancellation(context.Background())
-		_ = first.Close()
+		first, second := configured(t, pool, "token"), configured(t, pool, "token")
+		cancelled(first)
+		first.close()
 		if made.all[0].cancelled.Load() != 0 || made.all[0].ended.Load() != 0 {
 			t.Error("the other update's process was cancelled")
 		}
-		third := configured(t, pool, "token", nil)
+		third := configured(t, pool, "token")
 		made.want(t, 2)
-		_ = second.Close()
+		second.close()
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 {
 			t.Error("the drained process was to end with its last update")
 		}
-		_ = third.SignalCancellation(context.Background())
+		cancelled(third)
 		if made.all[1].cancelled.Load() != 1 {
 			t.Error("one update's own process was to be cancelled")
 		}
-		_ = third.Close()
+		third.close()
 		synctest.Wait()
 	})
 }
@@ -171,19 +254,18 @@ func TestDoesNotWaitForAPluginThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		terminated, hang := make(chan struct{}), make(chan struct{})
-		leased := configured(t, pool, "token", terminated)
-		made.all[0].create = func() error { <-hang; return nil }
-		time.AfterFunc(time.Second, func() { close(terminated) })
-		if _, err := leased.Create(context.Background(), plugin.CreateRequest{}); !errors.Is(err, errTerminated) {
+		ctx, terminate := context.WithTimeout(context.Background(), time.Second)
+		defer terminate()
+		leased := configured(t, pool, "token")
+		made.all[0].does["Create"] = hang
+		if err := create(ctx, leased, nil); status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
-		_ = leased.Close()
+		leased.close()
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 {
 			t.Error("the process was to end")
 		}
-		close(hang)
 	})
 }
 
@@ -191,24 +273,75 @@ func TestDoesNotWaitForAPluginThatHangsWhenItIsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		terminated, hang := make(chan struct{}), make(chan struct{})
-		leased, err := pool.lease(workspace.PluginDescriptor{Name: "vault"}, env.NewEnv(env.MapStore{}), terminated)
-		if err != nil {
-			t.Fatal(err)
+		ctx, terminate := context.WithCancel(context.Background())
+		leased := leasedFrom(t, pool)
+		made.all[0].does["Configure"] = hang
+		waiting := sync.WaitGroup{}
+		waiting.Go(func() {
+			if _, err := configure(ctx, t, leased, "token"); err == nil {
+				t.Error("it was to fail")
+			}
+			leased.close()
+		})
+		synctest.Wait()
+		configured(t, pool, "another token").close() // does not wait
+		made.want(t, 2)
+		terminate()
+		waiting.Wait()
+		configured(t, pool, "token").close() // of another process
+		made.want(t, 3)
+		if named := len(pool.turns.named); named != 0 {
+			t.Errorf("%d turns are kept", named)
 		}
-		made.all[0].ConfigureF = func(context.Context, plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
-			<-hang
-			return plugin.ConfigureResponse{}, nil
+		time.Sleep(pluginIdle)
+		synctest.Wait()
+	})
+}
+
+func TestKeepsThePluginsMemoryWithinItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := &fakes{}
+		pool := made.pool()
+		pool.memory = 100
+		configured(t, pool, "token-a").close()
+		time.Sleep(time.Second)
+		configured(t, pool, "token-b").close()
+		first, second := configured(t, pool, "token-c"), configured(t, pool, "token-d")
+		for i, memory := range []int64{30, 30, 30, 40} {
+			made.all[i].memory.Store(memory)
 		}
-		time.AfterFunc(time.Second, func() { close(terminated) })
-		if _, err := leased.Configure(context.Background(), plugin.ConfigureRequest{}); !errors.Is(err, errTerminated) {
+		pool.bound()
+		synctest.Wait()
+		if made.all[0].ended.Load() != 1 || made.all[1].ended.Load() != 0 {
+			t.Error("the process that was idle the longest was to end, no other")
+		}
+		made.all[3].memory.Store(90)
+		pool.bound()
+		synctest.Wait()
+		if made.all[1].ended.Load() != 1 || made.all[3].ended.Load() != 0 || made.all[3].killed.Load() != 0 {
+			t.Error("no process that an update uses was to end")
+		}
+		configured(t, pool, "token-d").close()
+		made.want(t, 5) // the largest gets no new updates
+		second.close()
+		synctest.Wait()
+		if made.all[3].ended.Load() != 1 || made.all[2].ended.Load() != 0 {
+			t.Error("the largest was to end with its last update")
+		}
+		made.all[2].memory.Store(151)
+		made.all[2].does["Create"] = func(context.Context) error {
+			pool.bound()
+			return status.Error(codes.Unavailable, "error reading from server: EOF")
+		}
+		if err := create(context.Background(), first, nil); !strings.Contains(err.Error(), "the plugin vault was killed") {
 			t.Errorf("got %v", err)
 		}
-		_ = leased.Close()
-		other := configured(t, pool, "token", nil) // the program's turn is free, and the process is another one
-		made.want(t, 2)
-		_ = other.Close()
-		close(hang)
+		if made.all[2].killed.Load() != 1 {
+			t.Error("a process that has far too much was to be killed")
+		}
+		first.close()
+		time.Sleep(pluginIdle)
+		synctest.Wait()
 	})
 }
 
@@ -229,23 +362,56 @@ func TestHidesEachLineOfASecretAndItsFormInJSON(t *testing.T) {
 }
 
 func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
-	made := &fakes{}
-	pool := made.pool()
-	leased := configured(t, pool, "token-of-vault", nil)
-	made.all[0].create = func() error { return errors.New("token-of-vault cannot write canary-value of anna") }
-	request := plugin.CreateRequest{Properties: resource.PropertyMap{
-		"value": resource.MakeSecret(resource.NewStringProperty("canary-value")), "user": resource.NewStringProperty("anna"),
-	}}
-	_, err := leased.Create(context.Background(), request)
-	if err == nil || err.Error() != "[secret] cannot write [secret] of anna" {
-		t.Errorf("got %v", err)
-	}
-	if said := leased.warm.secrets.hide("canary-value token-of-vault"); strings.Contains(said, "token-of-vault") {
-		t.Errorf("got %q", said)
-	}
-	failed := leased.warm.secrets.hideIn(&plugin.InitError{Reasons: []string{"token-of-vault"}})
-	if reasons := failed.(*plugin.InitError).Reasons; reasons[0] != hidden {
-		t.Errorf("got %v", reasons)
-	}
-	_ = leased.Close()
+	synctest.Test(t, func(t *testing.T) {
+		made := &fakes{}
+		pool := made.pool()
+		leased := configured(t, pool, "token-of-vault")
+		quoting := func(context.Context) error {
+			failed, _ := status.New(codes.Unknown, "token-of-vault cannot write canary-value of anna").WithDetails(
+				&pulumirpc.ErrorResourceInitFailed{Reasons: []string{"token-of-vault"}},
+			)
+			return failed.Err()
+		}
+		made.all[0].does["Create"] = quoting
+		err := create(context.Background(), leased, secretStruct(t, "value", "canary-value"))
+		if got := status.Convert(err).Message(); got != "[secret] cannot write [secret] of anna" {
+			t.Errorf("got %v", got)
+		}
+		detail := status.Convert(err).Details()[0].(*pulumirpc.ErrorResourceInitFailed)
+		if detail.Reasons[0] != hidden {
+			t.Errorf("got %v", detail.Reasons)
+		}
+		time.Sleep(secretsHeld + time.Second)
+		if said := leased.used().secrets.hide("canary-value token-of-vault"); said != "canary-value "+hidden {
+			t.Errorf("got %q", said)
+		}
+		leased.close()
+		synctest.Wait()
+	})
+}
+
+func TestHidesSecretsInWhatAParameterizedPluginAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := &fakes{}
+		pool := made.pool()
+		leased := configured(t, pool, "token-of-vault")
+		err := leased.call(context.Background(), pulumirpc.ResourceProvider_Parameterize_FullMethodName,
+			&pulumirpc.ParameterizeRequest{}, &pulumirpc.ParameterizeResponse{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.want(t, 2)
+		made.all[1].does["Construct"] = func(context.Context) error { return errors.New("no canary-value here") }
+		err = leased.call(context.Background(), pulumirpc.ResourceProvider_Construct_FullMethodName,
+			&pulumirpc.ConstructRequest{Inputs: secretStruct(t, "value", "canary-value")}, &pulumirpc.ConstructResponse{})
+		if got := status.Convert(err).Message(); got != "no [secret] here" {
+			t.Errorf("got %v", got)
+		}
+		leased.close()
+		time.Sleep(pluginIdle)
+		synctest.Wait()
+		if made.all[1].ended.Load() != 1 {
+			t.Error("the process of one update was to end with it")
+		}
+	})
 }

@@ -2,15 +2,21 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // A shorter secret would hide parts of words, and is none.
@@ -72,23 +78,57 @@ func (s *secretWords) hide(text string) string {
 	return text
 }
 
-// hideIn keeps an error as it is when it has no secrets.
+// hideIn keeps an error as it is when it has no secrets. Resources that an error tells of keep theirs: they are for the state.
 func (s *secretWords) hideIn(err error) error {
 	if err == nil {
 		return nil
 	}
-	// The engine looks for this very type.
-	if failed, isInit := err.(*plugin.InitError); isInit {
-		reasons := make([]string, 0, len(failed.Reasons))
-		for _, reason := range failed.Reasons {
-			reasons = append(reasons, s.hide(reason))
+	told := status.Convert(err).Proto()
+	told.Message = s.hide(told.Message)
+	for i, detail := range told.Details {
+		message, err := detail.UnmarshalNew()
+		if err != nil {
+			continue
 		}
-		return &plugin.InitError{Reasons: reasons}
+		switch of := message.(type) {
+		case *pulumirpc.ErrorResourceInitFailed:
+			for j := range of.Reasons {
+				of.Reasons[j] = s.hide(of.Reasons[j])
+			}
+		case *pulumirpc.ErrorCause:
+			of.Message, of.StackTrace = s.hide(of.Message), s.hide(of.StackTrace)
+		case *pulumirpc.InputPropertiesError:
+			for _, failed := range of.Errors {
+				failed.Reason = s.hide(failed.Reason)
+			}
+		default:
+			continue // its texts are of the plugin's schema
+		}
+		if hidden, err := anypb.New(message); err == nil {
+			told.Details[i] = hidden
+		}
 	}
-	if said := s.hide(err.Error()); said != err.Error() {
-		return errors.New(said)
-	}
-	return err
+	return status.ErrorProto(told)
+}
+
+// propertiesIn are the properties that a request or an answer has.
+func propertiesIn(message proto.Message) resource.PropertyMap {
+	found := resource.PropertyMap{}
+	message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.Message() == nil || field.IsList() || field.IsMap() {
+			return true
+		}
+		properties, isStruct := value.Message().Interface().(*structpb.Struct)
+		if !isStruct {
+			return true
+		}
+		options := plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true, KeepOutputValues: true}
+		if of, err := plugin.UnmarshalProperties(properties, options); err == nil {
+			found[resource.PropertyKey(field.Name())] = resource.NewObjectProperty(of)
+		}
+		return true
+	})
+	return found
 }
 
 func secretStrings(value resource.PropertyValue, within bool, found func(string)) {

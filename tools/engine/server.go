@@ -39,7 +39,6 @@ type server struct {
 	manager    secrets.Manager
 	backendURL string
 	allow      func(ms int64)
-	plugins    *plugins
 
 	mutex   sync.Mutex
 	running map[int64]*operation
@@ -50,12 +49,10 @@ type server struct {
 func newServer(
 	conn *rpc.Conn, stacks *state.Stacks, manager secrets.Manager, backendURL string, allow func(int64),
 ) *server {
-	s := &server{
+	return &server{
 		conn: conn, stacks: stacks, manager: manager, backendURL: backendURL, allow: allow,
 		running: map[int64]*operation{}, writing: map[string]bool{},
 	}
-	s.plugins = newPlugins(s.startPlugin)
-	return s
 }
 
 // params are those of all requests and notifications.

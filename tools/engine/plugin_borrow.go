@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// borrowed is one update's use of a plugin that the host of plugins runs.
+type borrowed struct {
+	plugin.Provider
+	conn    *hostConn
+	closing sync.Once
+}
+
+// hostConn is a connection to the host of plugins, for one update and one plugin.
+type hostConn struct {
+	*grpc.ClientConn
+	metadata metadata.MD
+	// Closed when the update is to end at once.
+	terminated <-chan struct{}
+}
+
+// Pulumi takes no error from a plugin that is no status.
+var errTerminated = status.Error(codes.Canceled, "the update was ended while the plugin was at work")
+
+// borrow starts the plugin if it does not run. A host of plugins may end just when it is asked, as it was idle.
+func (op *operation) borrow(ctx *plugin.Context, of pluginProgram) (*borrowed, error) {
+	used, err := op.borrowOnce(ctx, of)
+	if status.Code(err) == codes.Unavailable {
+		used, err = op.borrowOnce(ctx, of)
+	}
+	return used, err
+}
+
+// borrowOnce asks the operator where plugins are hosted.
+func (op *operation) borrowOnce(ctx *plugin.Context, of pluginProgram) (*borrowed, error) {
+	answer, err := op.server.conn.Call(context.Background(), "plugins", map[string]any{"id": op.id})
+	if err != nil {
+		return nil, fmt.Errorf("no host of plugins: %w", err)
+	}
+	var at struct{ Address, Token string }
+	if err := json.Unmarshal(answer, &at); err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(
+		at.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	said := metadata.Pairs(tokenKey, at.Token, programKey, string(text))
+	to := &hostConn{conn, said, op.context.Terminated()}
+	client := pulumirpc.NewResourceProviderClient(to)
+	if _, err := client.GetPluginInfo(context.Background(), &emptypb.Empty{}); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &borrowed{Provider: plugin.NewProviderWithClient(ctx, client, false), conn: to}, nil
+}
+
+// Invoke does not wait for a plugin when the update is to end at once.
+func (c *hostConn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(ctx, c.metadata))
+	defer cancel()
+	go func() {
+		select {
+		case <-c.terminated:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := c.ClientConn.Invoke(ctx, method, request, reply, options...)
+	select {
+	case <-c.terminated:
+		if err != nil {
+			return errTerminated
+		}
+	default:
+	}
+	return err
+}
+
+func (b *borrowed) Close() error {
+	b.closing.Do(func() { _ = b.conn.Close() })
+	return nil
+}
