@@ -30,7 +30,7 @@ const SEED = 20261121;
 /** No kind writes more in a phase; the order must not depend on how much it was this time. */
 const MOST: Record<Counted, number> = {
   "API writes": 80,
-  "SQL statements": 150,
+  "SQL statements": 300,
   "state writes": BACKEND === "postgres" ? 1_500 : 300,
 };
 
