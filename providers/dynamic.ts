@@ -4,6 +4,7 @@ import { ComponentResource, CustomResource, type Resource } from "@pulumi/pulumi
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
 import { behindEngine, escapeReserved } from "./literal";
 import { movingRenamed } from "./moves";
+import { comparing } from "./observation";
 import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
 import { type DynamicResourceOptions, plainOptions, refuseForeignOptions } from "./resource-options";
@@ -43,7 +44,7 @@ export function defineProvider<I extends object, O extends object>(
   // delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
   // own `exports`) as well as in `node_modules`.
   const stub = `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
-  return { stub, provider: behindEngine(movingRenamed(retaining(provider))) };
+  return { stub, provider: behindEngine(movingRenamed(retaining(comparing(provider)))) };
 }
 
 const parents = new AsyncLocalStorage<Resource>();

@@ -47,6 +47,28 @@ function hasUnknown(value: unknown): boolean {
   return Object.values(value).some(hasUnknown);
 }
 
+/** Where a value is not known, and what stands there. */
+export type Unknown = [path: string[], text: string];
+
+/** All that is not known of a value. */
+export function findUnknown(value: unknown, path: string[] = []): Unknown[] {
+  if (typeof value !== "object" || value === null) return isUnknown(value) ? [[path, value as string]] : [];
+  return Object.entries(value).flatMap(([key, item]) => findUnknown(item, [...path, key]));
+}
+
+/** A value that is known by now, as it was when it was not. */
+export function withUnknown<T>(value: T, unknown: readonly Unknown[]): T {
+  return unknown.reduce((known, [path, text]) => replaceAt(known, path, text) as T, value);
+}
+
+function replaceAt(value: unknown, [key, ...rest]: readonly string[], text: string): unknown {
+  if (key === undefined) return text;
+  if (Array.isArray(value))
+    return value.map((item, index) => (String(index) === key ? replaceAt(item, rest, text) : item));
+  if (typeof value !== "object" || value === null) return value;
+  return { ...value, [key]: replaceAt((value as Properties)[key], rest, text) };
+}
+
 /** A value of the engine's events, as people read it: with `[unknown]` for what is known only after the update. */
 export function describeUnknown<T>(value: T): T {
   return mapTexts(value, (text) => (isUnknown(text) ? "[unknown]" : text)) as T;
@@ -91,9 +113,10 @@ export function behindEngine<I extends object, O extends object>(
   provider: DynamicProvider<I, O>,
 ): DynamicProvider<I, O> {
   const [given, told] = [unescapeReserved, escapeReserved];
-  const { identify } = provider;
+  const { identify, observe } = provider;
   return {
     ...(identify && { identify: (properties) => identify(given(properties)) }),
+    ...(observe && { observe: (inputs, outs) => observe(given(inputs), given(outs)) }),
     ...(provider.configure && { configure: provider.configure }),
     check: async (olds, news) => {
       const checked = told(await provider.check(given(olds), given(news)));

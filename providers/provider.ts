@@ -51,6 +51,17 @@ export interface DynamicProvider<I extends object = Properties, O extends object
    * adopt it, and the deletion of the other resource passes over it. Without this function, it is deleted, and made again.
    */
   identify?(properties: Partial<I>): string | undefined;
+  /**
+   * What a write of the resource would overwrite in the world, as plain JSON, so that an update that is held to a plan writes
+   * only where the same is still there. `null` is nothing: it is always written over. What this very write has made before, and
+   * was cut off, counts as nothing too. Of a resource that is to be deleted there are no inputs, of one that is to be made no outputs.
+   *
+   * Fields that move by themselves, such as a status, do not belong in it. Only a digest leaves the process.
+   * Without this function, as with Pulumi's plugins, an update overwrites whatever is there.
+   */
+  observe?(inputs: I | undefined, outs: O | undefined): Promise<unknown>;
+  /** Whether each write compares what it finds with {@link currentHold} itself; otherwise `observe` is called right before it. */
+  comparesInWrite?: boolean;
   /** Called once by the SDK's script, which serves one update, before all else. */
   configure?(): Promise<void>;
   /** Instead of `delete` when what was made is to stay, unmanaged. */

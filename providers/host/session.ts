@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
 import { type Fence, withinFence } from "../fence";
-import type { Observations } from "../observation";
+import { holdOf, type Observations, type WriteCall, withinHold, withObserved } from "../observation";
 import type { Properties } from "../provider";
 
 export type AnyProvider = DefinedProvider["provider"];
@@ -42,6 +42,8 @@ export interface ProviderRequest {
   inputs?: Properties;
   /** In seconds, where the resource has `customTimeouts`. */
   timeout?: number;
+  /** Of `Observe`, which is the engine's own, the call that it is about. */
+  operation?: WriteCall;
 }
 
 type Method = (session: ProviderSession, request: ProviderRequest) => Promise<object>;
@@ -52,7 +54,7 @@ export class ProviderSession {
   readonly failures: ResourceFailure[] = [];
   /** By URN: the engine's events have no secrets, so that they do not tell which differ. */
   readonly given = new Map<string, Given>();
-  /** What a preview's writes would overwrite. */
+  /** What a preview's writes would overwrite, so far. */
   readonly observed = new Map<string, string>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
@@ -138,8 +140,17 @@ const METHODS: Readonly<Record<string, Method>> = {
     } = await providerOf(session, news, olds).diff(id, olds, news);
     return { changes: changes ? "DIFF_SOME" : "DIFF_NONE", replaces, deleteBeforeReplace };
   },
-  async Create(session, { properties = {} }) {
-    const { id, outs } = await providerOf(session, properties).create(properties);
+  async Observe(session, { urn, operation = "Create", olds, news }) {
+    const { observe } = providerOf(session, news ?? {}, olds ?? {});
+    const live = await observe?.(news, olds);
+    if (observe !== undefined) {
+      session.observed.set(urn, withObserved(session.observed.get(urn), urn, operation, live, news));
+    }
+    return {};
+  },
+  async Create(session, { urn, properties = {} }) {
+    const provider = providerOf(session, properties);
+    const { id, outs } = await held(session, urn, "Create", provider, () => provider.create(properties));
     return { id, properties: withStub(outs, properties) };
   },
   async Read(session, { id = "", properties = {}, inputs }) {
@@ -147,15 +158,29 @@ const METHODS: Readonly<Record<string, Method>> = {
     if (result.id === undefined) return {};
     return { id: result.id, properties: withStub(result.props, properties), ...(inputs && { inputs }) };
   },
-  async Update(session, { id = "", olds = {}, news = {} }) {
-    const { outs } = await providerOf(session, news).update(id, olds, news);
+  async Update(session, { urn, id = "", olds = {}, news = {} }) {
+    const provider = providerOf(session, news);
+    const { outs } = await held(session, urn, "Update", provider, () => provider.update(id, olds, news));
     return { properties: withStub(outs, news) };
   },
-  async Delete(session, { id = "", properties = {} }) {
-    await providerOf(session, properties)[session.options.release ? "release" : "delete"](id, properties);
+  async Delete(session, { urn, id = "", properties = {} }) {
+    const provider = providerOf(session, properties);
+    const method = session.options.release ? "release" : "delete";
+    await held(session, urn, "Delete", provider, () => provider[method](id, properties));
     return {};
   },
 };
+
+/** Runs a write, held to what was observed if the update is. @throws RetryableError `PlanOutdated` */
+async function held<T>(
+  { options: { observed } }: ProviderSession,
+  urn: string,
+  call: WriteCall,
+  { observe }: AnyProvider,
+  write: () => Promise<T>,
+): Promise<T> {
+  return observed === undefined || observe === undefined ? write() : withinHold(holdOf(observed, urn, call), write);
+}
 
 function providerOf(session: ProviderSession, ...candidates: Properties[]): AnyProvider {
   // The engine sends a placeholder instead of the stub where a preview does not know it yet.

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { canonicalJson } from "../canonical-json";
 import { FIELD_MANAGER } from "./client";
 import { covers, partAt } from "./field-path";
 import type { LiveObject, ManagedFieldsEntry } from "./types";
@@ -123,12 +124,4 @@ function collect(fields: Record<string, unknown>, value: unknown, path: string, 
 /** Whether an entry of an object's `managedFields` is of what Kindstack applied. */
 export function isOwnEntry({ manager, operation, subresource }: ManagedFieldsEntry): boolean {
   return manager === FIELD_MANAGER && operation === "Apply" && !subresource;
-}
-
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part) =>
-    part !== null && typeof part === "object" && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

@@ -8,6 +8,7 @@ export { default as Type } from "typebox";
 export { type DefinedProvider, DynamicResource, defineProvider } from "../../providers/dynamic";
 export { type ErrorClass, PendingError, RetryableError, TerminalError } from "../../providers/errors";
 export { checkFence } from "../../providers/fence";
+export { currentHold, type Hold, planOutdated } from "../../providers/observation";
 export type { CheckFailure, DiffResult, DynamicProvider } from "../../providers/provider";
 export type { DynamicResourceOptions } from "../../providers/resource-options";
 export type {

@@ -27,13 +27,20 @@ type collector struct {
 	changed map[string]state.Change
 	// By URN, what a refresh found that is not as it should be.
 	drift map[string][]state.FieldDrift
-	// The engine told of a step that the operation's plan does not have.
-	outdated bool
+	// The engine told of a step that the operation's plan does not have, or that the operation has not.
+	outdated, omitted bool
+	// Something else has failed.
+	failed bool
+	// Of a preview that makes a plan.
+	observer *observer
 }
 
 func newCollector(op *operation) *collector {
 	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64), changed: map[string]state.Change{},
 		drift: map[string][]state.FieldDrift{}}
+	if op.Plans {
+		c.observer = newObserver(op)
+	}
 	c.done.Go(func() {
 		for event := range c.events {
 			c.receive(event)
@@ -53,17 +60,28 @@ func (c *collector) receive(event engine.Event) {
 		if !c.op.isDry() || isScaffolding(payload.Metadata.URN) {
 			return
 		}
+		if c.observer != nil {
+			c.observer.observe(payload.Metadata)
+		}
 	case engine.ResourceOutputsEventPayload:
 		if c.op.isDry() || isScaffolding(payload.Metadata.URN) {
 			return
 		}
 		c.note(payload.Metadata)
 	case engine.ResourceOperationFailedPayload:
+		c.failed = true
 	case engine.DiagEventPayload:
 		if payload.Severity != diag.Error || isSummary(payload) {
 			return
 		}
-		c.outdated = c.outdated || isViolation(payload.Message)
+		switch {
+		case isViolation(payload.Message):
+			c.outdated = true
+		case isOmission(payload.Message):
+			c.omitted = true
+		default:
+			c.failed = true
+		}
 	default:
 		return
 	}
@@ -81,6 +99,11 @@ func (c *collector) receive(event engine.Event) {
 		told.Message = redacted(colors.Never.Colorize(told.Message), c.op.server.backendURL)
 	}
 	c.op.server.conn.Notify("event", map[string]any{"id": c.op.id, "event": converted})
+}
+
+// violates tells whether the operation ended, with this message, because it would have done something else than its plan.
+func (c *collector) violates(message string) bool {
+	return c.outdated || isViolation(message) || !c.failed && (c.omitted || isOmission(message))
 }
 
 // isSummary tells of the engine's own account that an operation failed, which says nothing of why.

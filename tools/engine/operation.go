@@ -33,7 +33,7 @@ type operationParams struct {
 	Refresh bool `json:"refresh"`
 	// SavesOnce saves the state at the end instead of after each step.
 	SavesOnce bool `json:"savesOnce"`
-	// Plans makes a preview answer its plan.
+	// Plans makes a preview answer its plan, and ask what its steps would overwrite.
 	Plans bool `json:"plans"`
 	// Plan is a preview's; `up` and `destroy` do nothing else than what is in it.
 	Plan *plan `json:"plan"`
@@ -127,7 +127,7 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 			return nil, err
 		}
 	}
-	done.Outdated = err != nil && op.Plan != nil && (collected.outdated || isViolation(err.Error()))
+	done.Outdated = err != nil && op.Plan != nil && collected.violates(err.Error())
 	done.Changes = changes
 	done.Succeeded = err == nil
 	if err != nil && !result.IsBail(err) {
@@ -194,6 +194,9 @@ func (op *operation) execute(
 		made, changes, err = engine.Update(update, engineContext, options, op.isDry())
 	}
 	collected.close()
+	if collected.observer != nil {
+		err = errors.Join(err, collected.observer.wait())
+	}
 	if snapshots != nil {
 		// Even though all steps have succeeded, a state that is not saved is an operation that failed.
 		if closed := snapshots.Close(); closed != nil {

@@ -14,7 +14,7 @@ import (
 // plan holds an operation to what a preview told. The operator passes it on as it is; secrets in it are encrypted as in a
 // state.
 //
-// An update is held to inputs and operations: what a resource is in the world, the engine does not know.
+// An update is held to inputs and operations: what a resource is in the world, providers compare.
 type plan struct {
 	Update *apitype.DeploymentPlanV1 `json:"update,omitempty"`
 	// Destroy has the resources of the state.
@@ -67,6 +67,12 @@ func resourcesOf(snapshot *deploy.Snapshot) []string {
 // The engine tells of a violation only in words.
 func isViolation(message string) bool {
 	return slices.ContainsFunc([]string{
-		"violates plan: ", "is not allowed by the plan: ", "expected resource operations for ", "no plan for resource ",
+		"violates plan: ", "is not allowed by the plan: ", "no plan for resource ",
 	}, func(words string) bool { return strings.Contains(message, words) })
+}
+
+// isOmission tells of a step that the plan has and the operation had not: a violation, unless it ended before for another
+// reason.
+func isOmission(message string) bool {
+	return strings.Contains(message, "expected resource operations for ")
 }
