@@ -1,19 +1,32 @@
 import { escapeIdentifier } from "pg";
 import { batched } from "../batched";
 import { RetryableError } from "../errors";
+import { currentHold, type Hold } from "../observation";
 import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
-import { formatTableName, quoteTableName } from "./identifier";
+import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
 import { placeOf, recordedPlaces, removeRecordedTable, tableId } from "./placement";
-import type { Connection } from "./pool";
+import { type Connection, withReadTransaction } from "./pool";
+import { hasRecords } from "./records";
 import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowOutputs } from "./row-inputs";
+import { outdatedRow, readColumns } from "./row-observation";
 import { isThere, suppressedWrite } from "./suppressed-write";
+import { withTable } from "./table-lock";
 import { mayHideRows, type Table } from "./tables";
 
+interface HeldDeletion extends RowOutputs {
+  hold?: Hold | undefined;
+}
+
+/** Deletes the row. @throws {@link deleteWithRecord} */
+export function deleteRow(outs: RowOutputs): Promise<void> {
+  return deleteBatched({ ...outs, hold: currentHold() });
+}
+
 /** Deletes rows of this table, many in one transaction. */
-export const deleteRow = batched<RowOutputs, void>({
+const deleteBatched = batched<HeldDeletion, void>({
   isForAll,
   run: (batch) =>
     inTransaction(batch, async (connection, all) => {
@@ -27,15 +40,15 @@ export const deleteRow = batched<RowOutputs, void>({
  * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that
  * left out the records, the row is deleted if it is just as we wrote it.
  *
- * @throws RetryableError `WriteSuppressed`, `RowHidden`, with the record kept, when the row may still be there
+ * @throws RetryableError `WriteSuppressed`, `RowHidden`, `PlanOutdated`, with the record kept, when the row may still be there
  */
-async function deleteWithRecord(connection: Connection, outs: RowOutputs): Promise<void> {
+async function deleteWithRecord(connection: Connection, outs: HeldDeletion): Promise<void> {
   const { incarnation } = outs;
   const recorded = (await recordedPlaces(connection, [incarnation], { lock: true })).get(incarnation);
   if (recorded === undefined) return deleteUnrecorded(connection, outs);
   await releaseRow(connection, outs);
   if (recorded.oid === undefined) return removeRecordedTable(connection, recorded.tableId); // it was dropped, with the row
-  const { table, replaced } = await placeOf(connection, outs, [], recorded);
+  const { table, replaced } = await placeOf(connection, outs, outs.hold ? columnsOf(outs) : [], recorded);
   if (table !== undefined) await deleteFrom(connection, table, outs);
   // A copy of the row would be left behind.
   if (replaced !== undefined && (await isUnmanaged(connection, replaced.by, outs))) throw replaced.error;
@@ -47,12 +60,45 @@ async function isUnmanaged(connection: Connection, table: Table, row: RowOutputs
   return id === undefined || (await findRecord(connection, id, row)) === undefined;
 }
 
-async function deleteUnrecorded(connection: Connection, outs: RowOutputs): Promise<void> {
+async function deleteUnrecorded(connection: Connection, outs: HeldDeletion): Promise<void> {
+  const table = await unrecordedTable(connection, outs, true);
+  if (table !== undefined) await deleteFrom(connection, table, outs);
+}
+
+/** The table of a row without a record that is to be deleted. @param recorded whether the database has records at all */
+async function unrecordedTable(
+  connection: Connection,
+  outs: RowOutputs,
+  recorded: boolean,
+): Promise<Table | undefined> {
   const { table } = await placeOf(connection, outs, columnsOf(outs), undefined);
-  if (table === undefined) return;
-  const id = await tableId(connection, table);
-  if (id !== undefined && (await findRecord(connection, id, outs)) !== undefined) return; // another owner's
-  if (await isAsWritten(connection, table, outs)) await deleteFrom(connection, table, outs);
+  if (table === undefined) return undefined;
+  const id = recorded ? await tableId(connection, table) : undefined;
+  if (id !== undefined && (await findRecord(connection, id, outs)) !== undefined) return undefined; // another owner's
+  return (await isAsWritten(connection, table, outs)) ? table : undefined;
+}
+
+/** What the deletion of a row finds; see {@link DynamicProvider.observe}. */
+export function observeDeletion(outs: RowOutputs): Promise<unknown> {
+  return withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
+    const hasAny = await hasRecords(connection);
+    const recorded = hasAny ? (await recordedPlaces(connection, [outs.incarnation])).get(outs.incarnation) : undefined;
+    if (recorded === undefined) return found(connection, await unrecordedTable(connection, outs, hasAny), outs);
+    if (recorded.oid === undefined) return null;
+    return found(connection, (await placeOf(connection, outs, columnsOf(outs), recorded)).table, outs);
+  });
+}
+
+/** The columns that were written, of a row that is to be deleted; `null` when there is none. */
+async function found(
+  connection: Connection,
+  table: Table | undefined,
+  { key, values, incarnation }: RowOutputs,
+  lock?: "FOR UPDATE",
+): Promise<unknown> {
+  if (table === undefined) return null;
+  const [row] = await readColumns(connection, table, [{ key, columns: Object.keys(values) }], lock);
+  return row === undefined ? null : { row, of: incarnation };
 }
 
 async function isAsWritten(connection: Connection, table: Table, outs: RowOutputs): Promise<boolean> {
@@ -68,8 +114,11 @@ async function isAsWritten(connection: Connection, table: Table, outs: RowOutput
 }
 
 /** A deletion that deleted nothing is none, unless there is nothing. */
-async function deleteFrom(connection: Connection, table: Table, outs: RowOutputs): Promise<void> {
+async function deleteFrom(connection: Connection, table: Table, outs: HeldDeletion): Promise<void> {
   const { column, value } = keyOf(outs);
+  if (outs.hold?.admits(await found(connection, table, outs, "FOR UPDATE")) === false) {
+    throw await outdatedRow(connection, table, outs, outs.values);
+  }
   const { rowCount } = await connection.query(
     `DELETE FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1`,
     [value],

@@ -1,36 +1,30 @@
 import { escapeIdentifier } from "pg";
 import { batched } from "../batched";
 import { RetryableError } from "../errors";
+import { currentHold } from "../observation";
 import { refuseTableName } from "./allow-list";
-import { columnsOf, compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
+import { compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
 import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
 import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
-import { placeOf, recordedId, recordedPlaces, recordTable } from "./placement";
+import { recordTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
+import { commonTable, type WantedRow } from "./row-table";
 import { isThere, suppressedWrite } from "./suppressed-write";
-import { describeHooks, findTable, type Table, tableMissing } from "./tables";
-
-interface Write extends RowInputs {
-  incarnation: string;
-  /** Where the state says that the row is; absent for a row that has yet to be made. One without a record may be overwritten. */
-  location?: TableLocation;
-}
+import { describeHooks, type Table } from "./tables";
 
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
 
-/** Several rows cannot be written together; each is written alone. */
-class NotTogetherError extends Error {}
-
-const writeBatched = batched<Write, TableLocation>({
+const writeBatched = batched<HeldRow, TableLocation>({
   isForAll,
   run: async (batch) => {
     try {
       return await inTransaction(batch, writeRows);
     } catch (error) {
-      const [only, ...others] = batch as [Write, ...Write[]];
+      const [only, ...others] = batch as [HeldRow, ...HeldRow[]];
       throw error instanceof UnwrittenError && others.length === 0 ? await explainUnwritten(only, error) : error;
     }
   },
@@ -42,22 +36,33 @@ const writeBatched = batched<Write, TableLocation>({
 /**
  * Writes the row and the record of its owner: exactly as it should be, or not at all.
  *
+ * @param former the values as the state has them
  * @throws RetryableError `RowConflict`, `TableMissing`, `ValueRewritten` and what else may heal; TerminalError for what
  *   cannot be written
  */
-export async function writeRow(write: Write): Promise<RowOutputs> {
+export async function writeRow(write: WantedRow, former?: RowInputs["values"]): Promise<RowOutputs> {
   refuseTableName(parseTableName(write.table, "table"), write.owner.namespace);
   const { table, key, values, owner, incarnation } = write;
-  return { table, key, values, owner, location: await writeBatched(write), incarnation };
+  return {
+    table,
+    key,
+    values,
+    owner,
+    location: await writeBatched({ ...write, former, hold: currentHold() }),
+    incarnation,
+  };
 }
 
-async function writeRows(connection: Connection, all: readonly [Write, ...Write[]]): Promise<TableLocation> {
+async function writeRows(connection: Connection, all: readonly [HeldRow, ...HeldRow[]]): Promise<TableLocation> {
   const [first] = all;
-  const { table, id } = await commonTable(connection, all);
+  const { table, id: known, hasMoved } = await commonTable(connection, all);
   refuseTableName(table, first.owner.namespace);
   for (const row of all) refuseUnstableValues(table, row);
-  const newKeys = await claimRows(connection, table, id ?? (await recordTable(connection, table)), all);
-  const isNew = (row: Write) => row.location === undefined && newKeys.has(keyOf(row).value);
+  const id = known ?? (await recordTable(connection, table));
+  const absent = await refuseOutdated(connection, table, id, all);
+  if (hasMoved) await moveRecord(connection, first.incarnation, id);
+  const newKeys = await claimRows(connection, table, id, all);
+  const isNew = (row: HeldRow) => absent.has(row) || (row.location === undefined && newKeys.has(keyOf(row).value));
   const [made, ours] = [all.filter(isNew), all.filter((row) => !isNew(row))];
   const [inserted, updated, [difference]] = await Promise.all([
     upsertRows(connection, table, made, false),
@@ -70,35 +75,10 @@ async function writeRows(connection: Connection, all: readonly [Write, ...Write[
   return { schema, name };
 }
 
-/** The table that all these rows are in, or are to be in, and the id that it is recorded under with its present name. */
-async function commonTable(
-  connection: Connection,
-  all: readonly [Write, ...Write[]],
-): Promise<{ table: Table; id?: string | undefined }> {
-  const [{ location, ...first }] = all;
-  const name = parseTableName(first.table, "table");
-  const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
-  const [named, id, places] = await Promise.all([
-    findTable(connection, name, columnsOf(first)),
-    recordedId(connection, name),
-    recordedPlaces(connection, made),
-  ]);
-  const isElsewhere = [...places.values()].some(({ oid }) => oid !== undefined && oid !== named?.oid);
-  if (named !== undefined && !isElsewhere) return { table: named, id };
-  if (all.length > 1) throw new NotTogetherError();
-  const recorded = places.get(first.incarnation);
-  const place = location && (await placeOf(connection, { ...first, location }, columnsOf(first), recorded));
-  if (place?.replaced !== undefined) throw place.replaced.error;
-  const table = place?.table;
-  if (table === undefined) throw tableMissing(name);
-  if (recorded !== undefined && recorded.oid !== table.oid) await moveRecord(connection, first.incarnation, table);
-  return { table };
-}
-
-/** The row is in another table by now that has the former one's rows, such as a view of it. */
-async function moveRecord(connection: Connection, incarnation: string, table: Table): Promise<void> {
+/** The row is in another table by now that has the former one's rows, such as a view of it. @param id of the table */
+async function moveRecord(connection: Connection, incarnation: string, id: string): Promise<void> {
   await connection.query("UPDATE kindstack_ownership.records SET table_id = $1 WHERE incarnation = $2", [
-    await recordTable(connection, table),
+    id,
     incarnation,
   ]);
 }
@@ -139,9 +119,10 @@ async function upsertRows(
 }
 
 /** Why a row was not written: it has no record and was there before, or something in the database suppressed the write. */
-function explainUnwritten(row: Write, { table, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
+function explainUnwritten(row: HeldRow, { table, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
   return withReadTransaction(async (connection) => {
     if (!mayOverwrite && (await isThere(connection, table, row))) {
+      if (row.hold !== undefined) return outdatedRow(connection, table, row, row.former);
       return rowConflict(table, row, describeUnmanaged(table, row));
     }
     return suppressedWrite(connection, table, row, mayOverwrite ? "update" : "insert");

@@ -14,8 +14,9 @@ import { type Place, placeOf, recordedPlaces, recordsOf, tableId } from "./place
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords, withOwnershipRecords } from "./records";
 import { checkRow } from "./row-check";
-import { deleteRow } from "./row-deletes";
+import { deleteRow, observeDeletion } from "./row-deletes";
 import { type ColumnValue, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { observeRow } from "./row-observation";
 import { writeRow } from "./row-writes";
 import { withTable } from "./table-lock";
 import { containsTable, findTable, type Table } from "./tables";
@@ -78,8 +79,8 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
   },
 
   /** Makes the row as it should be, also when others deleted it or the record of its owner. */
-  async update(_id, { location, incarnation }, news) {
-    return { outs: await writeRow({ ...news, location, incarnation }) };
+  async update(_id, { location, incarnation, values }, news) {
+    return { outs: await writeRow({ ...news, location, incarnation }, values) };
   },
 
   async delete(_id, outs) {
@@ -88,6 +89,12 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
 
   async release(_id, outs) {
     await withOwnershipRecords((connection) => releaseRow(connection, outs));
+  },
+
+  comparesInWrite: true,
+
+  async observe(inputs, outs) {
+    return inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs);
   },
 };
 

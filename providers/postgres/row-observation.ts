@@ -1,0 +1,222 @@
+import { escapeIdentifier } from "pg";
+import { batched } from "../batched";
+import { ClassifiedError, type RetryableError } from "../errors";
+import { isRecord } from "../kubernetes/field-path";
+import { type Hold, planOutdated } from "../observation";
+import { compareRows, isUnreadable } from "./comparison";
+import { sqlStateOf } from "./errors";
+import { formatTableName, parseTableName, quoteTableName } from "./identifier";
+import { tableId } from "./placement";
+import { type Connection, withReadTransaction } from "./pool";
+import { hasRecords } from "./records";
+import { isForAll, MOST_ROWS } from "./row-batch";
+import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { commonTable, type RowTable, type WantedRow } from "./row-table";
+import { withTable } from "./table-lock";
+import { findTable, type Table, tableMissing } from "./tables";
+
+/*
+ * What a write of a row overwrites: the live values, as text, of the columns that it writes, and whose row it is.
+ */
+
+/** The columns of a row. */
+interface Wanted {
+  key: RowInputs["key"];
+  columns: readonly string[];
+}
+
+type LiveColumns = Record<string, string | null>;
+
+/** A write that is held to what a preview has seen. */
+export interface HeldRow extends WantedRow {
+  hold?: Hold | undefined;
+  /** As the state has them. */
+  former?: RowInputs["values"] | undefined;
+}
+
+interface Found {
+  /** `undefined` when there is no such row. */
+  row: LiveColumns | undefined;
+  record: { owner: string; incarnation: string } | undefined;
+}
+
+/** What a row that is to be written finds; see {@link DynamicProvider.observe}. */
+export async function observeRow(inputs: RowInputs, outs: RowOutputs | undefined): Promise<unknown> {
+  // A preview may know no input at all: then it is about the row that the state has.
+  const named = isRecord(inputs.key) ? inputs : outs && { ...outs, values: inputs.values };
+  if (named === undefined) return null;
+  const { incarnation = "", location } = outs ?? {};
+  const row = { ...named, incarnation, ...(location && { location }) };
+  try {
+    const found = await lookUp(row);
+    return found.get(row);
+  } catch (error) {
+    // No table has no rows, and a value that is none of the key's type is no row's key.
+    if (error instanceof ClassifiedError && error.reason === "TableMissing") return overwritten(row, NOTHING);
+    if (isUnreadable(sqlStateOf(error))) return overwritten(row, NOTHING);
+    throw error;
+  }
+}
+
+const NOTHING: Found = { row: undefined, record: undefined };
+
+const lookUp = batched<WantedRow, ReadonlyMap<WantedRow, unknown>>({
+  isForAll,
+  batchKey: (row) => JSON.stringify([row.table, keyOf(row).column, columnsIn(row)]),
+  maxSize: () => MOST_ROWS,
+  run: (batch) => {
+    const all = batch as readonly [WantedRow, ...WantedRow[]];
+    return withTable(parseTableName(all[0].table, "table"), withReadTransaction, async (connection) => {
+      const { table, id } = await recordedTable(connection, all);
+      const found = await find(connection, table, id, all.map(wantedOf));
+      const live = all.map((row, index) => [row, overwritten(row, found[index] ?? NOTHING)] as const);
+      const done = await findDone(connection, table, all, found).catch((error: unknown) => {
+        // A value that the column's type has no notion of is not there.
+        if (all.length > 1 || !isUnreadable(sqlStateOf(error))) throw error;
+        return new Set();
+      });
+      return new Map(live.map(([row, value]) => [row, done.has(row) ? null : value]));
+    });
+  },
+});
+
+/** The same as a write would find, where there may be no records yet. */
+async function recordedTable(connection: Connection, all: readonly [WantedRow, ...WantedRow[]]): Promise<RowTable> {
+  if (await hasRecords(connection)) {
+    const { table, id } = await commonTable(connection, all);
+    return { table, id: id ?? (await tableId(connection, table)) };
+  }
+  const name = parseTableName(all[0].table, "table");
+  const table = await findTable(connection, name, [keyOf(all[0]).column, ...columnsIn(all[0])]);
+  if (table === undefined) throw tableMissing(name);
+  return { table };
+}
+
+/**
+ * Locks rows that are to be written, and refuses those that are not as the preview saw them.
+ *
+ * @param id of the table
+ * @returns those that are not there, and may not be overwritten should they appear
+ * @throws RetryableError `PlanOutdated`
+ */
+export async function refuseOutdated(
+  connection: Connection,
+  table: Table,
+  id: string,
+  all: readonly HeldRow[],
+): Promise<ReadonlySet<HeldRow>> {
+  const held = all.filter(({ hold }) => hold !== undefined);
+  if (held.length === 0) return new Set();
+  const found = await find(connection, table, id, held.map(wantedOf), "FOR NO KEY UPDATE");
+  const outdated = held.filter((row, index) => !row.hold?.admits(overwritten(row, found[index] ?? NOTHING)));
+  const done = await findDone(
+    connection,
+    table,
+    outdated,
+    outdated.map((row) => found[held.indexOf(row)] ?? NOTHING),
+  );
+  const refused = outdated.find((row) => !done.has(row));
+  if (refused !== undefined) throw await outdatedRow(connection, table, refused, refused.former);
+  return new Set(held.filter((_, index) => found[index]?.row === undefined));
+}
+
+/** The columns that a write was known to write, when the world was observed. */
+function wantedOf(row: HeldRow): Wanted {
+  return { key: row.key, columns: columnsIn(row.hold?.asObserved(row) ?? row) };
+}
+
+function columnsIn({ values }: Pick<RowInputs, "values">): string[] {
+  return isRecord(values) ? Object.keys(values) : [];
+}
+
+/** What a write overwrites, by what it finds; `null` for nothing. */
+function overwritten({ owner, location }: WantedRow, { row, record }: Found): unknown {
+  const isFree = record === undefined || record.owner === owner.uid;
+  // An update makes a row again that is gone, which is something else than the preview saw.
+  if (location === undefined && row === undefined && isFree) return null;
+  return { row: row ?? null, of: record ?? null };
+}
+
+/** Those that are as they are to be already, and the owner's: an update was cut off after it had written them. */
+async function findDone<Row extends WantedRow>(
+  connection: Connection,
+  table: Table,
+  rows: readonly Row[],
+  found: readonly Found[],
+): Promise<ReadonlySet<Row>> {
+  const ours = rows.filter((row, index) => {
+    const { row: live, record } = found[index] ?? NOTHING;
+    return live !== undefined && record?.owner === row.owner.uid && isRecord(row.values);
+  });
+  if (ours.some((row) => columnsIn(row).some((name) => table.columns[name] === undefined))) return new Set();
+  const different = new Set((await compareRows(connection, table, ours)).map(({ index }) => ours[index]));
+  return new Set(ours.filter((row) => !different.has(row)));
+}
+
+/** What there is of rows of a table that has the same key column for all. @param id of the table; absent when it has no records */
+async function find(
+  connection: Connection,
+  table: Table,
+  id: string | undefined,
+  rows: readonly Wanted[],
+  lock?: "FOR NO KEY UPDATE",
+): Promise<Found[]> {
+  const keys = rows.map((row) => keyOf(row).value);
+  // In the order in which writes lock: the records, then the rows.
+  const { rows: records } =
+    id === undefined
+      ? { rows: [] }
+      : await connection.query<{ key: string; owner: string; incarnation: string }>(
+          `SELECT key, owner, incarnation FROM kindstack_ownership.records WHERE table_id = $1 AND key = ANY($2)
+           ORDER BY key ${lock ? "FOR UPDATE" : ""}`,
+          [id, keys],
+        );
+  const live = await readColumns(connection, table, rows, lock);
+  return rows.map((_, index) => {
+    const record = records.find(({ key }) => key === keys[index]);
+    return { row: live[index], record: record && { owner: record.owner, incarnation: record.incarnation } };
+  });
+}
+
+/** The columns of rows as text, without those that the table does not have; by the rows' indices. */
+export async function readColumns(
+  connection: Connection,
+  table: Table,
+  rows: readonly Wanted[],
+  lock: "FOR NO KEY UPDATE" | "FOR UPDATE" | "" = "",
+): Promise<(LiveColumns | undefined)[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const key = keyOf(first).column;
+  const names = [...new Set(rows.flatMap(({ columns }) => columns))].filter(
+    (name) => table.columns[name] !== undefined,
+  );
+  const selected = names.map((name, index) => `live.${escapeIdentifier(name)}::text AS "${index}"`);
+  const { rows: found } = await connection.query<{ position: string; [column: number]: string | null }>(
+    `SELECT ${["given.position", ...selected].join(", ")}
+     FROM unnest($1::text[]) WITH ORDINALITY AS given(key, position)
+     JOIN ${quoteTableName(table)} AS live ON live.${escapeIdentifier(key)} = given.key::${table.columns[key]?.type ?? "text"}
+     ORDER BY given.position ${lock && `${lock} OF live`}`,
+    [rows.map((row) => keyOf(row).value)],
+  );
+  const byIndex = new Map(found.map((row) => [Number(row.position) - 1, row]));
+  return rows.map(({ columns }, index) => {
+    const row = byIndex.get(index);
+    const own = (name: string) => [name, row?.[names.indexOf(name)] ?? null] as const;
+    return row && Object.fromEntries(columns.filter((name) => names.includes(name)).map(own));
+  });
+}
+
+/** @param former the values as the state has them */
+export async function outdatedRow(
+  connection: Connection,
+  table: Table,
+  { key }: Pick<RowInputs, "key">,
+  former: RowInputs["values"] = {},
+): Promise<RetryableError> {
+  const known = Object.entries(former).filter(([name]) => table.columns[name] !== undefined);
+  const [difference] =
+    known.length > 0 ? await compareRows(connection, table, [{ key, values: Object.fromEntries(known) }]) : [];
+  const changed = Object.keys(difference?.live ?? {}).map((name) => `column ${JSON.stringify(name)}`);
+  return planOutdated(`row ${JSON.stringify(keyOf({ key }).value)} of table ${formatTableName(table)}`, changed);
+}

@@ -1,0 +1,49 @@
+import { columnsOf } from "./comparison";
+import { parseTableName, type TableLocation } from "./identifier";
+import { placeOf, recordedId, recordedPlaces } from "./placement";
+import type { Connection } from "./pool";
+import type { RowInputs } from "./row-inputs";
+import { findTable, type Table, tableMissing } from "./tables";
+
+/** A row that is to be written. */
+export interface WantedRow extends RowInputs {
+  incarnation: string;
+  /** Where the state says that the row is; absent for a row that has yet to be made. One without a record may be overwritten. */
+  location?: TableLocation;
+}
+
+/** Several rows cannot be written together; each is written alone. */
+class NotTogetherError extends Error {}
+
+/** The table of rows. */
+export interface RowTable {
+  table: Table;
+  /** What it is recorded under with its present name. */
+  id?: string | undefined;
+  /** Set where the row's record names another table that it was in. */
+  hasMoved?: boolean;
+}
+
+/** The table that all these rows are in, or are to be in. @throws NotTogetherError, RetryableError `TableMissing`, `TableReplaced` */
+export async function commonTable(
+  connection: Connection,
+  all: readonly [WantedRow, ...WantedRow[]],
+): Promise<RowTable> {
+  const [{ location, ...first }] = all;
+  const name = parseTableName(first.table, "table");
+  const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
+  const [named, id, places] = await Promise.all([
+    findTable(connection, name, columnsOf(first)),
+    recordedId(connection, name),
+    recordedPlaces(connection, made),
+  ]);
+  const isElsewhere = [...places.values()].some(({ oid }) => oid !== undefined && oid !== named?.oid);
+  if (named !== undefined && !isElsewhere) return { table: named, id };
+  if (all.length > 1) throw new NotTogetherError();
+  const recorded = places.get(first.incarnation);
+  const place = location && (await placeOf(connection, { ...first, location }, columnsOf(first), recorded));
+  if (place?.replaced !== undefined) throw place.replaced.error;
+  const table = place?.table;
+  if (table === undefined) throw tableMissing(name);
+  return { table, hasMoved: recorded !== undefined && recorded.oid !== table.oid };
+}
