@@ -1,11 +1,14 @@
 import { RetryableError, TerminalError } from "../errors";
+import { currentHold } from "../observation";
 import { type Applied, effectOf, isDisplaced, ownersAllowed } from "./apply-effect";
-import { isApiError, type KubernetesClient } from "./client";
+import { FIELD_MANAGER, isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
+import { createOnly, withoutCreators } from "./create-object";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
 import { findFieldDrift } from "./field-drift";
 import { ignoredPaths, withoutIgnored } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
+import { nameable, overwrittenBy, refuseOutdated } from "./object-observation";
 import { differsForGood, grantsRights, NAMESPACE, typeName, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
@@ -20,10 +23,11 @@ import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
 
 /** How often an object that others change at the same time is read. */
-const MAX_READS = 5;
+export const MAX_READS = 5;
 
 /**
- * Applies the object; one that is given by a label, only in the version that has it.
+ * Applies the object; one that is given by a label, only in the version that has it, and in an update that is held to a plan,
+ * only in the version that was compared.
  *
  * @param former what was applied before, if the state knows it
  * @throws {@link applyAsRead}
@@ -34,16 +38,21 @@ export async function applyObject(inputs: ObjectInputs, owners: string[], former
       return await applyAsRead(inputs, owners, former);
     } catch (error) {
       const isChanged = isApiError(error, 409);
-      if (inputs.givenBy === undefined || !isChanged || read === MAX_READS) throw error;
+      if (!(isChanged && isOfVersion(inputs)) || read === MAX_READS) throw error;
     }
   }
+}
+
+/** Whether an apply is refused where the object has changed since it was read. */
+function isOfVersion({ givenBy }: ObjectInputs): boolean {
+  return givenBy !== undefined || currentHold() !== undefined;
 }
 
 /**
  * Creates or updates the object.
  *
  * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
- *   when it is to exist and does not
+ *   when it is to exist and does not, `PlanOutdated`
  */
 async function applyAsRead(
   inputs: ObjectInputs,
@@ -56,10 +65,13 @@ async function applyAsRead(
   const live =
     (await liveToUpdate(client, inputs, owners, former)) ??
     (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager)));
-  const object =
+  const applied =
     live === undefined
       ? await create(client, inputs)
       : (await client.apply(withOwner(inputs, live, wasCreated(live)))).object;
+  const isMade = former === undefined && wasCreated(applied);
+  const creators = [FIELD_MANAGER, ...(initial ? [initial.fieldManager] : [])];
+  const object = isMade ? await withoutCreators(client, applied, creators) : applied;
   const ignored = ignoredPaths(owner.ignoreFields, manifest);
   const drift = findFieldDrift(withStoredData(manifest), object, ignored);
   return {
@@ -94,6 +106,12 @@ async function liveToUpdate(
     const state = live ? "being deleted" : "not there any more";
     throw new RetryableError("Gone", `${manifest.kind} ${manifest.metadata.name} is ${state}`);
   }
+  const hold = currentHold();
+  if (hold !== undefined) {
+    const known = hold.asObserved(inputs);
+    const found = overwrittenBy(nameable(known, former) ? known : inputs, live, owners, former);
+    refuseOutdated(hold, found, inputs, live, former?.manifest);
+  }
   if (live === undefined) return undefined;
   if (givenBy !== undefined && !isGiven(live, manifest, givenBy)) {
     throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
@@ -116,11 +134,16 @@ async function liveToUpdate(
   return undefined;
 }
 
-/** Creates the object. When another client was faster, it is theirs, and only adopted. */
-async function create(client: KubernetesClient, inputs: ObjectInputs, fieldManager?: string): Promise<LiveObject> {
-  const options = fieldManager === undefined ? {} : { fieldManager };
-  const { object, created } = await client.apply(withOwner(inputs, undefined, true), options);
-  return created ? object : (await client.apply(withOwner(inputs, object, false), options)).object;
+/** Creates the object. When another client was faster, it is theirs, and only adopted; with a plan, it is not touched. */
+async function create(
+  client: KubernetesClient,
+  inputs: ObjectInputs,
+  fieldManager: string = FIELD_MANAGER,
+): Promise<LiveObject> {
+  const held = currentHold() && (await createOnly(client, withOwner(inputs, undefined, true), fieldManager));
+  const { object, created } = await client.apply(withOwner(inputs, held, true), { fieldManager });
+  if (created || held !== undefined) return object;
+  return (await client.apply(withOwner(inputs, object, false), { fieldManager })).object;
 }
 
 /** Whether a label, or an owner reference, still says that an object is the owner's. */
@@ -131,11 +154,8 @@ function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): b
 }
 
 /** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */
-export function withOwner(
-  { manifest, owner, givenBy }: ObjectInputs,
-  live: LiveObject | undefined,
-  created: boolean,
-): Manifest {
+export function withOwner(inputs: ObjectInputs, live: LiveObject | undefined, created: boolean): Manifest {
+  const { manifest, owner } = inputs;
   const { metadata, ...fields } = withoutIgnored(
     withStoredData(manifest),
     live,
@@ -146,7 +166,7 @@ export function withOwner(
     metadata: {
       ...metadata,
       ...(live !== undefined && { uid: live.metadata.uid }),
-      ...(live !== undefined && givenBy !== undefined && { resourceVersion: live.metadata.resourceVersion }),
+      ...(live !== undefined && isOfVersion(inputs) && { resourceVersion: live.metadata.resourceVersion }),
       labels: { ...metadata.labels, [OWNER_UID_LABEL]: owner.uid },
       annotations: {
         ...metadata.annotations,

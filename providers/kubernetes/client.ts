@@ -18,6 +18,13 @@ export interface ListOptions {
   metadataOnly?: boolean | undefined;
 }
 
+interface CreateOptions {
+  signal?: AbortSignal;
+  fieldManager?: string;
+  /** `Strict` refuses fields that the type does not have, as an apply does. */
+  fieldValidation?: "Strict";
+}
+
 /** Types of Kubernetes itself, which need no discovery. */
 const BUILT_IN: readonly ResourceType[] = [
   { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true },
@@ -115,9 +122,12 @@ export class KubernetesClient extends ApiServer {
   }
 
   /** Creates an object; the API server completes `generateName`. */
-  async create(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<LiveObject> {
+  async create(
+    manifest: Manifest,
+    { signal, fieldManager = FIELD_MANAGER, fieldValidation }: CreateOptions = {},
+  ): Promise<LiveObject> {
     const path = await this.#path(manifest, manifest.metadata.namespace);
-    return this.json<LiveObject>("POST", path, { query: { fieldManager: FIELD_MANAGER }, body: manifest, ...options });
+    return this.json<LiveObject>("POST", path, { query: { fieldManager, fieldValidation }, body: manifest, signal });
   }
 
   /**
@@ -195,14 +205,21 @@ export class KubernetesClient extends ApiServer {
     });
   }
 
-  /** Asks for deletion; `undefined` when it was gone already. `uid` guards against deleting a successor of that name. */
+  /**
+   * Asks for deletion; `undefined` when it was gone already. `uid` guards against deleting a successor of that name,
+   * `resourceVersion` against deleting what has changed.
+   */
   async delete(
     type: ObjectType,
     name: string,
     namespace?: string,
-    { uid, propagationPolicy = "Background" }: { uid?: string; propagationPolicy?: "Background" | "Foreground" } = {},
+    {
+      uid,
+      resourceVersion,
+      propagationPolicy = "Background",
+    }: { uid?: string; resourceVersion?: string; propagationPolicy?: "Background" | "Foreground" } = {},
   ): Promise<LiveObject | undefined> {
-    const preconditions = uid === undefined ? undefined : { uid };
+    const preconditions = uid === undefined ? undefined : { uid, resourceVersion };
     return this.json<LiveObject>("DELETE", await this.#path(type, namespace, name), {
       body: { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy, preconditions },
     }).catch(undefinedWhenNotFound);

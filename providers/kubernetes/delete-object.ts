@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PendingError, RetryableError } from "../errors";
 import { mayWait } from "../fence";
+import { currentHold } from "../observation";
 import { isApiError, type KubernetesClient } from "./client";
 import { grantsRights, hasDependents } from "./object-types";
 import { describeTermination, referenceTo } from "./termination";
@@ -10,25 +11,37 @@ const GONE_TIMEOUT_MS = 120_000;
 
 /** Asks for the deletion of an object. Of one that a finalizer keeps, the rights that it grants end now. */
 export async function deleteObject(client: KubernetesClient, live: LiveObject): Promise<void> {
-  const { name, namespace, uid, finalizers = [] } = live.metadata;
-  if (grantsRights(live) && finalizers.length > 0) await revokeRights(client, live);
+  const { name, namespace, finalizers = [] } = live.metadata;
+  const revoked = grantsRights(live) && finalizers.length > 0 ? await revokeRights(client, live) : undefined;
   const propagationPolicy = hasDependents(live) ? "Foreground" : "Background";
-  await client.delete(live, name, namespace, { uid, propagationPolicy });
+  await client.delete(live, name, namespace, { ...exactly(revoked ?? live), propagationPolicy });
+}
+
+/** What binds a write to an object and, in an update that is held to a plan, to the version that was compared. */
+function exactly({ metadata: { uid, resourceVersion } }: LiveObject): { uid: string; resourceVersion?: string } {
+  return currentHold() === undefined ? { uid } : { uid, resourceVersion };
 }
 
 /** Deletes an unmanaged object that has a reserved name, without its finalizers, which would keep it. */
 export async function deleteUnmanaged(client: KubernetesClient, live: LiveObject): Promise<void> {
-  const { name, namespace, uid, finalizers = [] } = live.metadata;
-  if (finalizers.length > 0) await client.mergePatch(live, name, namespace, { metadata: { uid, finalizers: null } });
-  await client.delete(live, name, namespace, { uid });
+  const { name, namespace, finalizers = [] } = live.metadata;
+  const released =
+    finalizers.length > 0 &&
+    (await client.mergePatch(live, name, namespace, { metadata: { ...exactly(live), finalizers: null } }));
+  await client.delete(live, name, namespace, exactly(released || live));
 }
 
-export async function revokeRights(client: KubernetesClient, live: LiveObject): Promise<void> {
+/** @returns the object without subjects, if it could be changed */
+export async function revokeRights(client: KubernetesClient, live: LiveObject): Promise<LiveObject | undefined> {
+  const { name, namespace } = live.metadata;
+  const isHeld = currentHold() !== undefined;
   try {
-    await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
+    if (isHeld) return await client.mergePatch(live, name, namespace, { metadata: exactly(live), subjects: [] });
+    return await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
   } catch (error) {
     // Gone, another object by now, or of a role that we may not bind: only its deletion is left to do.
-    if (!isApiError(error, 403, 404, 409)) throw error;
+    if (!isApiError(error, 403, 404, ...(isHeld ? [] : [409]))) throw error;
+    return undefined;
   }
 }
 
@@ -36,7 +49,8 @@ export async function revokeRights(client: KubernetesClient, live: LiveObject): 
 export async function relinquish(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
   try {
     // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
-    await client.apply(referenceTo(live));
+    const { metadata, ...type } = referenceTo(live);
+    await client.apply({ ...type, metadata: { ...metadata, ...exactly(live) } });
   } catch (error) {
     if (!isApiError(error, 422)) throw error;
     await makeUnmanaged(client, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
@@ -46,7 +60,7 @@ export async function relinquish(client: KubernetesClient, manifest: Manifest, l
 /** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
 export async function makeUnmanaged(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
-  await client.apply({ ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
+  await client.apply({ ...manifest, metadata: { ...metadata, ...exactly(live) } });
 }
 
 /** Whether an owner that the manifest names is gone, or on its way out and does not leave its dependents behind. */

@@ -39,11 +39,19 @@ interface Managed {
  * @param ignored paths that are others'
  */
 export function findFieldDrift(manifest: Manifest, live: LiveObject, ignored: readonly string[] = []): FieldDrift[] {
-  const managed = (live.metadata.managedFields ?? [])
+  const differences = compare(named(manifest), named(live), "", managedOf(live), isSecret(manifest));
+  return differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
+}
+
+function managedOf({ metadata }: LiveObject): Managed[] {
+  return (metadata.managedFields ?? [])
     .filter(({ subresource, fieldsV1 = {} }) => subresource !== "status" && Object.keys(fieldsV1).length > 0)
     .map((entry) => ({ entry, fields: entry.fieldsV1 ?? {} }));
-  const differences = compare(named(manifest), named(live), "", managed, isSecret(manifest));
-  return differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
+}
+
+/** Those keys of a list's item that it says. */
+function keysIn(item: unknown, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(keys.flatMap((key) => (isRecord(item) && !isEmpty(item[key]) ? [[key, item[key]]] : [])));
 }
 
 function named({ metadata, ...rest }: Manifest): Record<string, unknown> {
@@ -74,10 +82,7 @@ function compare(
   const keys = keysOf(managed);
   if (keys !== undefined) {
     return wanted.flatMap((item) => {
-      const wantedKeys = Object.fromEntries(
-        keys.flatMap((key) => (isRecord(item) && !isEmpty(item[key]) ? [[key, item[key]]] : [])),
-      );
-      const found = items.find((candidate) => isItem(candidate, wantedKeys));
+      const found = items.find((candidate) => isItem(candidate, keysIn(item, keys)));
       const known = found ?? item;
       const place = field + itemSegment(keys, isRecord(known) ? known : {});
       return compare(item, found, place, belowItem(managed, known), isHidden);
@@ -103,6 +108,35 @@ function compare(
     items.length === wanted.length &&
     wanted.every((item, index) => compare(item, items[index], field, [], isHidden).length === 0);
   return isSame ? [] : different();
+}
+
+/**
+ * The live values of all fields of a manifest, by their paths; `null` where there is none. A list or a map that is one value to
+ * the API server is one field.
+ */
+export function liveFields(manifest: Manifest, live: LiveObject): [path: string, value: unknown][] {
+  const fields: [string, unknown][] = [];
+  const visit = (wanted: unknown, value: unknown, field: string, managed: readonly Managed[]): void => {
+    if (isRecord(wanted) && isSplit(managed) && (isRecord(value) || Object.keys(wanted).length === 0)) {
+      for (const [name, item] of Object.entries(wanted)) {
+        const part = isRecord(value) ? value[name] : undefined;
+        visit(item, part, field + nameSegment(name, field === ""), below(managed, `f:${name}`));
+      }
+      return;
+    }
+    const keys = Array.isArray(wanted) && Array.isArray(value) ? keysOf(managed) : undefined;
+    if (keys === undefined) {
+      fields.push([field, value ?? null]);
+      return;
+    }
+    for (const item of wanted as unknown[]) {
+      const known = (value as unknown[]).find((candidate) => isItem(candidate, keysIn(item, keys)));
+      const named = known ?? item;
+      visit(item, known, field + itemSegment(keys, isRecord(named) ? named : {}), belowItem(managed, named));
+    }
+  };
+  visit(named(manifest), named(live), "", managedOf(live));
+  return fields;
 }
 
 function drift(

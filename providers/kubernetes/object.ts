@@ -7,23 +7,16 @@ import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
 import { declareObject } from "./declared-objects";
-import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { findFieldDrift } from "./field-drift";
 import { differsIn, isRecord, parsePath } from "./field-path";
-import { ignoredPaths, withoutIgnored } from "./ignored-fields";
+import { ignoredPaths } from "./ignored-fields";
 import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { grantsRights, groupOf, holdsData, isSecret, limitsNamespace, withStoredData } from "./object-types";
-import {
-  CREATED_ANNOTATION,
-  OWNER_ANNOTATION,
-  OWNER_UID_LABEL,
-  ownedFieldsDigest,
-  ownerUidOf,
-  wasCreated,
-} from "./ownership";
-import { referenceTo } from "./termination";
-import type { LiveObject, Manifest } from "./types";
+import { nameable, overwrittenBy } from "./object-observation";
+import { groupOf, holdsData, isSecret, withStoredData } from "./object-types";
+import { ownedFieldsDigest } from "./ownership";
+import { observeRemoval, releaseObject, removeObject } from "./remove-object";
+import type { Manifest } from "./types";
 
 /** The options of a resource. Its provider replaces, so that the object is deleted first and nothing with data is. */
 export type ObjectOptions = DynamicResourceOptions & Pick<CustomResourceOptions, "replaceOnChanges">;
@@ -129,29 +122,20 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async delete(_id, outs) {
-    const client = connectKubernetes();
-    const live = await client.find(outs.manifest);
-    if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
-    if (outs.existing) {
-      if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      const end = await endOfOwner(client, outs.manifest);
-      // The garbage collector would come late, and leave what has another owner, too.
-      if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
-      else if (end === undefined) await relinquish(client, appliedManifest(outs, live), live);
-    } else if (limitsNamespace(live) && (await endOfOwner(client, outs.manifest)) === "ending") {
-      return; // a namespace that ends with the same owner is limited until it is gone
-    } else if (outs.created && wasCreated(live)) {
-      await deleteObject(client, live);
-      if (outs.awaitDeletion !== false) await untilGone(client, live);
-    } else {
-      await relinquish(client, appliedManifest(outs, live), live);
-    }
+    await removeObject(outs);
   },
 
   async release(_id, outs) {
-    const client = connectKubernetes();
-    const live = await client.find(outs.manifest);
-    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, appliedManifest(outs, live), live);
+    await releaseObject(outs);
+  },
+
+  comparesInWrite: true,
+
+  async observe(inputs, outs) {
+    if (inputs === undefined) return observeRemoval(outs as ObjectOutputs);
+    const named = nameable(inputs, outs);
+    const live = named && (await connectKubernetes().find(named.manifest));
+    return overwrittenBy(inputs, live, outs ? [inputs.owner.uid, outs.owner.uid] : [inputs.owner.uid], outs);
   },
 };
 
@@ -188,27 +172,6 @@ function identity({ apiVersion, kind, metadata }: Manifest): string {
   return [groupOf(apiVersion), kind, metadata.namespace ?? "", metadata.name].join("/");
 }
 
-/** What is applied of a manifest, besides whose the object is. */
-function appliedManifest({ manifest, owner }: ObjectInputs, live: LiveObject): Manifest {
-  return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
-}
-
-/**
- * An object that only lost its label is still ours. One that grants rights is ours whatever its label says: who has those
- * rights may write labels.
- */
-function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
-  const holder = ownerUidOf(live);
-  const isSame = live.metadata.uid === outs.uid;
-  return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
-}
-
-/** Whether a live object has an owner that the manifest names. */
-function isDependent(live: LiveObject, manifest: Manifest): boolean {
-  const owners = (manifest.metadata.ownerReferences ?? []).map(({ uid }) => uid);
-  return live.metadata.ownerReferences?.some(({ uid }) => owners.includes(uid)) ?? false;
-}
-
 /** Whether a resource's outputs are those of a Kubernetes object, as an engine's events show them. */
 export function isObjectOutputs(outputs: Properties): outputs is Properties & ObjectOutputs {
   const { [PROVIDER_PROPERTY]: stub, fields, manifest } = outputs as Partial<Properties & ObjectOutputs>;
@@ -219,32 +182,4 @@ export function isObjectOutputs(outputs: Properties): outputs is Properties & Ob
 /** The Kubernetes objects among resources, as the state records them. */
 export function objectsAmong(resources: readonly { outputs: Properties }[]): ObjectOutputs[] {
   return resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []));
-}
-
-/**
- * Removes an object that an owner has and no state knows, as the deletion of its resource would: one that existed
- * before is only released. Does not wait until it is gone.
- *
- * @param seen the object with its owner's label
- * @param options with `release`, it is kept, unmanaged
- */
-export async function removeOrphan(seen: LiveObject, { release }: { release: boolean }): Promise<void> {
-  const client = connectKubernetes();
-  const { name, namespace, resourceVersion, ownerReferences = [] } = seen.metadata;
-  const owner = ownerUidOf(seen);
-  if (release) {
-    await client.mergePatch(seen, name, namespace, {
-      metadata: {
-        resourceVersion,
-        labels: { [OWNER_UID_LABEL]: null },
-        annotations: { [OWNER_ANNOTATION]: null, [CREATED_ANNOTATION]: null },
-        ownerReferences: ownerReferences.filter(({ uid }) => uid !== owner),
-      },
-    });
-    return;
-  }
-  const live = await client.find(seen);
-  if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
-  if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
-  else await relinquish(client, referenceTo(live), live);
 }

@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { objectsAmong, removeOrphan } from "../../providers/kubernetes/object";
+import { objectsAmong } from "../../providers/kubernetes/object";
 import { wasApplied } from "../../providers/kubernetes/ownership";
+import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
-import { provider, removeOrphan } from "../../../providers/kubernetes/object";
+import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { removeOrphan } from "../../../providers/kubernetes/remove-object";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
 import { CONFIG_MAP, TestCluster } from "./test-cluster";

@@ -1,0 +1,111 @@
+import { currentHold } from "../observation";
+import { MAX_READS } from "./apply-object";
+import { isApiError, type KubernetesClient } from "./client";
+import { connectKubernetes } from "./connection";
+import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
+import { ignoredPaths, withoutIgnored } from "./ignored-fields";
+import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
+import { refuseOutdated, removedFrom } from "./object-observation";
+import { grantsRights, limitsNamespace, withStoredData } from "./object-types";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf, wasCreated } from "./ownership";
+import { referenceTo } from "./termination";
+import type { LiveObject, Manifest } from "./types";
+
+/** Deletes what Kindstack created of a resource, and takes its fields from what it found. @throws RetryableError `PlanOutdated` */
+export function removeObject(outs: ObjectOutputs): Promise<void> {
+  return asRead(outs, async (client, live) => {
+    if (outs.existing) {
+      if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
+      const end = await endOfOwner(client, outs.manifest);
+      // The garbage collector would come late, and leave what has another owner, too.
+      if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
+      else if (end === undefined) await relinquish(client, appliedManifest(outs, live), live);
+    } else if (limitsNamespace(live) && (await endOfOwner(client, outs.manifest)) === "ending") {
+      return; // a namespace that ends with the same owner is limited until it is gone
+    } else if (outs.created && wasCreated(live)) {
+      await deleteObject(client, live);
+      if (outs.awaitDeletion !== false) await untilGone(client, live);
+    } else {
+      await relinquish(client, appliedManifest(outs, live), live);
+    }
+  });
+}
+
+/** Leaves the object as it is, unmanaged. */
+export function releaseObject(outs: ObjectOutputs): Promise<void> {
+  return asRead(outs, (client, live) => makeUnmanaged(client, appliedManifest(outs, live), live));
+}
+
+/** What a deletion finds; see {@link DynamicProvider.observe}. */
+export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
+  const live = await connectKubernetes().find(outs.manifest);
+  return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
+}
+
+/** Runs a write to an object that is still the owner's; in an update that is held to a plan, to the version that was compared. */
+async function asRead(
+  outs: ObjectOutputs,
+  write: (client: KubernetesClient, live: LiveObject) => Promise<void>,
+): Promise<void> {
+  const client = connectKubernetes();
+  const hold = currentHold();
+  for (let read = 1; ; read++) {
+    const live = await client.find(outs.manifest);
+    if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
+    if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs.manifest);
+    try {
+      return await write(client, live);
+    } catch (error) {
+      if (hold === undefined || !isApiError(error, 409) || read === MAX_READS) throw error;
+    }
+  }
+}
+
+/** What is applied of a manifest, besides whose the object is. */
+function appliedManifest({ manifest, owner }: ObjectInputs, live: LiveObject): Manifest {
+  return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
+}
+
+/**
+ * An object that only lost its label is still ours. One that grants rights is ours whatever its label says: who has those
+ * rights may write labels.
+ */
+function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
+  const holder = ownerUidOf(live);
+  const isSame = live.metadata.uid === outs.uid;
+  return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
+}
+
+/** Whether a live object has an owner that the manifest names. */
+function isDependent(live: LiveObject, manifest: Manifest): boolean {
+  const owners = (manifest.metadata.ownerReferences ?? []).map(({ uid }) => uid);
+  return live.metadata.ownerReferences?.some(({ uid }) => owners.includes(uid)) ?? false;
+}
+
+/**
+ * Removes an object that an owner has and no state knows, as the deletion of its resource would: one that existed
+ * before is only released. Does not wait until it is gone.
+ *
+ * @param seen the object with its owner's label
+ * @param options with `release`, it is kept, unmanaged
+ */
+export async function removeOrphan(seen: LiveObject, { release }: { release: boolean }): Promise<void> {
+  const client = connectKubernetes();
+  const { name, namespace, resourceVersion, ownerReferences = [] } = seen.metadata;
+  const owner = ownerUidOf(seen);
+  if (release) {
+    await client.mergePatch(seen, name, namespace, {
+      metadata: {
+        resourceVersion,
+        labels: { [OWNER_UID_LABEL]: null },
+        annotations: { [OWNER_ANNOTATION]: null, [CREATED_ANNOTATION]: null },
+        ownerReferences: ownerReferences.filter(({ uid }) => uid !== owner),
+      },
+    });
+    return;
+  }
+  const live = await client.find(seen);
+  if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
+  if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
+  else await relinquish(client, referenceTo(live), live);
+}

@@ -1,0 +1,331 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { RetryableError } from "../../../providers/errors";
+import { KubernetesClient, type Manifest } from "../../../providers/kubernetes/client";
+import { OBJECT_STUB } from "../../../providers/kubernetes/object";
+import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
+import { CREATED_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { controlPlane } from "../../control-plane";
+import { acme, globex } from "../../objects";
+import { heldCalls, outdated, type Write } from "../held-calls";
+import { CONFIG_MAP, ROLE_BINDING, TestCluster } from "./test-cluster";
+
+let cluster: TestCluster;
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  return () => cluster.close();
+});
+afterEach(() => void vi.restoreAllMocks());
+
+const { observe, write } = heldCalls(OBJECT_STUB);
+const creation = (manifest: Manifest, inputs: Partial<ObjectInputs> = {}): Write => {
+  return { call: "Create", news: { manifest, owner: acme, ...inputs } };
+};
+const update = (olds: ObjectOutputs, manifest: Manifest, inputs: Partial<ObjectInputs> = {}): Write => {
+  return { call: "Update", olds, news: { manifest, owner: acme, ...inputs } };
+};
+const deletion = (olds: ObjectOutputs): Write => ({ call: "Delete", olds });
+const made = async (manifest: Manifest, inputs: Partial<ObjectInputs> = {}) =>
+  (await write(undefined, creation(manifest, inputs))) as ObjectOutputs;
+const dataOf = async (name: string) => (await cluster.find(name))?.data;
+
+/** Another client acts between the provider's look and its next request of this kind. */
+function rightBefore(request: "apply" | "create" | "delete" | "mergePatch", act: () => Promise<unknown>): void {
+  const original = KubernetesClient.prototype[request] as (...given: unknown[]) => Promise<never>;
+  vi.spyOn(KubernetesClient.prototype, request).mockImplementationOnce(async function (
+    this: KubernetesClient,
+    ...given: unknown[]
+  ) {
+    await act();
+    return original.apply(this, given);
+  });
+}
+
+describe("a held update of an object", () => {
+  it("writes what is still as it was, whatever else there is", async () => {
+    const outs = await made(cluster.configMap("same", { a: "1", gone: "1" }));
+    const change = update(outs, cluster.configMap("same", { a: "2" }));
+    const observed = await observe(change);
+    await cluster.edit("same", { data: { others: "x" }, metadata: { annotations: { seen: "1" } } });
+    await write(observed, change);
+    expect(await dataOf("same")).toEqual({ a: "2", others: "x" });
+  });
+
+  it.each([
+    ["a field that it sets", { a: "other" }, /data\.a/],
+    ["a field that it removes", { gone: "other" }, /data\.gone/],
+    ["a field that it removes and is gone", { gone: null }, /data\.gone/],
+  ])("writes nothing where %s has changed", async (what, data, message) => {
+    const name = `changed-${what.length}`;
+    const outs = await made(cluster.configMap(name, { a: "1", gone: "1" }));
+    const change = update(outs, cluster.configMap(name, { a: "2" }));
+    const observed = await observe(change);
+    await cluster.edit(name, { data });
+    const edited = await cluster.find(name);
+    await expect(write(observed, change)).rejects.toMatchObject(outdated(message));
+    expect(await cluster.find(name)).toEqual(edited);
+  });
+
+  it("is not stopped by fields that are left to others", async () => {
+    const owner = { ...acme, ignoreFields: ["ConfigMap:data.a"] };
+    const outs = await made(cluster.configMap("ignored", { a: "1", b: "1" }), { owner });
+    const change = update(outs, cluster.configMap("ignored", { a: "1", b: "2" }), { owner });
+    const observed = await observe(change);
+    await cluster.edit("ignored", { data: { a: "other" } });
+    await write(observed, change);
+    expect(await dataOf("ignored")).toEqual({ a: "other", b: "2" });
+  });
+
+  it("is not stopped by a status that moves between its look and its write", async () => {
+    const outs = await made(cluster.configMap("moving", { a: "1" }));
+    const change = update(outs, cluster.configMap("moving", { a: "2" }));
+    const observed = await observe(change);
+    rightBefore("apply", () => cluster.edit("moving", { metadata: { annotations: { status: "moved" } } }));
+    await write(observed, change);
+    expect(await dataOf("moving")).toEqual({ a: "2" });
+  });
+
+  it("refuses what changes between its look and its write", async () => {
+    const outs = await made(cluster.configMap("raced", { a: "1" }));
+    const change = update(outs, cluster.configMap("raced", { a: "2" }));
+    const observed = await observe(change);
+    rightBefore("apply", () => cluster.edit("raced", { data: { a: "other" } }));
+    await expect(write(observed, change)).rejects.toMatchObject(outdated(/data\.a/));
+    expect(await dataOf("raced")).toEqual({ a: "other" });
+  });
+
+  it("refuses an object that was made again, and one that is gone", async () => {
+    const outs = await made(cluster.configMap("again", { a: "1" }));
+    const change = update(outs, cluster.configMap("again", { a: "2" }));
+    const observed = await observe(change);
+    await cluster.client.delete(CONFIG_MAP, "again", cluster.namespace);
+    await expect(write(observed, change)).rejects.toMatchObject(outdated());
+    await cluster.client.create(cluster.configMap("again", { a: "1" }));
+    await expect(write(observed, change)).rejects.toMatchObject(outdated());
+    expect(await dataOf("again")).toEqual({ a: "1" });
+  });
+
+  it("is repeated after a crash, until the object is changed", async () => {
+    const outs = await made(cluster.configMap("crashed", { a: "1", gone: "1" }));
+    const change = update(outs, cluster.configMap("crashed", { a: "2" }));
+    const observed = await observe(change);
+    await write(observed, change);
+    await write(observed, change);
+    await cluster.edit("crashed", { data: { a: "other" } });
+    await expect(write(observed, change)).rejects.toMatchObject(outdated());
+  });
+
+  it("is repeated where the API server writes the fields otherwise, and adds some", async () => {
+    const deployment = (cpu: string): Manifest => ({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "web", namespace: cluster.namespace },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: { app: "web" } },
+        template: {
+          metadata: { labels: { app: "web" } },
+          spec: {
+            containers: [{ name: "web", image: "web", resources: { limits: { cpu } }, ports: [{ containerPort: 80 }] }],
+          },
+        },
+      },
+    });
+    const outs = await made(deployment("1000m"));
+    const change = update(outs, deployment("2000m"));
+    const observed = await observe(change);
+    const sidecar = { spec: { template: { spec: { containers: [{ name: "sidecar", image: "sidecar" }] } } } };
+    await cluster.applyAs("mesh", { ...deployment("1"), ...sidecar } as Manifest);
+    await write(observed, change);
+    await write(observed, change);
+    await cluster.applyAs("mesh", {
+      ...deployment("1"),
+      spec: { template: { spec: { containers: [{ name: "web", image: "other" }] } } },
+    });
+    await expect(write(observed, change)).rejects.toMatchObject(outdated(/containers\[name="web"\]\.image/));
+  });
+});
+
+describe("a held creation of an object", () => {
+  it("makes what was not there, with the same managers as any other", async () => {
+    const create = creation(cluster.configMap("fresh", { a: "1" }));
+    await write(await observe(create), create);
+    await made(cluster.configMap("usual", { a: "1" }));
+    const managers = (await Promise.all(["fresh", "usual"].map((name) => cluster.find(name)))).map((live) =>
+      live?.metadata.managedFields?.map(({ manager, operation, fieldsV1 }) => [manager, operation, fieldsV1]),
+    );
+    expect(managers[0]).toEqual(managers[1]);
+  });
+
+  it("adopts what was there when it looked", async () => {
+    await cluster.client.create(cluster.configMap("found", { a: "0", theirs: "x" }));
+    const create = creation(cluster.configMap("found", { a: "1" }));
+    await write(await observe(create), create);
+    expect(await dataOf("found")).toEqual({ a: "1", theirs: "x" });
+  });
+
+  it("leaves what has appeared as it is", async () => {
+    const create = creation(cluster.configMap("appeared", { a: "1" }));
+    const observed = await observe(create);
+    await cluster.client.create(cluster.configMap("appeared", { a: "theirs" }));
+    await expect(write(observed, create)).rejects.toMatchObject(outdated());
+    expect(await dataOf("appeared")).toEqual({ a: "theirs" });
+  });
+
+  it("leaves also what appears between its look and its write", async () => {
+    const create = creation(cluster.configMap("late", { a: "1" }));
+    const observed = await observe(create);
+    rightBefore("create", () => cluster.client.create(cluster.configMap("late", { a: "theirs" })));
+    await expect(write(observed, create)).rejects.toMatchObject(outdated());
+    const live = await cluster.find("late");
+    expect([live?.data, live?.metadata.labels]).toEqual([{ a: "theirs" }, undefined]);
+  });
+
+  it("makes no object of a custom type twice either", async () => {
+    const name = `things.held-${cluster.namespace.slice(5)}.example.com`;
+    const type = { apiVersion: `${name.slice(7)}/v1`, kind: "Thing" };
+    await cluster.client.create({
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name },
+      spec: {
+        group: name.slice(7),
+        names: { kind: "Thing", plural: "things", singular: "thing", listKind: "ThingList" },
+        scope: "Namespaced",
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+          },
+        ],
+      },
+    });
+    const thing = (size: number): Manifest => ({
+      ...type,
+      metadata: { name: "a", namespace: cluster.namespace },
+      spec: { size },
+    });
+    await expect.poll(() => cluster.client.list(type).catch(() => undefined)).toBeDefined();
+    const create = creation(thing(1));
+    const observed = await observe(create);
+    rightBefore("create", () => cluster.client.create(thing(7)));
+    await expect(write(observed, create)).rejects.toMatchObject(outdated());
+    expect(await cluster.client.find(thing(1) as never)).toMatchObject({ spec: { size: 7 } });
+    await cluster.client.delete({ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" }, name);
+  });
+
+  it("is repeated after a crash, and is observed as if it had never been", async () => {
+    const create = creation(cluster.configMap("twice", { a: "1" }));
+    const observed = await observe(create);
+    await write(observed, create);
+    expect(await observe(create)).toEqual(observed);
+    await write(observed, create);
+    expect(await cluster.find("twice")).toMatchObject({ metadata: { annotations: { [CREATED_ANNOTATION]: "true" } } });
+    await cluster.edit("twice", { data: { a: "other" } });
+    await expect(write(observed, create)).rejects.toMatchObject(outdated());
+  });
+
+  it.each(["apply", "mergePatch"] as const)("is repeated after a crash before its %s", async (request) => {
+    const create = creation(cluster.configMap(`cut-${request.toLowerCase()}`, { a: "1" }));
+    const observed = await observe(create);
+    rightBefore(request, () => Promise.reject(new RetryableError("LeaseLost", "a crash")));
+    await expect(write(observed, create)).rejects.toThrow("a crash");
+    await write(observed, create);
+    const live = await cluster.find(`cut-${request.toLowerCase()}`);
+    expect(live?.metadata.managedFields?.map(({ operation }) => operation)).toEqual(["Apply"]);
+  });
+
+  it("takes no object of another owner that is just the same", async () => {
+    const create = creation(cluster.configMap("theirs", { a: "1" }));
+    const observed = await observe(create);
+    await made(cluster.configMap("theirs", { a: "1" }), { owner: globex });
+    await expect(write(observed, create)).rejects.toMatchObject(outdated());
+  });
+
+  it("goes on after what an object begins with, where it was cut off", async () => {
+    const inputs = { initial: { manifest: cluster.configMap("begun", { size: "1" }), fieldManager: "begin" } };
+    const create = creation(cluster.configMap("begun", { a: "1" }), inputs);
+    const observed = await observe(create);
+    const { apply } = KubernetesClient.prototype;
+    const cut = vi.spyOn(KubernetesClient.prototype, "apply").mockImplementation(function (
+      this: KubernetesClient,
+      ...given
+    ) {
+      if (cut.mock.calls.length > 1) throw new RetryableError("LeaseLost", "a crash");
+      return apply.apply(this, given);
+    });
+    await expect(write(observed, create)).rejects.toThrow("a crash");
+    vi.restoreAllMocks();
+    expect(await dataOf("begun")).toEqual({ size: "1" });
+    await write(observed, create);
+    expect(await dataOf("begun")).toEqual({ a: "1", size: "1" });
+  });
+
+  it("deletes what is in its place only if it saw it there", async () => {
+    const create = creation(cluster.configMap("reserved", { a: "1" }), { adopt: "replace" });
+    const absent = await observe(create);
+    await cluster.client.create(cluster.configMap("reserved", { a: "theirs" }));
+    await expect(write(absent, create)).rejects.toMatchObject(outdated());
+    expect(await dataOf("reserved")).toEqual({ a: "theirs" });
+    await write(await observe(create), create);
+    expect(await dataOf("reserved")).toEqual({ a: "1" });
+  });
+});
+
+describe("a held deletion of an object", () => {
+  it("deletes what is as it was, whatever else there is, and what is gone already", async () => {
+    const outs = await made(cluster.configMap("deleted", { a: "1" }));
+    const observed = await observe(deletion(outs));
+    await cluster.edit("deleted", { data: { others: "x" } });
+    rightBefore("delete", () => cluster.edit("deleted", { data: { others: "y" } }));
+    await write(observed, deletion(outs));
+    expect(await cluster.find("deleted")).toBeUndefined();
+    await write(observed, deletion(outs));
+  });
+
+  it("leaves what has changed", async () => {
+    const outs = await made(cluster.configMap("kept", { a: "1" }));
+    const observed = await observe(deletion(outs));
+    await cluster.edit("kept", { data: { a: "other" } });
+    await expect(write(observed, deletion(outs))).rejects.toMatchObject(outdated(/data\.a/));
+    expect(await dataOf("kept")).toEqual({ a: "other" });
+  });
+
+  it("leaves what changes between its look and its write", async () => {
+    const outs = await made(cluster.configMap("spared", { a: "1" }));
+    const observed = await observe(deletion(outs));
+    rightBefore("delete", () => cluster.edit("spared", { data: { a: "other" } }));
+    await expect(write(observed, deletion(outs))).rejects.toMatchObject(outdated());
+    expect(await dataOf("spared")).toEqual({ a: "other" });
+  });
+
+  it("relinquishes what was found, again after a crash", async () => {
+    await cluster.client.create(cluster.configMap("adopted", { theirs: "x" }));
+    const outs = await made(cluster.configMap("adopted", { a: "1" }));
+    const observed = await observe(deletion(outs));
+    await write(observed, deletion(outs));
+    await write(observed, deletion(outs));
+    const live = await cluster.find("adopted");
+    expect([live?.data, live?.metadata.labels?.[OWNER_UID_LABEL]]).toEqual([{ theirs: "x" }, undefined]);
+  });
+
+  it("ends the rights of what a finalizer keeps, and is repeated", async () => {
+    const outs = await made(
+      {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: "held", namespace: cluster.namespace, finalizers: ["example.com/held"] },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+        subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: "eve" }],
+      },
+      { awaitDeletion: false },
+    );
+    const observed = await observe(deletion(outs));
+    await write(observed, deletion(outs));
+    const held = await cluster.client.get(ROLE_BINDING, "held", cluster.namespace);
+    expect([held?.subjects ?? [], held?.metadata.deletionTimestamp]).toEqual([[], expect.any(String)]);
+    await write(observed, deletion(outs));
+    await cluster.client.mergePatch(ROLE_BINDING, "held", cluster.namespace, { metadata: { finalizers: null } });
+  });
+});
