@@ -85,6 +85,15 @@ const schemas: DynamicProvider<SchemaInputs, SchemaOutputs> = {
       await comment(client, outs.name, null);
     });
   },
+
+  async observe(inputs, outs) {
+    const name = (inputs ?? outs)?.name ?? "";
+    const holder = await connected((client) => ownerOf(client, name));
+    if (inputs === undefined) return holder === outs?.owner ? holder : null;
+    if (holder === inputs.owner) return null; // a crash may come between a write and its record in the state
+    if (holder === undefined) return outs === undefined ? null : "gone";
+    return { holder };
+  },
 };
 
 /** The name under which this module can be imported from the Pulumi project, and the provider. */

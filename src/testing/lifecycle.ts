@@ -4,7 +4,8 @@ import { changedValues } from "../preview/fields";
 
 /**
  * Takes one resource through its life, as an engine would, with the provider's real system. The steps are create, another
- * create as after a crash, diff, read, update, delete, another delete, create and release. The released resource stays.
+ * create as after a crash, diff, read, update, delete, another delete, create and release. The released resource stays. Where
+ * the provider has `observe`, it is asked between the steps.
  *
  * @param inputs what a program gives
  * @param changed the same resource with other inputs, which it can take without a replacement
@@ -22,6 +23,7 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
   if (provider.identify?.(first) !== provider.identify?.(outs as Partial<Inputs>)) {
     fail("identify", "says something else of the outputs than of the inputs");
   }
+  await expectObserved(provider, "create", "nothing", first, undefined);
   const again = await provider.create(first);
   if (again.id !== id) fail("a second create", `has the id ${again.id}, not ${id}`);
   await expectSettled(provider, "a second create", id, again.outs, first);
@@ -29,11 +31,15 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
   const diff = await provider.diff(id, again.outs, second);
   if (!diff.changes) fail("diff", "shows no change of the changed inputs");
   if ((diff.replaces ?? []).length > 0) fail("diff", `replaces for ${diff.replaces?.join(", ")}`);
+  await expectObserved(provider, "a second create", "something", second, again.outs);
   const { outs: updated } = await provider.update(id, again.outs, second);
   await expectSettled(provider, "update", id, updated, second);
+  await expectObserved(provider, "update", "nothing", second, again.outs);
 
+  await expectObserved(provider, "update", "something", undefined, updated);
   await provider.delete(id, updated);
   if ((await provider.read(id, updated)).id !== undefined) fail("delete", "leaves the resource");
+  await expectObserved(provider, "delete", "nothing", undefined, updated);
   await provider.delete(id, updated); // after a crash, or when someone else has deleted it
 
   const last = await provider.create(first);
@@ -65,6 +71,24 @@ async function expectSettled<Inputs extends object, Outputs extends object>(
     );
     fail(step, `is followed by a read that differs:\n  ${differences.join("\n  ")}`);
   }
+}
+
+/**
+ * What the next write would overwrite, which is nothing where it was done already: an update that a crash has cut off continues
+ * under the same plan.
+ */
+async function expectObserved<Inputs extends object, Outputs extends object>(
+  provider: DynamicProvider<Inputs, Outputs>,
+  step: string,
+  expected: "nothing" | "something",
+  inputs: Inputs | undefined,
+  outs: Outputs | undefined,
+): Promise<void> {
+  if (provider.observe === undefined) return;
+  const [live, again] = [await provider.observe(inputs, outs), await provider.observe(inputs, outs)];
+  const found = live === null || live === undefined ? "nothing" : "something";
+  if (found !== expected) fail(step, `is followed by an observe that tells of ${found}, not of ${expected}`);
+  if (!isDeepStrictEqual(live, again)) fail(step, "is followed by two calls of observe that differ");
 }
 
 function fail(step: string, problem: string): never {

@@ -28,6 +28,10 @@ function notes(faults: Partial<DynamicProvider<Note, Note>> = {}): DynamicProvid
       live.delete(id);
     },
     async release() {},
+    async observe(inputs) {
+      const found = live.get("note");
+      return found === undefined || found.text === inputs?.text ? null : found;
+    },
     ...faults,
   };
 }
@@ -50,6 +54,12 @@ describe("checkLifecycle", () => {
       { update: async (_id, _olds, news) => ({ outs: news }) },
     ],
     ["delete leaves the resource", { delete: async () => {} }],
+    ["create is followed by an observe that tells of something", { observe: async () => "there" }],
+    ["a second create is followed by an observe that tells of nothing", { observe: async () => null }],
+    [
+      "a second create is followed by two calls of observe that differ",
+      { observe: async (_inputs, outs) => (outs === undefined ? null : Math.random()) },
+    ],
   ])("names the step: %s", async (message, faults) => {
     await expect(run(faults)).rejects.toThrow(message);
   });

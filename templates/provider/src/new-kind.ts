@@ -85,6 +85,15 @@ const methods: DynamicProvider<NewKindInputs, NewKindOutputs> = {
     const found = await find(id);
     if (found?.owner === outs.owner) await store(id, { owner: "", text: found.text });
   },
+
+  /** Holds an update to a plan: it overwrites only what the plan saw. `null` is nothing. */
+  async observe(inputs, outs) {
+    const found = await find((inputs ?? outs)?.name ?? "");
+    if (inputs === undefined) return found?.owner === outs?.owner ? found : null;
+    // A crash may come between a write and its record in the state: what is as it is to be was written by this plan.
+    if (found?.owner === inputs.owner && found.text === inputs.text) return null;
+    return found ?? (outs === undefined ? null : "gone");
+  },
 };
 
 /** The name under which the Pulumi project finds this module, and the provider. */

@@ -53,6 +53,15 @@ describe("the provider of NewKind", () => {
     expect(stored("one")).toEqual({ owner: "", text: "Sunday" });
   });
 
+  it("tells what a write would overwrite", async () => {
+    const { outs } = await provider.create(inputs);
+    const monday = { ...inputs, text: "Monday" };
+    expect(await provider.observe?.(monday, outs)).toEqual(stored("one"));
+    expect(await provider.observe?.(undefined, { ...outs, owner: "default/other" })).toBeNull();
+    rmSync(path.join(folder, "one.json"));
+    expect(await provider.observe?.(monday, outs)).toBe("gone");
+  });
+
   it("finds nothing where someone else has deleted it", async () => {
     const { id, outs } = await provider.create(inputs);
     rmSync(path.join(folder, "one.json"));
