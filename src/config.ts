@@ -13,7 +13,7 @@ export interface StateConfig {
 }
 
 /** What protects the secrets of states: a passphrase, a key service, or both while stacks go from one to the other. */
-interface StateProtection {
+export interface StateProtection {
   passphrase: { value: string } | { file: string } | undefined;
   /** The URL of the engine's secrets provider; without one, the passphrase protects what is written. */
   keyService: string | undefined;

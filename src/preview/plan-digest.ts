@@ -1,0 +1,154 @@
+import { createHmac, type KeyObject } from "node:crypto";
+import { withoutInternal } from "../../providers/dynamic";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { MASKED } from "../../providers/literal";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { ReferenceRecord } from "../../stacks/contract/object";
+import type { PlannedChange } from "../automation/planned-changes";
+import type { PlannedResource } from "./effects";
+
+/** What a plan depends on. What is not in here may change without outdating an approval. */
+export interface PlanBasis {
+  kind: AnyKind;
+  /** Whose plan it is: by its name, so that an object that is not there yet has the same digest. */
+  object: Pick<Manifest, "metadata"> & { spec?: unknown };
+  operation: "update" | "delete" | "release";
+  /** The digest of the kind's program. */
+  program: string;
+  /** What the preview would do; what stays the same has no effect. */
+  changes: readonly PlannedChange[];
+  /** The same, with what that does to what is alive. */
+  resources: readonly PlannedResource[];
+  /** Digests of what the writes would overwrite, by URN. */
+  observed: ReadonlyMap<string, string>;
+  /** What is removed besides the stack's resources. */
+  orphans: readonly LiveObject[];
+  /** What the program has read, for secrets whose values a preview does not tell. */
+  references: readonly ReferenceRecord[];
+}
+
+/** What an approval names, and what tells of each step whether it was approved. */
+export interface PlanDigests {
+  digest: string;
+  /** The same for all objects of a kind with the same difference. Of a deletion, it is the object's own. */
+  group: string;
+  /** By the URN of what changes, or the UID of an orphan. */
+  steps: ReadonlyMap<string, string>;
+}
+
+/**
+ * Digests of a plan, which everybody may read. All are keyed, as secrets are in them: without the key, a value cannot be found by
+ * trying. The secrets of plugins are in no preview. A plan that has any depends on the versions of what its object refers to.
+ */
+export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
+  const { kind, object, operation, program, changes, resources, observed, orphans, references } = basis;
+  const digestOf = (value: unknown) => `sha256:${createHmac("sha256", key).update(canonicalJson(value)).digest("hex")}`;
+  const { name = "", namespace = "", uid } = object.metadata;
+  const identity = { kind: kindName(kind), namespace, name };
+  const effects = new Map(resources.map((resource) => [resource.change.urn, resource]));
+  const changing = changes
+    .filter((change) => change.operation !== "same")
+    .sort((a, b) => (a.urn < b.urn ? -1 : 1))
+    .map((change) => {
+      const contents = withoutUid(contentsOf(change, effects.get(change.urn)), uid);
+      return { change, contents, seen: observed.get(change.urn) };
+    });
+  const removed = [...orphans].sort((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1));
+  const steps = new Map([
+    ...changing.map(({ change, contents, seen }) => [change.urn, digestOf({ ...identity, contents, seen })] as const),
+    ...removed.map(({ metadata }) => [metadata.uid, digestOf({ ...identity, orphan: metadata.uid })] as const),
+  ]);
+  const unseen = changing.some(({ change }) => hidesSecrets(change)) ? { references } : {};
+  const digest = digestOf({
+    ...identity,
+    operation,
+    program,
+    spec: object.spec,
+    steps: [...steps.values()],
+    ...unseen,
+  });
+  const isOwn = operation !== "update" || removed.length > 0;
+  const differences = changing.map(({ contents }) => differenceOf(contents, template(name, namespace)));
+  const group = digestOf({
+    group: isOwn ? digest : { kind: identity.kind, program, steps: differences.map(canonicalJson).sort(), ...unseen },
+  });
+  return { digest, group, steps };
+}
+
+interface StepContents {
+  action: string;
+  operation: string;
+  type: string;
+  name: string;
+  /** Fields with what they are and what they become; where there is nothing before, the inputs say it all. */
+  fields: readonly { path: string }[];
+  /** All that the program gives, or the state has of what goes. */
+  inputs: Record<string, unknown>;
+  hasSecrets: boolean;
+}
+
+function contentsOf(change: PlannedChange, effect: PlannedResource | undefined): StepContents {
+  const { operation, type, name, inputs, old, secretInputs } = change;
+  const fields = effect?.shown.fields ?? [];
+  return {
+    action: effect?.shown.operation ?? operation,
+    operation,
+    type,
+    name,
+    fields,
+    inputs: withoutInternal(secretInputs?.() ?? inputs ?? old?.inputs ?? {}),
+    hasSecrets: fields.some(({ before, after }) => before === MASKED || after === MASKED),
+  };
+}
+
+/** Whether a change has a secret that no provider of ours was given. */
+function hidesSecrets({ inputs, secretInputs }: PlannedChange): boolean {
+  return secretInputs === undefined && JSON.stringify(inputs ?? {}).includes(JSON.stringify(MASKED));
+}
+
+/**
+ * What a step has in common with the same step of other objects. The names of the object are left out where they name things:
+ * a value that is another for each object is another difference.
+ */
+function differenceOf(contents: StepContents, templated: (value: unknown) => unknown): object {
+  const { action, operation, type, name, fields, inputs, hasSecrets } = contents;
+  const { manifest, owner } = inputs as { manifest?: Partial<Manifest>; owner?: object };
+  const named = {
+    ...inputs,
+    ...(owner && { owner: templated(owner) }),
+    ...(manifest && { manifest: { ...manifest, metadata: templated(manifest.metadata) } }),
+  };
+  // Of an update, what stays is no part of the difference, but masked fields do not tell their values.
+  const isWhole = operation !== "update" || hasSecrets;
+  return { action, operation, type, name: templated(name), fields, ...(isWhole && { inputs: named }) };
+}
+
+/** Replaces the names of an object in texts, where they are words. */
+function template(name: string, namespace: string): (value: unknown) => unknown {
+  const words = [name, namespace].filter((word) => word !== "").map((word) => word.replaceAll(".", "\\."));
+  const pattern = new RegExp(`[{}]|(?<![A-Za-z0-9])(?:${words.join("|")})(?![A-Za-z0-9])`, "g");
+  const replaced = (match: string) =>
+    match === "{" || match === "}" ? match + match : match === name ? "{name}" : "{namespace}";
+  return (value) => mapTexts(value, (text) => text.replace(pattern, replaced));
+}
+
+/** An object that is made again has the same plan. */
+function withoutUid<T>(value: T, uid: string | undefined): T {
+  return uid ? (mapTexts(value, (text) => text.replaceAll(uid, "{uid}")) as T) : value;
+}
+
+function mapTexts(value: unknown, map: (text: string) => string): unknown {
+  if (typeof value === "string") return map(value);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [map(key), mapTexts(item, map)]));
+}
+
+/** JSON that is the same for equal values, whatever the order of their fields. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    typeof item === "object" && item !== null && !Array.isArray(item)
+      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : item,
+  );
+}

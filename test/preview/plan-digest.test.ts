@@ -1,0 +1,204 @@
+import { createSecretKey } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { PlannedChange } from "../../src/automation/planned-changes";
+import { changedFields } from "../../src/preview/fields";
+import { canonicalJson, type PlanBasis, planDigests } from "../../src/preview/plan-digest";
+import { planKey } from "../../src/preview/plan-key";
+import { podSet } from "../../stacks/kinds/podset/kind";
+
+const key = createSecretKey(Buffer.alloc(32, 1));
+const otherKey = createSecretKey(Buffer.alloc(32, 2));
+
+interface Wanted {
+  name?: string;
+  namespace?: string;
+  uid?: string;
+  spec?: object;
+  password?: string;
+  replicas?: number;
+  labels?: Record<string, string>;
+}
+
+/** An update of a Deployment that has a secret, as a preview tells it. */
+function updateOf(wanted: Wanted = {}, operation: PlannedChange["operation"] = "update"): PlannedChange {
+  const { name = "web", namespace = "team", uid = "uid-web", password = "hush", replicas = 2, labels = {} } = wanted;
+  const inputs = (count: number, value: string) => ({
+    __provider: "kubernetes",
+    owner: { uid, description: `PodSet.apps/${namespace}/${name}` },
+    password: value,
+    manifest: {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name, namespace, labels: { app: name, ...labels }, ownerReferences: [{ uid }] },
+      spec: { replicas: count },
+    },
+  });
+  const before = inputs(1, "[secret]");
+  return {
+    urn: `urn:pulumi:${namespace}.${name}::kindstack::t::${namespace}/${name}`,
+    type: "pulumi-nodejs:dynamic/kubernetes:Deployment",
+    name: `${namespace}/${name}`,
+    operation,
+    ...(operation !== "create" && { old: { inputs: before, outputs: before } }),
+    inputs: inputs(replicas, "[secret]"),
+    secretInputs: () => inputs(replicas, password),
+    differsAt: (path) => path[0] === "password" && password !== "hush",
+  };
+}
+
+function basisOf(wanted: Wanted = {}, changes: Partial<PlanBasis> = {}): PlanBasis {
+  const { name = "web", namespace = "team", uid = "uid-web", spec = { replicas: 2 } } = wanted;
+  const change = updateOf(wanted);
+  return {
+    kind: podSet,
+    object: { metadata: { name, namespace, uid }, spec },
+    operation: "update",
+    program: "p1",
+    changes: [change],
+    resources: [
+      {
+        change,
+        shown: { name: change.name, type: "Deployment", operation: "update", fields: changedFields(change) },
+        refused: false,
+      },
+    ],
+    observed: new Map([[change.urn, "o1"]]),
+    orphans: [],
+    references: [],
+    ...changes,
+  };
+}
+
+const digestsOf = (basis: PlanBasis) => planDigests(key, basis);
+const usual = digestsOf(basisOf());
+
+describe("the digest of a plan", () => {
+  it("is the same for an object that is made again, and for fields in another order", () => {
+    expect(digestsOf(basisOf({ uid: "uid-of-another" }))).toEqual(usual);
+    expect(digestsOf(basisOf({}, { changes: [...basisOf().changes].reverse() }))).toEqual(usual);
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.infiniteStream(fc.nat()), (value, order) => {
+        const shuffled = JSON.parse(JSON.stringify(value), (_key, item: unknown) =>
+          typeof item === "object" && item !== null && !Array.isArray(item)
+            ? Object.fromEntries(
+                Object.entries(item)
+                  .map((entry) => [order.next().value, entry] as const)
+                  .sort(([a], [b]) => a - b)
+                  .map(([, entry]) => entry),
+              )
+            : item,
+        );
+        expect(canonicalJson(shuffled)).toBe(canonicalJson(JSON.parse(JSON.stringify(value))));
+      }),
+    );
+  });
+
+  it.each<[string, PlanBasis]>([
+    ["the name", basisOf({ name: "other" })],
+    ["the namespace", basisOf({ namespace: "other" })],
+    ["the spec", basisOf({ spec: { replicas: 3 } })],
+    ["the program", basisOf({}, { program: "p2" })],
+    ["a field", basisOf({ replicas: 3 })],
+    ["a label that stays as it is", basisOf({ labels: { a: "b" } })],
+    ["the value of a secret", basisOf({ password: "other" })],
+    ["what would be overwritten", basisOf({}, { observed: new Map([[updateOf().urn, "o2"]]) })],
+    ["what is done", basisOf({}, { operation: "delete" })],
+    ["that its resources stay", basisOf({}, { operation: "release" })],
+    ["one change more", basisOf({}, { changes: [updateOf(), updateOf({ name: "second" })] })],
+    ["one change less", basisOf({}, { changes: [] })],
+    ["another operation", basisOf({}, { changes: [updateOf({}, "replace")], resources: [] })],
+    ["what is removed besides", basisOf({}, { orphans: [{ metadata: { uid: "o" } } as LiveObject] })],
+  ])("depends on %s", (_what, basis) => {
+    expect(digestsOf(basis).digest).not.toBe(usual.digest);
+  });
+
+  it("depends on no status, and not on what stays the same", () => {
+    const same = updateOf({ name: "same" }, "same");
+    const object = { ...basisOf().object, status: { conditions: [{ type: "Ready" }] } };
+    expect(digestsOf(basisOf({}, { object, changes: [same, updateOf()] }))).toEqual(usual);
+  });
+
+  it("differs for any two specs that differ", () => {
+    fc.assert(
+      fc.property(fc.object(), fc.object(), (one, other) => {
+        const isSame = canonicalJson(one) === canonicalJson(other);
+        expect(digestsOf(basisOf({ spec: one })).digest === digestsOf(basisOf({ spec: other })).digest).toBe(isSame);
+      }),
+    );
+  });
+
+  it("tells nothing to those who lack the key", () => {
+    const others = planDigests(otherKey, basisOf());
+    expect(others.digest).not.toBe(usual.digest);
+    expect(others.group).not.toBe(usual.group);
+    expect([...others.steps.values()]).not.toEqual([...usual.steps.values()]);
+  });
+
+  it("depends on what the object refers to where a preview does not tell a secret", () => {
+    const { secretInputs: _, ...change } = updateOf();
+    const plugin = (version: string) =>
+      digestsOf(basisOf({}, { changes: [change], references: [{ id: "v1/Secret/team/password", version }] }));
+    expect(plugin("1")).toEqual(plugin("1"));
+    expect(plugin("1").digest).not.toBe(plugin("2").digest);
+    const told = (version: string) =>
+      digestsOf(basisOf({}, { references: [{ id: "v1/Secret/team/password", version }] }));
+    expect(told("1")).toEqual(told("2"));
+  });
+});
+
+describe("the digest of a step", () => {
+  it("stays when another step is done, and is another when what it would overwrite changes", () => {
+    const second = updateOf({ name: "second" });
+    const both = digestsOf(basisOf({}, { changes: [updateOf(), second] }));
+    expect(both.digest).not.toBe(usual.digest);
+    expect(both.steps.get(updateOf().urn)).toBe(usual.steps.get(updateOf().urn));
+    const moved = digestsOf(basisOf({}, { observed: new Map([[updateOf().urn, "o2"]]) }));
+    expect(moved.steps.get(updateOf().urn)).not.toBe(usual.steps.get(updateOf().urn));
+  });
+});
+
+describe("the digest of a group", () => {
+  it("is the same for all objects with the same difference", () => {
+    const other = digestsOf(basisOf({ name: "api", namespace: "b", uid: "uid-api", spec: { any: 1 } }));
+    expect(other.group).toBe(usual.group);
+    expect(other.digest).not.toBe(usual.digest);
+  });
+
+  it("is another for another difference, though it has the object's name in it", () => {
+    const renamed = (name: string) => basisOf({ name, labels: { extra: name } });
+    const creation = (name: string, labels: Record<string, string> = {}) => {
+      const change = updateOf({ name, labels }, "create");
+      return digestsOf(basisOf({ name }, { changes: [change], resources: [] })).group;
+    };
+    expect(digestsOf(basisOf({ replicas: 3 })).group).not.toBe(usual.group);
+    expect(digestsOf(basisOf({ password: "other" })).group).not.toBe(usual.group);
+    expect(digestsOf(basisOf({}, { program: "p2" })).group).not.toBe(usual.group);
+    expect(digestsOf(renamed("api")).group).toBe(usual.group); // what stays is no difference
+    expect(creation("a")).toBe(creation("b"));
+    expect(creation("a", { x: "{name}" })).not.toBe(creation("b", { x: "b" }));
+    expect(creation("a", { x: "ab" })).not.toBe(creation("b", { x: "bb" }));
+  });
+
+  it("of a deletion is the object's own", () => {
+    const deletionOf = (name: string) => digestsOf(basisOf({ name }, { operation: "delete" })).group;
+    expect(deletionOf("a")).not.toBe(deletionOf("b"));
+  });
+});
+
+describe("the key", () => {
+  it("is the passphrase's, and without one the process's own", async () => {
+    const digestWith = async (passphrase: string | undefined) =>
+      planDigests(
+        await planKey({
+          passphrase: passphrase === undefined ? undefined : { value: passphrase },
+          keyService: undefined,
+        })(),
+        basisOf(),
+      ).digest;
+    expect(await digestWith("a")).toBe(await digestWith("a"));
+    expect(await digestWith("a")).not.toBe(await digestWith("b"));
+    expect(await digestWith(undefined)).not.toBe(await digestWith(undefined));
+  });
+});
