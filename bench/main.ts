@@ -20,6 +20,7 @@ import { outage } from "./outage";
 import { ownStacks } from "./own-stacks";
 import { writePages } from "./pages";
 import { previews } from "./previews";
+import { propose } from "./propose";
 import { repair } from "./repair";
 import { type Results, readResults, type Section, writeResults } from "./results";
 import { size } from "./size";
@@ -32,6 +33,7 @@ const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>
   burst: { run: burst, seconds: 240 },
   "beside-go": { run: besideGo, seconds: 300 },
   previews: { run: previews, seconds: 30 },
+  propose: { run: propose, seconds: 180 },
   "own-stacks": { run: ownStacks, seconds: 170 },
   idle: { run: idle, seconds: 150 },
   size: { run: size, seconds: 600 },

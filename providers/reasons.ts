@@ -29,6 +29,7 @@ export const REASONS = [
   "Succeeded",
   "Updating",
   "Waiting",
+  "WaitsForApproval",
   // Of objects that are wrong, in conflict, or blocked by another object.
   "Conflict",
   "DeletionFailed",

@@ -13,6 +13,7 @@ import { parseModule } from "./prose";
 
 /** A part of each such message, the file of the test that follows it, and a part of the test's name. */
 const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
+  ["needs the CRDs of plans and approvals", "e2e/propose-without-plans.test.ts", "is applied once they are there"],
   ["run `pulumi cancel --stack", "e2e/automation-api.slow.test.ts", "names the command that removes a stale lock"],
   [
     "To allow its deletion, run: kindstack state unprotect",

@@ -22,7 +22,7 @@ interface PlansOptions {
 
 export function plansCommand(): Command {
   return new Command("plans")
-    .description("show what waits for an approval, in all namespaces (no mode makes plans yet)")
+    .description("show what waits for an approval, in all namespaces")
     .option("-n, --namespace <namespace>", "plans in this namespace alone")
     .option("--group", "one line for all objects with the same difference", false)
     .addOption(outputOption())

@@ -14,6 +14,7 @@ import type { Listener } from "../http/server";
 import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
+import { planKey } from "../preview/plan-key";
 import { logConsoleLines } from "../telemetry/console-lines";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { addEngineMetrics } from "../telemetry/engine-metrics";
@@ -186,6 +187,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       }),
       modeOf: modesOf(options.mode, loaded),
       namespace: operatorNamespace(process.env),
+      planKey: planKey(state.protection),
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,

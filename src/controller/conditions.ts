@@ -13,6 +13,14 @@ export const PROGRESSING = "Progressing";
 /** The reason of `Synced` while an object is only observed and an update would change something. */
 export const OBSERVED = "Observed";
 
+/** The reason of `Synced` while a plan waits for an approval. */
+export const WAITS_FOR_APPROVAL = "WaitsForApproval";
+
+/** Whether `Synced` is False because nothing was to be applied: what runs is Ready or not, whatever would change. */
+export function isHeldBack({ reason }: Pick<Condition, "reason">): boolean {
+  return reason === OBSERVED || reason === WAITS_FOR_APPROVAL;
+}
+
 const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all resources are up to date";
@@ -162,8 +170,17 @@ export function conflictOverConditions(observedGeneration: number): NewCondition
 export function observedConditions(observedGeneration: number, changes: readonly string[]): NewCondition[] {
   if (changes.length === 0) return succeededConditions(observedGeneration);
   const message = `only observed; an update would: ${describeAll(changes)}`;
+  return heldBackConditions(observedGeneration, OBSERVED, message);
+}
+
+/** While a plan waits for an approval. @param message what it does, and what was decided on it */
+export function waitsForApprovalConditions(observedGeneration: number, message: string): NewCondition[] {
+  return heldBackConditions(observedGeneration, WAITS_FOR_APPROVAL, message);
+}
+
+function heldBackConditions(observedGeneration: number, reason: string, message: string): NewCondition[] {
   return [
-    { type: "Synced", status: "False", reason: OBSERVED, message, observedGeneration },
+    { type: "Synced", status: "False", reason, message, observedGeneration },
     notSo("Reconciling", observedGeneration),
     notSo("Stalled", observedGeneration),
   ];

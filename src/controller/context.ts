@@ -13,6 +13,7 @@ import type { Modes } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
+import type { Plans } from "./plan-store";
 import type { Rollout } from "./rollout";
 
 /**
@@ -30,8 +31,10 @@ export interface KindContext {
   cluster: Cluster | undefined;
   client: KubernetesClient;
   cache: KindCache;
-  engine: Pick<StackEngine, "up" | "preview" | "destroy" | "exportStack" | "removeStack">;
+  engine: Pick<StackEngine, "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack">;
   modes: Modes;
+  /** Undefined where the API server serves no plans. */
+  plans: Plans | undefined;
   writer: ObjectWriter;
   claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */

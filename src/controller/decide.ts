@@ -15,8 +15,8 @@ import {
   resumedConditions,
   succeededConditions,
 } from "./conditions";
-import type { Attempt, Facts } from "./facts";
-import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
+import { type Attempt, comparedState, type Facts } from "./facts";
+import type { DestroyPlan, Gate, Plan, ProgressReport, UpdatePlan } from "./plan";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -25,6 +25,13 @@ import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
  * nothing; so does one whose failure only its author can correct.
  */
 export function decide(facts: Facts): Plan {
+  const plan = decideWork(facts);
+  const mayWait = (plan.type === "update" || plan.type === "destroy") && plan.gate !== "none";
+  return mayWait && isCompared(facts) ? waiting(facts) : plan;
+}
+
+/** What is to be done, whether it waits for an approval or not. */
+function decideWork(facts: Facts): Plan {
   const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
   if (facts.paused && !facts.gone) {
     const synced = findCondition(status.conditions, "Synced");
@@ -61,7 +68,7 @@ export function decide(facts: Facts): Plan {
   if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
     return update(facts, "Updating", drifted);
   if (facts.changedReads.length > 0) return update(facts, "Updating", drifted);
-  if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
+  if (status.stack.program !== facts.program && (drifted || facts.rolledOut || isApprovedInstead(facts))) {
     return update(facts, "ProgramChanged", drifted);
   }
   if (!drifted) return isDue(facts) ? update(facts, "Refreshing", true) : rest();
@@ -74,7 +81,7 @@ export function decide(facts: Facts): Plan {
  * one: they are maintained after the update.
  */
 export function maintainsBefore({ maintained, status, mode }: Facts, plan: Plan): boolean {
-  if (!maintained || status.stack === undefined || mode === "Observe") return false;
+  if (!maintained || status.stack === undefined || mode === "Observe" || mode === "Propose") return false;
   return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
 }
 
@@ -112,13 +119,13 @@ function wasCutOff(facts: Facts): boolean {
 
 /** Whether a comparison would be the last one again; one that failed, and may succeed, is repeated. */
 function isCompared(facts: Facts): boolean {
-  const { lastComparison: last, ignoreFields, requested, status } = facts;
+  const { lastComparison: last, requested, status } = facts;
   return (
     last !== undefined &&
     last.outcome !== "retryable" &&
     isOfObject(last, facts) &&
     isUnchanged(last, facts) &&
-    isDeepStrictEqual(last.ignoreFields, ignoreFields) &&
+    last.of === comparedState(facts) &&
     (requested === undefined || requested === status.lastHandledReconcile)
   );
 }
@@ -128,7 +135,27 @@ function observed(facts: Facts): Plan {
   const { conditions } = facts.status;
   const wanted = facts.lastComparison?.conditions ?? [];
   const corrected = wanted.filter((condition) => !isReported(conditions, condition));
-  return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(facts)], requeueAfterMs: 0 };
+  const { comparedForMs } = facts;
+  const requeueAfterMs = Number.isFinite(comparedForMs) ? Math.max(1, comparedForMs) : 0;
+  return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(facts)], requeueAfterMs };
+}
+
+/** While a plan waits for an approval. */
+function waiting(facts: Facts): Plan {
+  const { finalized, status, metadata } = facts;
+  const needsFinalizer = !finalized && status.stack !== undefined && metadata.deletionTimestamp === undefined;
+  return needsFinalizer ? { type: "finalize" } : observed(facts);
+}
+
+/** Which changes wait for an approval in the object's mode. */
+function gateOf({ mode }: Pick<Facts, "mode">): Gate {
+  if (mode === "Propose") return "all";
+  return mode === "ProposeDestructive" ? "destructive" : "none";
+}
+
+/** Whether a new program waits for approvals and not for a rollout: all plans are made at once, to be approved as a group. */
+function isApprovedInstead(facts: Facts): boolean {
+  return gateOf(facts) === "all";
 }
 
 /** Whether an update would be the last one again. */
@@ -224,9 +251,10 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
   const orphans = mayHaveOrphans(facts);
   return {
     type: "update",
+    gate: gateOf(facts),
     cause,
     refresh,
-    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0,
+    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0 && !isApprovedInstead(facts),
     onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && facts.comparedDrift === undefined,
     replaced: [],
     postponed: [],
@@ -252,6 +280,7 @@ function destroy(facts: Facts): DestroyPlan {
   const hasRested = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
   return {
     type: "destroy",
+    gate: gateOf(facts),
     // What is only observed is not deleted.
     release: facts.releases || facts.mode === "Observe",
     mayHaveOrphans: orphans,

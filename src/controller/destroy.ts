@@ -7,10 +7,11 @@ import { urnsIn } from "../automation/stack-state";
 import { isScaffolding } from "../automation/urn";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { removeOrphans } from "./orphans";
+import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
 import { ProgressStatus } from "./progress-status";
+import { proposeDestroy } from "./propose";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -28,16 +29,23 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
+    const proposal = plan.gate === "none" ? undefined : await proposeDestroy(reconcile, plan);
+    if (proposal?.type === "proposed") return proposal;
+    if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
+    const held = proposal?.held;
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!plan.progressReported) progress = reportDestroy(reconcile);
-    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind) };
+    const { plan: binding, observed } = held ?? {};
+    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind), plan: binding, observed };
+    reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");
     if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
     if (result.summary.result === "succeeded") {
-      if (plan.mayHaveOrphans) await removeOrphans(reconcile, [], { release: plan.release });
-      return { type: "destroyed", plan, object: await latest(), changes, deletedBefore };
+      if (held !== undefined) await removePlannedOrphans(held.orphans);
+      else if (plan.mayHaveOrphans) await removeOrphans(reconcile, [], { release: plan.release });
+      return { type: "destroyed", plan, object: await latest(), changes, deletedBefore, approval: held?.approval };
     }
     failures = result.failures;
     deleted += changes.delete ?? 0;

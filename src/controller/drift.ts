@@ -1,3 +1,5 @@
+import { hash } from "node:crypto";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { hasSeen, type OwnedView } from "./kind-cache";
@@ -8,6 +10,8 @@ export interface Drift {
   edited: string[];
   /** It is gone, or on its way out. */
   missing: string[];
+  /** Digests of what was edited, as it is now. */
+  contents: string[];
   /** The cache has not seen our own last apply yet; the event that is still to come leads here again. */
   unseen: string[];
 }
@@ -23,7 +27,7 @@ export function findDrift(
   applied: ReadonlyMap<string, string>,
   view: (id: string) => OwnedView | undefined,
 ): Drift {
-  const drift: Drift = { edited: [], missing: [], unseen: [] };
+  const drift: Drift = { edited: [], missing: [], contents: [], unseen: [] };
   for (const { id, fields, ignored } of records) {
     const seen = view(id);
     if (seen === undefined) continue;
@@ -34,7 +38,14 @@ export function findDrift(
       drift.missing.push(id);
     } else if (ownedFieldsDigest(object, ignored) !== fields) {
       drift.edited.push(id);
+      drift.contents.push(contentsDigest(object));
     }
   }
   return drift;
+}
+
+/** Of all that is neither status nor the server's record of writes. */
+function contentsDigest({ status: _, metadata, ...contents }: LiveObject): string {
+  const { labels, annotations, ownerReferences, finalizers } = metadata;
+  return hash("sha256", JSON.stringify([contents, labels, annotations, ownerReferences, finalizers])).slice(0, 19);
 }

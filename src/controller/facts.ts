@@ -15,10 +15,13 @@ export interface Attempt {
   conditions: readonly NewCondition[];
 }
 
-/** This process's last comparison of an object that is only observed. */
+/** This process's last comparison of an object that is only observed, or whose plan waits for an approval. */
 export interface Comparison extends Omit<Attempt, "outcome"> {
   outcome: "compared" | "terminal" | "retryable";
-  ignoreFields: readonly string[];
+  /** See {@link comparedState}. */
+  of: string;
+  /** The plan that waits, and which decision on it the status tells of. */
+  plan?: { digest: string; group: string; decision: string | undefined };
   /** By `performance.now()`, how long it holds where no event shows a change. */
   untilMs: number;
 }
@@ -54,7 +57,7 @@ export interface Facts {
   program: string;
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
   drifted: readonly string[];
-  drift: Pick<Drift, "edited" | "missing">;
+  drift: Pick<Drift, "edited" | "missing" | "contents">;
   /** The drift that no watch shows, if a comparison has found any. */
   comparedDrift: string | undefined;
   /** Of what is lacking, what completed by itself. */
@@ -62,8 +65,10 @@ export interface Facts {
   /** Whether more than that is drifted. */
   lacksMore: boolean;
   lastAttempt: Attempt | undefined;
-  /** What a comparison in place of an update came to last. */
+  /** What a comparison in place of an update came to last, unless its plan, or the decision on that, is another by now. */
   lastComparison: Comparison | undefined;
+  /** How long from now, in ms, that holds where nothing changes; may be infinite. */
+  comparedForMs: number;
   /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
   blockedMs: number;
   /** Whether an attempt waited until now. */
@@ -77,3 +82,9 @@ export interface Facts {
   /** Whether a new version of the program may reach the object now. */
   rolledOut: boolean;
 }
+
+/** What a comparison is of, besides the object and what it is made of: it holds only while that is the same. */
+export function comparedState({ metadata, mode, releases, ignoreFields, drift }: ComparedFacts): string {
+  return JSON.stringify([mode, metadata.deletionTimestamp !== undefined, releases, ignoreFields, drift.contents]);
+}
+type ComparedFacts = Pick<Facts, "metadata" | "mode" | "releases" | "ignoreFields" | "drift">;

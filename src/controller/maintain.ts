@@ -45,8 +45,10 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
       throw error;
     }
   };
-  const remove = async ({ apiVersion, kind: name, metadata }: LiveObject) =>
-    void (await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid }));
+  const remove = async ({ apiVersion, kind: name, metadata }: LiveObject) => {
+    if (facts.mode !== "Apply") return; // what deletes something waits for an approval
+    await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid });
+  };
   const warn = (about: LiveObject, reason: string, message: string) =>
     context.writer.event(about, "Warning", reason, message);
   try {

@@ -11,6 +11,7 @@ import { ownedOf } from "./kind-cache";
 import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
+import { describeDecision } from "./plan-store";
 import { changedReads } from "./program-reads";
 
 /** The object of a reconcile, and what its last attempt waits for. */
@@ -37,7 +38,6 @@ export async function observe(
   const seen = await lookUp(context, item, state);
   if (seen === undefined) return undefined;
   state.mode = seen.setMode.mode;
-  if (state.mode !== "Observe") state.lastComparison = undefined; // what is applied meanwhile makes it untrue
   const { namespace, name, generation } = seen.object.metadata;
   const logger = context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
   return { ...seen, facts: factsOf(seen), logger, signal };
@@ -112,7 +112,8 @@ function factsOf(seen: ObservedObject): Facts {
     completed,
     lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
     lastAttempt: state.lastAttempt,
-    lastComparison: now < (state.lastComparison?.untilMs ?? 0) ? state.lastComparison : undefined,
+    lastComparison: holds(seen, now) ? state.lastComparison : undefined,
+    comparedForMs: (state.lastComparison?.untilMs ?? Number.POSITIVE_INFINITY) - now,
     blockedMs,
     unblocked: unblocked !== undefined,
     backoff: {
@@ -124,6 +125,16 @@ function factsOf(seen: ObservedObject): Facts {
     refreshMs: refreshEvery && state.refreshes.dueMs(refreshEvery, now),
     rolledOut: context.rollout?.admits(seen.item.key) ?? true,
   };
+}
+
+/** Whether the last comparison may still be true: its plan is there, and decided as it was. */
+function holds({ context: { kind, plans }, object, state }: ObservedObject, now: number): boolean {
+  const last = state.lastComparison;
+  if (last === undefined || now >= last.untilMs) return false;
+  if (last.plan === undefined) return true;
+  const { digest, group, decision } = last.plan;
+  const isThere = plans?.get(kind, object)?.spec.digest === digest;
+  return isThere && describeDecision(plans.find(kind, object, [digest, group])) === decision;
 }
 
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */

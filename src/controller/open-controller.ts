@@ -115,6 +115,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     engine,
     writer: new ObjectWriter({ kind, client, cache, recorder }),
     claims,
+    plans: environment.plans,
     modes: environment.modes.of(kind, environment.modeOf?.(kind)),
     rollout: environment.rollout && openRollout(environment.rollout),
     metrics: countRuns(kind, metrics),

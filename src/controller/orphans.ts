@@ -22,6 +22,11 @@ export function findOrphans(owned: readonly LiveObject[], kept: ReadonlySet<stri
   );
 }
 
+/** Removes what a plan has told of, if it is still what it was. */
+export async function removePlannedOrphans(orphans: readonly LiveObject[]): Promise<void> {
+  for (const orphan of orphans) await removeOrphan(orphan, { release: false });
+}
+
 /** @param kept the resources that the object is to have */
 export async function removeOrphans(
   { context: { kind, cache }, item, object }: Reconcile,

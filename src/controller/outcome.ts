@@ -1,9 +1,12 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
+import type { ApprovalRecord } from "../../stacks/contract/object";
+import type { PlanSpec } from "../../stacks/contract/plan";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../preview/report";
 import type { DestroyPlan, UpdatePlan } from "./plan";
+import type { PlanDecision } from "./plan-store";
 import type { ClaimedProgram } from "./program";
 
 /** What came of a plan. */
@@ -21,10 +24,19 @@ export type Outcome =
   | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
   /** What an update would do, or why that cannot be told. */
   | { type: "compared"; resources: ResourcePlan[]; failures: UpdateFailure[] }
+  | Proposed
   | Updated
   | UpdateFailed
   | Destroyed
   | DestroyFailed;
+
+/** What a plan says that waits for an approval, and how that was rejected. */
+export interface Proposed {
+  type: "proposed";
+  spec: PlanSpec;
+  rejection: PlanDecision | undefined;
+  resources: ResourcePlan[];
+}
 
 export interface Updated {
   type: "updated";
@@ -33,6 +45,8 @@ export interface Updated {
   object: LiveObject;
   result: UpResult;
   program: ClaimedProgram;
+  /** Where it needed one. */
+  approval: ApprovalRecord | undefined;
 }
 
 export interface UpdateFailed {
@@ -50,6 +64,8 @@ export interface Destroyed {
   changes: OpMap;
   /** How many resources earlier attempts deleted. */
   deletedBefore: number;
+  /** Where it needed one. */
+  approval?: ApprovalRecord | undefined;
 }
 
 export interface DestroyFailed {

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import timers from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -9,6 +10,7 @@ import { objectKey } from "../../stacks/contract/object";
 import { PLAN_TYPE, type Plan, type PlanSpec, type PlanStatus, planName } from "../../stacks/contract/plan";
 import { compareResourceVersions, type Informer, statesOf, withoutManagedFields } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
+import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-digest";
 
 /** What an approval or a rejection that holds says. */
 export interface PlanDecision {
@@ -23,13 +25,20 @@ export interface PlanDecision {
   expiresAt: number;
 }
 
+/** What tells one decision from the next, and from none. */
+export function describeDecision(decision: PlanDecision | undefined): string | undefined {
+  return decision && [decision.at, decision.decision, decision.approver].join(" ");
+}
+
 /** The plans and approvals of a cluster, for all controllers. */
-export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove">;
+export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests">;
 
 type Names = Pick<LiveObject, "metadata">;
 
 export interface PlanStoreOptions {
   client: Pick<KubernetesClient, "apply" | "delete">;
+  /** See {@link planKey}. */
+  planKey: () => Promise<KeyObject>;
   informers: InformerFactory;
   /** The operator's, for the plans of what has none or is in one that ends. */
   namespace: string;
@@ -82,6 +91,11 @@ export class PlanStore {
     }
   }
 
+  /** The digests that approvals of a plan name. */
+  async digests(basis: PlanBasis): Promise<PlanDigests> {
+    return planDigests(await this.#options.planKey(), basis);
+  }
+
   /** All plans, as the cache shows them. */
   list(): Plan[] {
     return this.#plans.list() as Plan[];
@@ -112,21 +126,29 @@ export class PlanStore {
   /**
    * Makes an object's plan, or replaces it. One of the same digest keeps its cause, and so the time since which it waits.
    *
+   * @param options of an object that is gone, the garbage collector would remove the plan
    * @throws ApiError when the API server refuses it
    */
-  async write(kind: AnyKind, object: LiveObject, { cause, ...spec }: PlanSpec, status: PlanStatus): Promise<void> {
+  async write(
+    kind: AnyKind,
+    object: LiveObject,
+    { cause, ...spec }: PlanSpec,
+    status: PlanStatus,
+    { gone = false } = {},
+  ): Promise<void> {
     const current = this.get(kind, object);
     const kept = current?.spec.digest === spec.digest ? current.spec.cause : cause;
     const contents = { spec: { ...spec, cause: kept }, status };
     if (current !== undefined && isDeepStrictEqual({ spec: current.spec, status: current.status }, contents)) return;
     const [own = "", operators = own] = this.#namespacesOf(object);
     const name = planName(kind, object.metadata);
+    const isOwned = (namespace: string) => !gone && [namespace, undefined].includes(object.metadata.namespace);
     const manifest = (namespace: string) => ({
       ...PLAN_TYPE,
       metadata: {
         name,
         namespace,
-        ...(namespace === object.metadata.namespace && { ownerReferences: [ownerReference(object)] }),
+        ...(isOwned(namespace) && { ownerReferences: [ownerReference(object)] }),
       },
       ...contents,
     });
@@ -135,7 +157,7 @@ export class PlanStore {
       this.#written.set(objectKey(written.metadata), withoutManagedFields(written));
     };
     try {
-      await write(current?.metadata.namespace ?? own);
+      await write(gone ? operators : (current?.metadata.namespace ?? own));
     } catch (error) {
       if (!isEnding(error)) throw error;
       await write(operators);

@@ -17,8 +17,12 @@ export type Plan =
   | UpdatePlan
   | DestroyPlan;
 
+/** Which changes become a plan that waits for an approval. */
+export type Gate = "none" | "destructive" | "all";
+
 export interface UpdatePlan {
   type: "update";
+  gate: Gate;
   cause: Cause;
   /** Compare the state with the real world first. */
   refresh: boolean;
@@ -48,6 +52,7 @@ export type ProgressReport = "before" | "beside" | "late";
 
 export interface DestroyPlan {
   type: "destroy";
+  gate: Gate;
   /** Leave the resources as they are. */
   release: boolean;
   mayHaveOrphans: boolean;

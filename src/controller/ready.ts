@@ -4,7 +4,7 @@ import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
-import { describeAll, OBSERVED, PROGRESSING } from "./conditions";
+import { describeAll, isHeldBack, PROGRESSING } from "./conditions";
 
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
 const FAILED = "ResourceFailed";
@@ -79,7 +79,7 @@ export function readyConditions(
   const { observedGeneration, lastTransitionTime: _, ...said } = synced;
   const ready = { ...said, type: "Ready", ...(observedGeneration !== undefined && { observedGeneration }) };
   // What was applied last runs, and works or not, whatever an update would change.
-  const isHeld = synced.reason === OBSERVED && stack !== undefined;
+  const isHeld = isHeldBack(synced) && stack !== undefined;
   if (synced.status !== "True" && !isHeld) return [ready];
   if (waiting.length + failed.length === 0) {
     return [

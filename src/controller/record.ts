@@ -5,7 +5,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { isLooser } from "../../stacks/contract/mode";
-import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
+import { type ApprovalRecord, objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
@@ -26,13 +26,14 @@ import {
   succeededConditions,
 } from "./conditions";
 import type { Reconcile, Result } from "./context";
-import type { Attempt } from "./facts";
+import { type Attempt, comparedState } from "./facts";
 import { alterationsIn, revertsIn } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import { COMPARED } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import type { UpdatePlan } from "./plan";
+import { recordProposal } from "./record-proposal";
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
@@ -49,6 +50,8 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
       return recordRest(reconcile, outcome);
     case "compared":
       return recordComparison(reconcile, outcome);
+    case "proposed":
+      return recordProposal(reconcile, outcome, handled(reconcile));
     case "waits":
       return recordWait(reconcile, outcome);
     case "updated":
@@ -114,8 +117,9 @@ async function recordComparison(
   const rowsAgainMs = external !== undefined && resources.length > 0 ? COMPARE_AGAIN_MS : Number.POSITIVE_INFINITY;
   const againMs = Math.min(rowsAgainMs, (refreshEvery ?? Number.POSITIVE_INFINITY) * 1000);
   const untilMs = performance.now() + againMs;
-  state.lastComparison = { ...attempt, outcome, ignoreFields: facts.ignoreFields, untilMs };
+  state.lastComparison = { ...attempt, outcome, of: comparedState(facts), untilMs };
   logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
+  await context.plans?.remove(context.kind, object); // of a mode that was less strict
   const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
   if (news?.reason === OBSERVED && !isReported(facts.status.conditions, news)) {
     context.writer.event(object, "Normal", OBSERVED, news.message);
@@ -136,14 +140,17 @@ async function recordWait(
   return { requeueAfterMs };
 }
 
-async function recordUpdate(reconcile: Reconcile, { plan, object, result, program }: Updated): Promise<Result> {
+async function recordUpdate(
+  reconcile: Reconcile,
+  { plan, object, result, program, approval }: Updated,
+): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
   state.comparedDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
   program.retainClaims();
-  const stack = stackRecordOf(reconcile, result);
+  const stack = { ...stackRecordOf(reconcile, result), ...(approval && { approval }) };
   const { repaired, undone } = countReverts(reconcile, plan, result);
   const conflict = undone === undefined ? continuedConflict(reconcile, plan) : conflictMessage(undone);
   const conditions = updatedConditions(reconcile, conflict);
@@ -152,16 +159,18 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     drifted: facts.drifted,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
+  await context.plans?.remove(context.kind, object); // before the status says that nothing waits
   const outputs = outputFields(context.kind, object, result.resources);
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   logger.info(
-    { cause: plan.cause, changes: resourceChanges, durationMs: endTime.getTime() - startTime.getTime() },
+    { cause: plan.cause, changes: resourceChanges, durationMs: endTime.getTime() - startTime.getTime(), approval },
     "updated",
   );
   const changes = describeChanges(resourceChanges);
   const reason = plan.cause === "Repairing" || plan.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
+  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
@@ -177,6 +186,10 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
   }
   const { notBefore, settledAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
+}
+
+function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
+  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */
@@ -259,10 +272,11 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
 
 async function recordDestroy(
   reconcile: Reconcile,
-  { plan, object, changes, deletedBefore }: Destroyed,
+  { plan, object, changes, deletedBefore, approval }: Destroyed,
 ): Promise<Result> {
-  const { writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: plan.release }, "destroyed");
+  const { kind, plans, writer, claims } = reconcile.context;
+  reconcile.logger.info({ changes, release: plan.release, approval }, "destroyed");
+  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
   if (plan.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
@@ -271,6 +285,7 @@ async function recordDestroy(
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }
   claims.retain(object.metadata.uid, []);
+  await plans?.remove(kind, object);
   if (!reconcile.facts.gone) await writer.removeFinalizer(object, reconcile.state.writes);
   return "done";
 }

@@ -18,6 +18,8 @@ export interface RolloutOptions extends RolloutPolicy {
   requeue(key: string): void;
 }
 
+type RolledOutFacts = Pick<Facts, "status" | "program" | "rolledOut" | "mode" | "lastComparison">;
+
 /**
  * Brings a new version of a kind's program to its objects wave by wave: the next one begins when all of the present one
  * have been updated, and none begins after too many have failed. What an object's own change, drift or a request calls for
@@ -57,12 +59,14 @@ export class Rollout {
   /** Takes in what came of an object's reconcile. One that keeps the former version is requeued when it may be updated. */
   reconciled(
     key: string,
-    { status, program, rolledOut, mode }: Pick<Facts, "status" | "program" | "rolledOut" | "mode">,
+    { status, program, rolledOut, mode, lastComparison }: RolledOutFacts,
     plan: Plan,
     outcome: { type: string; failures?: readonly Pick<Failure, "errorClass">[] },
   ): void {
     const hadFormer = status.stack !== undefined && status.stack.program !== program;
-    const isLeftOut = mode === "Observe" || plan.type === "pause" || plan.type === "destroy";
+    const isHeldBack = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
+    const waits = plan.type === "nothing" && lastComparison !== undefined;
+    const isLeftOut = isHeldBack || waits || plan.type === "pause" || plan.type === "destroy";
     if (isLeftOut || (hadFormer && outcome.type === "updated")) this.remove(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {

@@ -8,7 +8,7 @@ import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { isPaused } from "../../stacks/contract/readiness";
 import { visibleLines } from "../text/plain-text";
-import { OBSERVED } from "./conditions";
+import { isHeldBack } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
@@ -144,8 +144,9 @@ function saysSomething({ type, status }: Condition): boolean {
 /** Why the last update or destroy failed, as `Synced` says it. */
 function failureIn(conditions: Condition[]): string | undefined {
   const synced = findCondition(conditions, "Synced");
-  if (synced?.status !== "False" || [OBSERVED, "Deleting"].includes(synced.reason) || isPaused(synced))
+  if (synced?.status !== "False" || isHeldBack(synced) || synced.reason === "Deleting" || isPaused(synced)) {
     return undefined;
+  }
   return synced.message;
 }
 

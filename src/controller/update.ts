@@ -7,11 +7,12 @@ import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { asRunning } from "./observe";
-import { removeOrphans } from "./orphans";
+import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
 import type { UpdatePlan } from "./plan";
 import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
+import { type Held, proposeUpdate } from "./propose";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
@@ -37,6 +38,10 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = claimProgram(reconcile, parsed, inputs);
+    const proposal = plan.gate === "none" ? undefined : await proposeUpdate(reconcile, plan, program.of(found));
+    if (proposal?.type === "proposed") return proposal;
+    if (proposal?.type === "failed") return await failed(proposal.failures);
+    const held = proposal?.held;
 
     object = await writer.addFinalizer(found, state.writes);
     const live = object === found ? await writer.read(found) : object;
@@ -46,15 +51,17 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (plan.progressReport === "before") await progress.begun();
     if (plan.replaced.length > 0) state.replacements.count(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
-    const result = await up(reconcile, program.of(object), plan.refresh);
+    state.lastComparison = undefined; // what is applied makes it untrue
+    const result = await up(reconcile, program.of(object), { refresh: plan.refresh || held !== undefined, held });
     context.metrics.ran(result, plan.cause);
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
-    if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await latest(), result, program };
+    if (held !== undefined) await removePlannedOrphans(held.orphans);
+    else if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
+    return { type: "updated", plan, object: await latest(), result, program, approval: held?.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
@@ -77,7 +84,7 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
     const parsed = parseObject(kind, found);
     const program = claimProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed));
     const object = await writer.addFinalizer(found, state.writes);
-    const result = await up(reconcile, program.of(object), false);
+    const result = await up(reconcile, program.of(object));
     metrics.ran(result, "Retrying");
     return !result.interrupted;
   } catch (error) {
@@ -86,10 +93,15 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
   }
 }
 
-function up({ context, item, signal }: Reconcile, program: Program, refresh: boolean): Promise<UpResult> {
+function up(
+  { context, item, signal }: Reconcile,
+  program: Program,
+  { refresh = false, held }: { refresh?: boolean; held?: Held | undefined } = {},
+): Promise<UpResult> {
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
-  const options = { refresh, signal, sdkRuntime, savesOnce: adoptsAfterCrash(kind) };
+  const { plan, observed } = held ?? {};
+  const options = { refresh, signal, sdkRuntime, savesOnce: adoptsAfterCrash(kind), plan, observed };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

@@ -16,7 +16,7 @@ import { NamespaceModes } from "../controller/modes";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
-import { PlanStore } from "../controller/plan-store";
+import { PlanStore, type PlanStoreOptions } from "../controller/plan-store";
 import type { RolloutPolicy } from "../controller/rollout";
 import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
@@ -39,6 +39,8 @@ export interface ManagerOptions {
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   /** The operator's own namespace. */
   namespace: string;
+  /** Of the digests of plans. */
+  planKey: PlanStoreOptions["planKey"];
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */

@@ -28,11 +28,20 @@ export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: 
         name === "manifest" ? [] : [name],
       ),
     );
-  if (fields.length === 0 && old.outputs.drifted === true && live !== undefined) {
+  if (old.outputs.drifted === true && live !== undefined) {
     // Only what the manifest names: everything else in a live object belongs to the server or another manager.
     const drifted = driftIn(old.outputs).map(({ field }) => field);
-    const named = compare(live, inputs.manifest, [], "named");
-    fields.push(...named.filter(({ path, after }) => after !== MASKED || drifted.includes(formatPath(path))));
+    const named = compare(live, inputs.manifest, [], "named").filter(
+      ({ path, after }) => after !== MASKED || drifted.includes(formatPath(path)),
+    );
+    const asLive = new Map(named.map((difference) => [formatPath(difference.path), difference]));
+    for (const [index, { path }] of fields.entries()) {
+      const difference = asLive.get(formatPath(path));
+      if (difference === undefined) continue;
+      fields[index] = difference;
+      asLive.delete(formatPath(path));
+    }
+    fields.push(...asLive.values());
   }
   fields.push(...secretsThatDiffer(old.outputs, inputs, differsAt));
   return shown(fields, inputs.manifest);

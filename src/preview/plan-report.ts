@@ -78,7 +78,7 @@ export function planTitle({ spec: { object } }: Plan): string {
 }
 
 /** The words after `kindstack approve` that name a plan, and this state of it alone. */
-export function approvalWords(kind: AnyKind, { spec: { object, digest } }: Plan): string {
+export function approvalWords(kind: AnyKind, { spec: { object, digest } }: Pick<Plan, "spec">): string {
   const namespace = object.namespace === undefined ? "" : ` -n ${object.namespace}`;
   return `${kindName(kind)} ${object.name}${namespace} --digest ${digest}`;
 }

@@ -4,10 +4,11 @@ import type { Manifest } from "../../providers/kubernetes/client";
 export const MODE_ANNOTATION = "kindstack.dev/mode";
 
 /**
- * From the least strict to the strictest. `Apply`: changes are applied. `Observe`: nothing is written but the status, which
+ * From the least strict to the strictest. `Apply`: changes are applied. `ProposeDestructive`: what deletes or replaces something
+ * becomes a plan that waits for an approval. `Propose`: every change does. `Observe`: nothing is written but the status, which
  * says what would change.
  */
-export const MODES = ["Apply", "Observe"] as const;
+export const MODES = ["Apply", "ProposeDestructive", "Propose", "Observe"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** The mode that a text names, without regard to case and to blanks around it; `undefined` when there is none of that name. */

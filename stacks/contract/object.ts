@@ -18,6 +18,18 @@ export interface CommonStatus {
 /** On every object from before its first update until its stack is destroyed. */
 export const FINALIZER = "kindstack.dev/stack";
 
+const approvalRecordSchema = Type.Object(
+  {
+    approver: Type.String(),
+    digest: Type.String({ description: "Of the plan, or of its group." }),
+    reason: Type.Optional(Type.String()),
+    at: Type.String({ format: "date-time" }),
+  },
+  { description: "Who approved the last update, where it needed that." },
+);
+/** An approval that was acted on. */
+export type ApprovalRecord = Type.Static<typeof approvalRecordSchema>;
+
 /** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
 export const stackRecordSchema = Type.Object(
   {
@@ -26,6 +38,7 @@ export const stackRecordSchema = Type.Object(
     ignoreFields: Type.Optional(
       Type.Array(Type.String(), { description: "The fields that the object left to others at its last update." }),
     ),
+    approval: Type.Optional(approvalRecordSchema),
     metadata: Type.Optional(
       Type.String({ description: "Digest of the labels and annotations that the program read." }),
     ),

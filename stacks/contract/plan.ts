@@ -26,25 +26,26 @@ export const PLAN_STATES = ["Pending", "Applying", "Rejected", "Outdated"] as co
 export type PlanState = (typeof PLAN_STATES)[number];
 
 /** Of a plan with more, `omitted` says how many there are. */
-const MAX_STEPS = 100;
-const MAX_STEP_FIELDS = 20;
-const MAX_VALUE = 256;
+export const MAX_STEPS = 100;
+export const MAX_STEP_FIELDS = 20;
+export const MAX_VALUE = 256;
+export const MAX_TEXT = 1024;
 
 export const digestSchema = Type.String({ pattern: "^sha256:[0-9a-f]{64}$", maxLength: 71 });
 const time = Type.String({ format: "date-time" });
 const name = Type.String({ minLength: 1, maxLength: 253 });
-const text = Type.String({ maxLength: 1024 });
+const text = Type.String({ maxLength: MAX_TEXT });
 const count = Type.Integer({ minimum: 0 });
 const value = (description: string) => Type.Optional(Type.String({ maxLength: MAX_VALUE, description }));
 
 const stepSchema = Type.Object({
   action: Type.Enum([...STEP_ACTIONS], { type: "string" }),
   type: Type.String({ maxLength: 253, description: "Namespace, Row, …" }),
-  name: Type.String({ maxLength: 1024, description: "The resource's name in its stack." }),
-  id: Type.Optional(Type.String({ maxLength: 1024 })),
+  name: Type.String({ maxLength: MAX_TEXT, description: "The resource's name in its stack." }),
+  id: Type.Optional(Type.String({ maxLength: MAX_TEXT })),
   fields: Type.Array(
     Type.Object({
-      path: Type.String({ maxLength: 1024 }),
+      path: Type.String({ maxLength: MAX_TEXT }),
       from: value("As JSON, cut where it is long; absent if the field is new. Secrets are [secret]."),
       to: value("As from; absent if the field is removed. What is not known before the update is [unknown]."),
     }),

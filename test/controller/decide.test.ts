@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { failedConditions } from "../../src/controller/conditions";
 import { decide, maintainsBefore } from "../../src/controller/decide";
-import type { Attempt, Facts } from "../../src/controller/facts";
+import { type Attempt, comparedState, type Facts } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
 
 function ready(status: Condition["status"], observedGeneration: number): Condition[] {
@@ -29,6 +29,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     orphaned: false,
     mode: "Apply",
     lastComparison: undefined,
+    comparedForMs: Number.POSITIVE_INFINITY,
     requested: undefined,
     ignoreFields: [],
     lastAttempt: undefined,
@@ -37,7 +38,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     releases: false,
     readsLive: false,
     maintained: false,
-    drift: { edited: [], missing: [] },
+    drift: { edited: [], missing: [], contents: [] },
     comparedDrift: undefined,
     completed: [],
     lacksMore: false,
@@ -333,6 +334,11 @@ plans(
   [
     ["keeps its program", {}, { type: "nothing", conditions: [] }],
     ["has its status corrected", { status: { ...REST, conditions: [...ready("True", 3), paused] } }, RESUMED],
+    [
+      "looks again when a rejection expires",
+      { ...waits(), comparedForMs: 60_000 },
+      { type: "nothing", requeueAfterMs: 60_000 },
+    ],
     ["gets its finalizer back", { finalized: false }, { type: "finalize" }],
     ["is updated when it drifts", drifted, { type: "update", cause: "ProgramChanged" }],
     ["is updated when its spec changes", newSpec, { cause: "Updating" }],
@@ -340,7 +346,7 @@ plans(
   { program: "p2", rolledOut: false },
 );
 
-const edited: Partial<Facts> = { ...drifted, drift: { edited: [pod], missing: [] } };
+const edited: Partial<Facts> = { ...drifted, drift: { edited: [pod], missing: [], contents: [] } };
 const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, settledMs: 0 });
 plans("a repair waits", [
   ["not while repairs last", { ...edited, backoff: backoff(-1) }, { type: "update", cause: "Repairing" }],
@@ -409,8 +415,12 @@ describe("the status of an object that needs nothing", () => {
 
   it.each<[string, Partial<Facts>, string]>([
     ["a new spec", newSpec, "The spec has changed"],
-    ["an edited resource", { drift: { edited: [pod], missing: [] } }, "Pod default/a is not as it was applied"],
-    ["a missing resource", { drift: { edited: [], missing: [pod] } }, "Pod default/a is missing"],
+    [
+      "an edited resource",
+      { drift: { edited: [pod], missing: [], contents: [] } },
+      "Pod default/a is not as it was applied",
+    ],
+    ["a missing resource", { drift: { edited: [], missing: [pod], contents: [] } }, "Pod default/a is missing"],
     ["what was compared", { comparedDrift: "row x was missing" }, "row x was missing"],
   ])("says during a pause that %s waits, and is not synced", (_, changes, text) => {
     const plan = decide(facts({ paused: true, ...changes }));
@@ -545,10 +555,15 @@ describe("a kind whose resources are compared from time to time", () => {
   });
 });
 
-const observed = (changes: object = {}) => ({
-  mode: "Observe" as const,
-  lastComparison: { ...attempt(), outcome: "compared" as const, ignoreFields: [], untilMs: 0, ...changes },
-});
+/** After a comparison in this mode; with changes of the facts that it was of, and of the comparison. */
+function compared<M extends Facts["mode"]>(mode: M, of: Partial<Facts> = {}, changes: object = {}) {
+  const { metadata, drifted } = facts({ mode, ...of });
+  const { uid, generation } = metadata;
+  const state = comparedState(facts({ mode, ...of }));
+  const last = { ...attempt(), uid, generation, drifted, outcome: "compared" as const, of: state, untilMs: 0 };
+  return { mode, ...of, lastComparison: { ...last, ...changes } };
+}
+const observed = (changes: object = {}) => compared("Observe", {}, changes);
 plans("an object that is only observed", [
   ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
@@ -597,7 +612,81 @@ plans("an object that was observed and is applied again", [
   ],
 ]);
 
+const waits = (of: Partial<Facts> = {}) => compared("Propose", { ...newSpec, ...of });
+plans("an object whose changes wait for an approval", [
+  ["needs nothing while nothing changes", { mode: "Propose" }, { type: "nothing" }],
+  [
+    "is previewed for another spec",
+    { mode: "Propose", ...newSpec },
+    { type: "update", gate: "all", cause: "Updating" },
+  ],
+  ["is previewed for another program", { mode: "Propose", program: "p2" }, { type: "update", gate: "all" }],
+  [
+    "is previewed for another program whatever a rollout says",
+    { mode: "Propose", program: "p2", rolledOut: false },
+    { type: "update", gate: "all", onlyProgram: false },
+  ],
+  ["is previewed when something drifts", { mode: "Propose", ...drifted }, { type: "update", gate: "all" }],
+  ["waits while its plan does", waits(), { type: "nothing", requeueAfterMs: 0 }],
+  ["gets its finalizer back", { ...waits(), finalized: false }, { type: "finalize" }],
+  ["gets none before the first update", { ...waits({ status: {}, finalized: false }) }, { type: "nothing" }],
+  ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, { gate: "all" }],
+  ["is previewed again for another program", { ...waits(), program: "p2" }, { gate: "all" }],
+  ["is previewed again when something drifts", { ...waits(), ...drifted }, { gate: "all" }],
+  [
+    "is previewed again when what has drifted changes once more",
+    { ...waits(), drift: { edited: [], missing: [], contents: ["other"] } },
+    { gate: "all" },
+  ],
+  ["is previewed again when other fields are left to others", { ...waits(), ignoreFields: ["a"] }, { gate: "all" }],
+  ["is previewed again as a user asks for it", { ...waits(), requested: "now" }, { gate: "all" }],
+  [
+    "is previewed again when its plan, or the decision, is another",
+    { ...waits(), lastComparison: undefined },
+    { gate: "all" },
+  ],
+  ["is updated when the mode is loosened", { ...waits(), mode: "Apply" }, { type: "update", gate: "none" }],
+  ["is compared when the mode gets stricter", { ...waits(), mode: "Observe" }, { type: "compare" }],
+  ["is still paused", { ...waits(), paused: true }, { type: "pause" }],
+  [
+    "is not destroyed without an approval when it is deleted, and finishes no update before",
+    { mode: "Propose", metadata: deleted, status: { ...failed } },
+    { type: "destroy", gate: "all", finishUpdate: false },
+  ],
+  ["stays while its deletion waits", compared("Propose", { metadata: deleted }), { type: "nothing" }],
+  [
+    "is previewed again when its resources are to stay",
+    { ...compared("Propose", { metadata: deleted }), releases: true },
+    { type: "destroy", gate: "all", release: true },
+  ],
+  [
+    "goes at once when it was never applied",
+    { mode: "Propose", finalized: false, metadata: deleted },
+    { type: "nothing" },
+  ],
+]);
+plans("an object whose destructive changes wait for an approval", [
+  ["is previewed", { mode: "ProposeDestructive", ...newSpec }, { type: "update", gate: "destructive" }],
+  ["waits while its plan does", compared("ProposeDestructive", newSpec), { type: "nothing" }],
+  [
+    "takes part in a rollout",
+    { mode: "ProposeDestructive", program: "p2" },
+    { gate: "destructive", onlyProgram: true },
+  ],
+  ["waits for a rollout", { mode: "ProposeDestructive", program: "p2", rolledOut: false }, { type: "nothing" }],
+  [
+    "is not destroyed without an approval",
+    { mode: "ProposeDestructive", metadata: deleted },
+    { gate: "destructive", finishUpdate: false },
+  ],
+]);
+
 describe("maintenance", () => {
+  it("does not write what was not approved", () => {
+    const base = facts({ maintained: true, mode: "Propose" });
+    expect(maintainsBefore(base, decide(base))).toBe(false);
+  });
+
   it("does not reach what is only observed", () => {
     const base = facts({ maintained: true });
     expect(maintainsBefore(base, decide(base))).toBe(true);

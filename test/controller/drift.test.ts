@@ -16,7 +16,8 @@ const showing =
 const edited = (resourceVersion: string) =>
   namespace("acme", { resourceVersion, managedFields: [applied("kindstack", { "f:metadata": {} })] });
 
-const none = { edited: [], missing: [], unseen: [] };
+const edit = { edited: [id], contents: [expect.any(String)] };
+const none = { edited: [], missing: [], contents: [], unseen: [] };
 
 describe("findDrift", () => {
   it("finds nothing in an object that is as it was applied", () => {
@@ -24,7 +25,7 @@ describe("findDrift", () => {
   });
 
   it("finds an object of which a user changed an applied field", () => {
-    expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, edited: [id] });
+    expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, ...edit });
   });
 
   it("finds an object that is gone", () => {
@@ -61,7 +62,7 @@ describe("a cache that is behind Kindstack's own last apply", () => {
   });
 
   it("is believed once it has seen that apply", () => {
-    expect(findDrift(records, appliedVersions, showing(edited("101")))).toEqual({ ...none, edited: [id] });
+    expect(findDrift(records, appliedVersions, showing(edited("101")))).toEqual({ ...none, ...edit });
     expect(findDrift(records, appliedVersions, showing(undefined, "101"))).toEqual({ ...none, missing: [id] });
   });
 

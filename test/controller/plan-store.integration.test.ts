@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { review } from "../../providers/kubernetes/access-review";
@@ -30,9 +31,10 @@ beforeAll(async () => {
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
   const { client } = cluster;
   const informers = new InformerFactory({ client, logger, relistIntervalMs: undefined, metrics: createMetrics() });
+  const planKey = async () => createSecretKey(Buffer.alloc(32));
   const onChange = (object: PlanSpec["object"]) => void changed.push(objectKey(object));
   changed = [];
-  store = (await PlanStore.open({ client, informers, namespace: operators, onChange, logger })) as PlanStore;
+  store = (await PlanStore.open({ client, planKey, informers, namespace: operators, onChange, logger })) as PlanStore;
   await informers.start(stop.signal).synced;
 });
 afterAll(async () => {

@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -5,7 +6,8 @@ import { RetryableError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
-import type { UpResult } from "../../src/automation/engine";
+import type { BindingPlan } from "../../src/automation/binding-plan";
+import type { PreviewResult, UpOptions, UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import { Claims } from "../../src/controller/claims";
@@ -14,8 +16,10 @@ import type { EventRecorder } from "../../src/controller/event-recorder";
 import type { KindCache, OwnedView } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
+import type { PlanDecision, Plans } from "../../src/controller/plan-store";
 import { Reconciler } from "../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
+import { planDigests } from "../../src/preview/plan-digest";
 import {
   DELETION_POLICY_ANNOTATION,
   ORPHANED_ANNOTATION,
@@ -26,6 +30,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { objectId } from "../../stacks/contract/object";
+import type { Plan } from "../../stacks/contract/plan";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { upResult } from "../automation/up-result";
 import { applied } from "../objects";
@@ -53,6 +58,8 @@ const WORKING = {
 };
 const OURS = { "f:spec": { "f:replicas": {} } };
 
+const PLAN = {} as BindingPlan;
+
 /** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
 class Harness {
   #version = 100;
@@ -64,6 +71,25 @@ class Harness {
   /** How often a less strict mode held than before. */
   loosened = 0;
   mode: Mode = "Apply";
+  /** The plan that is there. */
+  plan: Plan | undefined;
+  /** Whether the engine holds updates to plans. */
+  binds = true;
+  /** What was decided, by digest. */
+  readonly decisions = new Map<string, PlanDecision>();
+  /** What each update and destroy was held to. */
+  readonly held: (BindingPlan | undefined)[] = [];
+  readonly plans: Plans = {
+    get: () => this.plan,
+    find: (_kind, _object, digests) => digests.flatMap((digest) => this.decisions.get(digest) ?? [])[0],
+    write: async (_kind, object, spec, status) => {
+      this.plan = { ...object, spec, status };
+    },
+    remove: async () => {
+      this.plan = undefined;
+    },
+    digests: async (basis) => planDigests(createSecretKey(Buffer.alloc(32)), basis),
+  };
   /** What an update would do. */
   planned: PlannedChange[] = [];
   object: LiveObject = {
@@ -105,7 +131,11 @@ class Harness {
   readonly reconciler: Reconciler;
   readonly #item: ObjectItem;
 
-  constructor(kind: AnyKind = memcached, digest = "digest") {
+  constructor(
+    kind: AnyKind = memcached,
+    digest = "digest",
+    readonly servesPlans = true,
+  ) {
     const played = { ...kind, program: this.program };
     const cache: KindCache = {
       object: () => this.shown ?? this.object,
@@ -142,12 +172,18 @@ class Harness {
         kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment,
     } as unknown as KubernetesClient;
     const engine: KindContext["engine"] = {
-      up: async (_stack: string, program: () => void) => {
+      up: async (_stack: string, program: () => void, options: UpOptions) => {
+        this.held.push(options.plan);
         program();
         if (this.interrupted) return { ...this.#up(), interrupted: true };
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
-      destroy: async (_stack: string, options: { release: boolean }) => {
+      previewDestroy: async () => {
+        this.previews++;
+        return this.#preview();
+      },
+      destroy: async (_stack: string, options: { release: boolean } & UpOptions) => {
+        this.held.push(options.plan);
         this.released.push(options.release);
         const result = this.destroys.shift();
         if (result === undefined) throw new Error("nothing is to be destroyed");
@@ -156,7 +192,7 @@ class Harness {
       preview: async (_stack: string, program: () => void) => {
         this.previews++;
         program();
-        return { exists: true, changes: this.planned, failures: [] };
+        return this.#preview();
       },
       exportStack: async () => {
         if (this.unreadable) throw new RetryableError("Unreadable", "away");
@@ -190,11 +226,17 @@ class Harness {
         () => {},
         () => true,
       ),
+      plans: this.servesPlans ? this.plans : undefined,
       modes: { of: () => ({ mode: this.mode }) },
       metrics: { ran: () => {}, loosened: () => void this.loosened++ },
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });
+  }
+
+  #preview(): PreviewResult {
+    const bound = this.binds ? { plan: PLAN, observed: new Map() } : {};
+    return { exists: true, changes: this.planned, failures: [], ...bound };
   }
 
   get #owned(): LiveObject[] {
@@ -206,8 +248,8 @@ class Harness {
   }
 
   /** A user changes the object: a new generation. */
-  changeSpec(): void {
-    this.object = { ...this.object, metadata: { ...this.object.metadata, generation: 2, resourceVersion: "999" } };
+  changeSpec(generation = 2): void {
+    this.object = { ...this.object, metadata: { ...this.object.metadata, generation, resourceVersion: "999" } };
   }
 
   /** A user asks for an update. */
@@ -1119,5 +1161,215 @@ describe("an object that is only observed", () => {
     harness.delete();
     await harness.reconcile();
     expect(harness.released).toEqual([true]);
+  });
+});
+
+describe("an object whose changes wait for an approval", () => {
+  const deployment = (replicas: number) => ({ ...DEPLOYMENT, spec: { replicas } });
+  const name = "deployment/cache";
+  const change = (operation: PlannedChange["operation"], after = 3): PlannedChange => ({
+    urn: `urn:pulumi:memcached.default.cache::kindstack::pulumi-nodejs:dynamic/kubernetes:Deployment::${name}`,
+    type: "pulumi-nodejs:dynamic/kubernetes:Deployment",
+    name,
+    operation,
+    old: { inputs: { manifest: deployment(1) }, outputs: { manifest: deployment(1) } },
+    ...(operation !== "delete" && { inputs: { manifest: deployment(after) } }),
+  });
+  const synced = (harness: Harness) => findCondition(statusOf(harness.object).conditions, "Synced");
+
+  /** One that was applied, and whose spec has changed since. */
+  async function changed(mode: Mode = "Propose", planned = [change("update")]): Promise<Harness> {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.mode = mode;
+    harness.planned = planned;
+    harness.changeSpec();
+    await harness.reconcile();
+    return harness;
+  }
+
+  function decide(
+    harness: Harness,
+    decision: PlanDecision["decision"],
+    digest = harness.plan?.spec.digest ?? "",
+  ): void {
+    const at = "2026-01-01T00:00:00Z";
+    const expiresAt = Date.now() + 60_000;
+    harness.decisions.set(digest, { decision, approver: "jane", reason: "CHG-1", at, digest, expiresAt });
+  }
+
+  it("has a plan, says so, and nothing is done", async () => {
+    const harness = await changed();
+    expect(harness.updates).toBe(1);
+    expect(harness.plan).toMatchObject({
+      status: { state: "Pending" },
+      spec: {
+        object: { kind: "Memcached", name: "cache", generation: 2 },
+        cause: { reason: "SpecChanged" },
+        actions: { create: 0, update: 1, replace: 0, delete: 0 },
+        steps: [{ action: "update", fields: [{ path: "spec.replicas", from: "1", to: "3" }] }],
+      },
+    });
+    expect(synced(harness)).toMatchObject({ status: "False", reason: "WaitsForApproval", observedGeneration: 2 });
+    expect(synced(harness)?.message).toMatch(
+      /^approve it with: kindstack approve memcacheds.cache.example.com cache -n default --digest sha256:\w+; update Deployment/,
+    );
+    expect(harness.reconciling()).toBeUndefined();
+    expect(findCondition(statusOf(harness.object).conditions, "Ready")?.status).toBe("True");
+    expect(harness.events.at(-1)).toBe("WaitsForApproval");
+  });
+
+  it("is previewed once while nothing changes, and writes nothing", async () => {
+    const harness = await changed();
+    const { previews, object } = harness;
+    await harness.reconcile();
+    expect(harness.previews).toBe(previews);
+    expect(harness.object).toBe(object);
+  });
+
+  it.each(["digest", "group"] as const)("is applied once its %s is approved, held to the preview", async (named) => {
+    const harness = await changed();
+    decide(harness, "Approve", harness.plan?.spec[named]);
+    await harness.reconcile();
+    expect(harness.updates).toBe(2);
+    expect(harness.held).toEqual([undefined, PLAN]);
+    expect(harness.plan).toBeUndefined();
+    expect(synced(harness)?.status).toBe("True");
+    expect(statusOf(harness.object).stack?.approval).toMatchObject({ approver: "jane", reason: "CHG-1" });
+    expect(harness.events).toContain("Approved");
+  });
+
+  it("is not applied when it would do something else by then", async () => {
+    const harness = await changed();
+    const { digest } = harness.plan?.spec ?? {};
+    decide(harness, "Approve");
+    harness.planned = [change("update", 4)];
+    await harness.reconcile();
+    expect(harness.updates).toBe(1);
+    expect(harness.plan?.spec.digest).not.toBe(digest);
+    expect(harness.plan?.status.state).toBe("Pending");
+  });
+
+  it("tells of a rejection until that expires", async () => {
+    const harness = await changed();
+    decide(harness, "Reject");
+    expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
+    expect(synced(harness)?.message).toMatch("rejected by jane: CHG-1 (until ");
+    expect(harness.plan?.status).toMatchObject({ state: "Rejected", message: "CHG-1", decidedBy: "jane" });
+    expect(harness.events.at(-1)).toBe("Rejected");
+    harness.decisions.clear();
+    await harness.reconcile();
+    expect(harness.plan?.status.state).toBe("Pending");
+    expect(harness.updates).toBe(1);
+  });
+
+  it("makes its plan again when others delete it", async () => {
+    const harness = await changed();
+    harness.plan = undefined;
+    await harness.reconcile();
+    expect(harness.plan).toBeDefined();
+  });
+
+  it("is recorded without a plan when there is nothing to do", async () => {
+    const harness = await changed("Propose", [change("same")]);
+    expect(harness.plan).toBeUndefined();
+    expect(harness.held).toEqual([undefined, PLAN]);
+    expect(synced(harness)?.status).toBe("True");
+  });
+
+  it("loses its plan when what it was for is taken back, and when the mode is loosened", async () => {
+    const harness = await changed();
+    harness.planned = [change("same")];
+    harness.changeSpec(3);
+    await harness.reconcile();
+    expect(harness.plan).toBeUndefined();
+    const loosened = await changed();
+    loosened.mode = "Apply";
+    await loosened.reconcile();
+    expect(loosened.plan).toBeUndefined();
+    expect(loosened.held).toEqual([undefined, undefined]);
+  });
+
+  it("needs no other approval for what remains of an update that failed on the way", async () => {
+    const harness = await changed("Propose", [
+      change("update"),
+      { ...change("update"), urn: "second", name: "second" },
+    ]);
+    decide(harness, "Approve");
+    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
+    await harness.reconcile();
+    expect(harness.plan?.status.state).toBe("Applying");
+    harness.refusal = undefined;
+    harness.planned = [change("update")];
+    await harness.reconcile();
+    expect(synced(harness)?.status).toBe("True");
+    expect(harness.plan).toBeUndefined();
+  });
+
+  it("needs one for what is not among the approved steps", async () => {
+    const harness = await changed("Propose", [
+      change("update"),
+      { ...change("update"), urn: "second", name: "second" },
+    ]);
+    decide(harness, "Approve");
+    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
+    await harness.reconcile();
+    harness.refusal = undefined;
+    const { held } = harness;
+    const count = held.length;
+    harness.planned = [change("update", 4)];
+    await harness.reconcile();
+    expect(held).toHaveLength(count);
+    expect(harness.plan?.status.state).toBe("Pending");
+  });
+
+  it("stays when it is deleted, until that is approved", async () => {
+    const harness = await changed("Propose", [change("same")]);
+    harness.planned = [change("delete")];
+    harness.delete();
+    await harness.reconcile();
+    expect(harness.plan?.spec).toMatchObject({ cause: { reason: "Deleted" }, actions: { delete: 1 } });
+    expect(synced(harness)).toMatchObject({ status: "False", reason: "WaitsForApproval" });
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    decide(harness, "Approve");
+    await harness.reconcile();
+    expect(harness.released).toEqual([false]);
+    expect(harness.held.at(-1)).toBe(PLAN);
+    expect(harness.plan).toBeUndefined();
+  });
+
+  it("is terminal, and nothing is applied, where the API server serves no plans", async () => {
+    const harness = new Harness(memcached, "digest", false);
+    harness.mode = "Propose";
+    harness.planned = [change("create")];
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(0);
+    expect(synced(harness)?.message).toMatch("the mode Propose needs the CRDs of plans and approvals");
+    expect(findCondition(statusOf(harness.object).conditions, "Stalled")?.status).toBe("True");
+  });
+
+  it("is not applied where an engine does not bind itself", async () => {
+    const harness = new Harness();
+    harness.mode = "Propose";
+    harness.binds = false;
+    harness.planned = [change("create")];
+    await harness.reconcile();
+    expect(harness.updates).toBe(0);
+    expect(synced(harness)?.reason).toBe("PlansUnsupported");
+  });
+
+  describe("if they destroy something", () => {
+    it("is updated at once, held to the preview, by what destroys nothing", async () => {
+      const harness = await changed("ProposeDestructive");
+      expect(harness.updates).toBe(2);
+      expect(harness.held).toEqual([undefined, PLAN]);
+      expect(harness.plan).toBeUndefined();
+    });
+
+    it.each(["delete", "replace"] as const)("waits before a %s", async (operation) => {
+      const harness = await changed("ProposeDestructive", [change(operation)]);
+      expect(harness.updates).toBe(1);
+      expect(harness.plan?.status.state).toBe("Pending");
+    });
   });
 });

@@ -29,6 +29,7 @@ function reconciled(
     program: "new",
     rolledOut,
     mode: "Apply" as const,
+    lastComparison: undefined,
   };
   const failures = [{ errorClass }];
   rollout.reconciled(key, facts, { type: "update" } as Plan, { type, failures });

@@ -86,6 +86,22 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     followPage("docs/modes.md", reader);
   });
 
+  describe("of approve-changes.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
+      await reader.run(`mkdir -p ${reader.directory}/state stacks
+        ln -s ${ROOT}/stacks/kinds stacks/kinds
+        operator start run --install-crds --kinds podsets`);
+    });
+    afterAll(async () => {
+      await reader.run("operator stop");
+      await reader.close();
+    });
+
+    followPage("docs/approve-changes.md", reader);
+  });
+
   describe("of operate.md", () => {
     const reader = new Reader();
     const passphraseFolder = path.join(reader.directory, "etc");

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createSecretKey, randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import Type from "typebox";
@@ -103,10 +103,12 @@ function start(
         calls.push("destroy");
         return upResult({ kind: "destroy" });
       },
+      previewDestroy: async () => ({ exists: false, changes: [], failures: [] }),
       exportStack: async () => undefined,
       removeStack: async () => {},
     },
     recorder: new EventRecorder({ client: cluster.client, logger }),
+    planKey: async () => createSecretKey(Buffer.alloc(32)),
     metrics: createMetrics(),
     namespace: "default",
     logger,
@@ -371,7 +373,9 @@ describe("a mode that a namespace sets", () => {
     const name = await make([]);
     await becomes(name, "Paused", "InvalidAnnotation");
     const message = findCondition(statusOf((await find(name)) as LiveObject).conditions, "Paused")?.message;
-    expect(message).toMatch(`of the namespace ${cluster.namespace}: "Obsreve" must be Apply or Observe`);
+    expect(message).toMatch(
+      `of the namespace ${cluster.namespace}: "Obsreve" must be Apply or ProposeDestructive or Propose or Observe`,
+    );
     expect(calls).toEqual([]);
   });
 });

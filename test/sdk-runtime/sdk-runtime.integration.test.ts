@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -73,6 +74,7 @@ beforeAll(async () => {
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
     namespace: "default",
+    planKey: async () => createSecretKey(Buffer.alloc(32)),
     logger,
     concurrency: 4,
     driftIntervalMs: 60_000,

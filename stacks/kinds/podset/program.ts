@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { KubernetesObject } from "../../../providers/kubernetes/index";
 import {
   controllerReference,
@@ -15,9 +16,11 @@ export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, re
   const kept = podsToKeep(owned, object.spec.replicas, (pod) => recorded.has(objectId(pod)));
   const names = kept.map((pod) => pod.metadata.name);
   const taken = new Set(owned.map((pod) => pod.metadata.name));
-  while (names.length < object.spec.replicas) {
+  // The same for the same Pods, so that what a preview tells can be approved; none that was there comes back.
+  const seed = [object.metadata.uid, ...[...recorded, ...taken].sort()].join();
+  for (let count = 0; names.length < object.spec.replicas; count++) {
     // A Pod that is named before it exists can be applied again after a crash and is still the same Pod.
-    const generated = generateName(`${name}-pod-`);
+    const generated = generateName(`${name}-pod-`, hash("sha256", `${seed} ${count}`, "buffer"));
     if (taken.has(generated)) continue;
     taken.add(generated);
     names.push(generated);

@@ -18,6 +18,8 @@ describe("a mode", () => {
         metadata: { name: "a", ...(mode !== undefined && { annotations: { "kindstack.dev/mode": mode } }) },
       });
     expect([of(), of("observe")]).toEqual([{}, { mode: "Observe" }]);
-    expect(of("x").problem).toBe('annotation kindstack.dev/mode of the namespace a: "x" must be Apply or Observe');
+    expect(of("x").problem).toBe(
+      'annotation kindstack.dev/mode of the namespace a: "x" must be Apply or ProposeDestructive or Propose or Observe',
+    );
   });
 });

@@ -47,6 +47,15 @@ describe("the program of a PodSet", () => {
     expect(names).not.toContain("failed");
   });
 
+  it("names what is missing the same each time, and never as a Pod that was there", async () => {
+    const names = async (owned: LiveObject[]) =>
+      (await register(podSetObject(2), owned)).map(({ inputs }) => inputs.manifest.metadata.name ?? "");
+    expect(await names([])).toEqual(await names([]));
+    const [first = ""] = await names([]);
+    const [replacement] = await names([pod(first, { phase: "Failed" })]);
+    expect([...(await names([])), first]).not.toContain(replacement);
+  });
+
   it("registers none when none are wanted, so that all go", async () => {
     expect(await register(podSetObject(0), [pod("a"), pod("b")])).toEqual([]);
   });

@@ -1,0 +1,181 @@
+import { TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Observations } from "../../providers/observation";
+import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
+import type { PlanSpec } from "../../stacks/contract/plan";
+import type { PreviewResult, UpOptions } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
+import type { Program } from "../automation/program";
+import { type PlannedResource, plannedResources, touchedObject } from "../preview/effects";
+import { planContents } from "../preview/plan-contents";
+import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
+import type { ResourcePlan } from "../preview/report";
+import type { Reconcile } from "./context";
+import { ownedOf } from "./kind-cache";
+import { findOrphans } from "./orphans";
+import type { Proposed } from "./outcome";
+import type { DestroyPlan, Gate, UpdatePlan } from "./plan";
+import type { PlanDecision, Plans } from "./plan-store";
+
+/*
+ * Where changes wait for an approval, each reconcile previews what it would do. Only if exactly this was approved, by its digest,
+ * is it done, held to the same preview: an approval of anything else has no effect.
+ */
+
+/** What an update, or a destroy, is held to. */
+export interface Held extends Required<Pick<UpOptions, "plan" | "observed">> {
+  /** What is removed besides the stack's resources. */
+  orphans: readonly LiveObject[];
+  /** Absent where nothing needs one. */
+  approval?: ApprovalRecord;
+}
+
+export type Proposal = { type: "held"; held: Held } | { type: "failed"; failures: UpdateFailure[] } | Proposed;
+
+/** @returns what the update is held to, or that it waits */
+export async function proposeUpdate(reconcile: Reconcile, plan: UpdatePlan, program: Program): Promise<Proposal> {
+  const { context, item, signal } = reconcile;
+  const { engine, kind } = context;
+  const { sdkRuntime } = kind.capabilities;
+  const options = { refresh: true, plans: true, signal, sdkRuntime };
+  const preview = await engine.preview(stackName(kind, item.key), program, options);
+  return propose(reconcile, plan, preview, "update");
+}
+
+/** @returns what the destroy is held to, or that it waits */
+export async function proposeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Proposal> {
+  const { context, item, signal } = reconcile;
+  const { engine, kind } = context;
+  const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal });
+  return propose(reconcile, plan, preview, plan.release ? "release" : "delete");
+}
+
+/** The destroy of no stack observes nothing. */
+const NOTHING_OBSERVED: Observations = new Map();
+
+async function propose(
+  reconcile: Reconcile,
+  { gate, ...work }: UpdatePlan | DestroyPlan,
+  preview: PreviewResult,
+  operation: PlanBasis["operation"],
+): Promise<Proposal> {
+  const { context, object, state, facts } = reconcile;
+  const { client, kind, plans, program } = context;
+  if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
+  const { changes, plan, observed = NOTHING_OBSERVED } = preview;
+  const isBound = plan !== undefined && observed !== NOTHING_OBSERVED;
+  if (!isBound && (operation === "update" || preview.exists)) {
+    throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
+  }
+  const orphans = operation === "release" ? [] : orphansBeside(reconcile, preview);
+  const cluster = {
+    unreachable: undefined,
+    look: (manifest: Parameters<typeof client.find>[0]) => client.find(manifest),
+  };
+  const { uid } = object.metadata;
+  const changing = { kind, uid, removed: operation !== "update", orphaned: operation === "release" };
+  const resources = await plannedResources(changes, cluster, changing, []);
+  const held = { plan, observed, orphans };
+  const isNothing = orphans.length === 0 && changes.every((change) => change.operation === "same");
+  if (isNothing || !needsApproval(gate, resources, orphans)) return { type: "held", held };
+  if (plans === undefined) throw withoutPlans(facts.mode);
+  const references = state.reads?.references ?? [];
+  const basis = { kind, object, operation, program, changes, resources, observed, orphans, references };
+  const digests = await plans.digests(basis);
+  const decision = plans.find(kind, object, [digests.digest, digests.group]);
+  const spec: PlanSpec = {
+    object: plannedObject(reconcile),
+    digest: digests.digest,
+    group: digests.group,
+    cause: { reason: causeOf(reconcile, "cause" in work ? work.cause : undefined), at: new Date().toISOString() },
+    ...planContents(resources, orphans, digests),
+  };
+  if (decision?.decision === "Approve") {
+    const { approver: decidedBy, at: decidedAt } = decision;
+    await plans.write(kind, object, spec, { state: "Applying", decidedBy, decidedAt }, { gone: facts.gone });
+    return { type: "held", held: { ...held, approval: recordOf(decision) } };
+  }
+  const begun = decision === undefined ? approvalOfRest(plans, reconcile, digests, resources) : undefined;
+  if (begun !== undefined) return { type: "held", held: { ...held, approval: recordOf(begun) } };
+  const removed = orphans.map(({ kind, metadata }): ResourcePlan => {
+    return { operation: "delete", type: kind, name: metadata.name, fields: [] };
+  });
+  const shown = [...resources.map((resource) => resource.shown), ...removed];
+  return { type: "proposed", spec, rejection: decision, resources: shown };
+}
+
+function needsApproval(gate: Gate, resources: readonly PlannedResource[], orphans: readonly LiveObject[]): boolean {
+  if (gate === "all") return true;
+  const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
+  return gate === "destructive" && (orphans.length > 0 || resources.some(isDestructive));
+}
+
+/** What an update that was cut off has made and no state has; its removal is part of the plan. */
+function orphansBeside(reconcile: Reconcile, { changes }: PreviewResult): LiveObject[] {
+  const known = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
+  return findOrphans(ownedOf(reconcile), known);
+}
+
+/**
+ * What was approved and begun needs no other approval for the steps that remain, if each is what it was: a failure that passes, or
+ * a crash, has ended it. What is on its way out is not changed by its deletion.
+ */
+function approvalOfRest(
+  plans: Plans,
+  { context: { kind }, object }: Reconcile,
+  digests: PlanDigests,
+  resources: readonly PlannedResource[],
+): PlanDecision | undefined {
+  const begun = plans.get(kind, object);
+  const { uid, generation } = object.metadata;
+  const isOfObject = begun?.spec.object.uid === uid && begun.spec.object.generation === generation;
+  if (begun?.status.state !== "Applying" || !isOfObject) return undefined;
+  const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group]);
+  if (decision?.decision !== "Approve") return undefined;
+  const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
+  const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
+  const isApproved = ([urn, digest]: [string, string]) => approved.has(digest) || leaving.has(urn);
+  return [...digests.steps].every(isApproved) ? decision : undefined;
+}
+
+function isLeaving({ shown, live }: PlannedResource): boolean {
+  return shown.operation === "delete" && live?.metadata.deletionTimestamp !== undefined;
+}
+
+function plannedObject({ object, facts }: Reconcile): PlanSpec["object"] {
+  const { apiVersion, kind, metadata } = object;
+  const { namespace, name, uid } = metadata;
+  const { generation } = facts.metadata;
+  return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, generation };
+}
+
+const CAUSES: Readonly<Record<Exclude<UpdatePlan["cause"], "Retrying">, string>> = {
+  Creating: "Created",
+  Updating: "SpecChanged",
+  ProgramChanged: "ProgramChanged",
+  Requested: "Requested",
+  Refreshing: "Drifted",
+  Repairing: "Drifted",
+};
+
+/** What has caused a plan. Of one that is made again, the first one knew. */
+function causeOf({ context, object, facts }: Reconcile, cause: UpdatePlan["cause"] | undefined): string {
+  if (cause === undefined) return "Deleted";
+  if (facts.status.stack === undefined) return CAUSES.Creating;
+  if (cause !== "Retrying") return CAUSES[cause];
+  const previous = context.plans?.get(context.kind, object)?.spec;
+  if (previous?.object.generation === facts.metadata.generation) return previous.cause.reason;
+  if (facts.drifted.length > 0) return CAUSES.Repairing;
+  return facts.status.stack.program === facts.program ? CAUSES.Updating : CAUSES.ProgramChanged;
+}
+
+function recordOf({ approver, digest, reason, at }: PlanDecision): ApprovalRecord {
+  return { approver, digest, at, ...(reason !== undefined && { reason }) };
+}
+
+function withoutPlans(mode: string): TerminalError {
+  return new TerminalError(
+    "NotServed",
+    `the mode ${mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
+  );
+}

@@ -1,0 +1,83 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { MASKED } from "../../providers/literal";
+import { objectId } from "../../stacks/contract/object";
+import {
+  MAX_STEP_FIELDS,
+  MAX_STEPS,
+  MAX_TEXT,
+  MAX_VALUE,
+  type PlanField,
+  type PlanSpec,
+  type PlanStep,
+} from "../../stacks/contract/plan";
+import { type PlannedResource, touchedObject } from "./effects";
+import type { PlanDigests } from "./plan-digest";
+import type { FieldChange, Gated } from "./report";
+
+/** As what a plan counts what is done to a resource. What stays as it is does not count. */
+const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
+  create: "create",
+  adopt: "update",
+  update: "update",
+  move: "update",
+  "hand-over": "update",
+  replace: "replace",
+  delete: "delete",
+};
+const UNKNOWN = "[unknown]";
+
+/** What a plan says it does, bounded; its digests are of everything. */
+export function planContents(
+  resources: readonly PlannedResource[],
+  orphans: readonly LiveObject[],
+  digests: PlanDigests,
+): Pick<PlanSpec, "actions" | "steps" | "omitted"> {
+  const steps = [
+    ...resources.map((resource) => stepOf(resource, digests.steps.get(resource.change.urn) ?? "")),
+    ...orphans.map((orphan) => orphanStep(orphan, digests.steps.get(orphan.metadata.uid) ?? "")),
+  ];
+  const actions = { create: 0, update: 0, replace: 0, delete: 0 };
+  for (const { action } of steps) {
+    const counted = COUNTED[action];
+    if (counted !== undefined) actions[counted]++;
+  }
+  const omitted = steps.length - MAX_STEPS;
+  return { actions, steps: steps.slice(0, MAX_STEPS), ...(omitted > 0 && { omitted }) };
+}
+
+function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
+  const id = touchedObject(change);
+  const omitted = shown.fields.length - MAX_STEP_FIELDS;
+  return {
+    action: shown.operation,
+    type: shown.type,
+    name: cut(shown.name, MAX_TEXT),
+    ...(id !== undefined && { id: cut(id, MAX_TEXT) }),
+    fields: shown.fields.slice(0, MAX_STEP_FIELDS).map(fieldOf),
+    ...(omitted > 0 && { omittedFields: omitted }),
+    digest,
+  };
+}
+
+/** An update that was cut off has made it, and it is in no state. */
+function orphanStep(orphan: LiveObject, digest: string): PlanStep {
+  const { name } = orphan.metadata;
+  return { action: "delete", type: orphan.kind, name, id: cut(objectId(orphan), MAX_TEXT), fields: [], digest };
+}
+
+function fieldOf({ path, before, after }: FieldChange): PlanField {
+  return {
+    path: cut(path, MAX_TEXT),
+    ...(before !== undefined && { from: shownValue(before) }),
+    ...(after !== undefined && { to: shownValue(after) }),
+  };
+}
+
+function shownValue(value: unknown): string {
+  return value === MASKED || value === UNKNOWN ? value : cut(JSON.stringify(value), MAX_VALUE);
+}
+
+function cut(text: string, length: number): string {
+  if (text.length <= length) return text;
+  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
+}

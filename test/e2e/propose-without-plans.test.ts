@@ -1,0 +1,36 @@
+import { beforeAll, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { MODE_ANNOTATION } from "../../stacks/contract/mode";
+import { apply, client, conditionOf, edit, find, memcached, uniqueName, untilCondition, untilSynced } from "./objects";
+import { kindstack, TestOperator, useReplicas } from "./operator";
+
+/* An upgrade of the operator alone: its modes are there, and the CRDs that they need are not. */
+
+const operators = useReplicas();
+const definitions = () =>
+  parseAllDocuments(kindstack(["crds", "--kinds", "memcacheds"])).map((document) => document.toJS() as Manifest);
+
+beforeAll(async () => {
+  for (const manifest of definitions()) if (manifest.metadata.name?.startsWith("memcacheds")) await apply(manifest);
+  const operator = new TestOperator({ installCrds: false, args: ["--kinds", "memcacheds"] });
+  operators.push(operator);
+  await operator.start();
+});
+
+it("a change that is to wait is applied once they are there, and not before", async () => {
+  const object = memcached(uniqueName("cache"));
+  await apply({ ...object, metadata: { ...object.metadata, annotations: { [MODE_ANNOTATION]: "Propose" } } });
+  const stalled = await untilCondition(object, "Synced", "False", "NotServed");
+  expect(conditionOf(stalled, "Stalled").message).toContain("run kindstack crds and apply what it prints");
+  expect(stalled.metadata.finalizers).toBeUndefined();
+  expect(await find({ kind: "Deployment", metadata: object.metadata })).toBeUndefined();
+
+  for (const manifest of definitions()) await apply(manifest);
+  await operators[0]?.restart();
+  await untilCondition(object, "Synced", "False", "WaitsForApproval");
+  kindstack(["approve", "memcacheds", object.metadata.name ?? "", "-n", "default"]);
+  await untilSynced(object);
+  await edit(object, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
+  await client.delete(object, object.metadata.name ?? "", "default");
+});
