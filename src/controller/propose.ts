@@ -1,5 +1,6 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import type { Observations } from "../../providers/observation";
 import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
@@ -7,6 +8,7 @@ import type { PreviewResult, UpOptions } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import { type PlannedResource, plannedResources, touchedObject } from "../preview/effects";
+import { adoptedFields } from "../preview/fields";
 import { planContents } from "../preview/plan-contents";
 import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
@@ -118,7 +120,7 @@ function orphansBeside(reconcile: Reconcile, { changes }: PreviewResult): LiveOb
 
 /**
  * What was approved and begun needs no other approval for the steps that remain, if each is what it was: a failure that passes, or
- * a crash, has ended it. What is on its way out is not changed by its deletion.
+ * a crash, has ended it.
  */
 function approvalOfRest(
   plans: Plans,
@@ -133,13 +135,17 @@ function approvalOfRest(
   const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group]);
   if (decision?.decision !== "Approve") return undefined;
   const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
-  const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
-  const isApproved = ([urn, digest]: [string, string]) => approved.has(digest) || leaving.has(urn);
+  const done = new Set(resources.filter((resource) => isDone(resource, uid)).map(({ change }) => change.urn));
+  const isApproved = ([urn, digest]: [string, string]) => approved.has(digest) || done.has(urn);
   return [...digests.steps].every(isApproved) ? decision : undefined;
 }
 
-function isLeaving({ shown, live }: PlannedResource): boolean {
-  return shown.operation === "delete" && live?.metadata.deletionTimestamp !== undefined;
+/** Whether a step changes nothing any more: what it deletes is on its way out, or what it creates is there, and no state has it. */
+function isDone({ change, shown, live, inputs }: PlannedResource, uid: string): boolean {
+  if (live === undefined) return false;
+  if (shown.operation === "delete") return live.metadata.deletionTimestamp !== undefined;
+  const isMade = change.operation === "create" && shown.operation === "update" && ownerUidOf(live) === uid;
+  return isMade && inputs !== undefined && adoptedFields(live, inputs.manifest).length === 0;
 }
 
 function plannedObject({ object, facts }: Reconcile): PlanSpec["object"] {

@@ -101,7 +101,9 @@ function up(
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
   const { plan, observed } = held ?? {};
-  const options = { refresh, signal, sdkRuntime, savesOnce: adoptsAfterCrash(kind), plan, observed };
+  // What no state has needs another approval after a crash.
+  const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
+  const options = { refresh, signal, sdkRuntime, savesOnce, plan, observed };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

@@ -334,11 +334,6 @@ plans(
   [
     ["keeps its program", {}, { type: "nothing", conditions: [] }],
     ["has its status corrected", { status: { ...REST, conditions: [...ready("True", 3), paused] } }, RESUMED],
-    [
-      "looks again when a rejection expires",
-      { ...waits(), comparedForMs: 60_000 },
-      { type: "nothing", requeueAfterMs: 60_000 },
-    ],
     ["gets its finalizer back", { finalized: false }, { type: "finalize" }],
     ["is updated when it drifts", drifted, { type: "update", cause: "ProgramChanged" }],
     ["is updated when its spec changes", newSpec, { cause: "Updating" }],
@@ -628,6 +623,11 @@ plans("an object whose changes wait for an approval", [
   ],
   ["is previewed when something drifts", { mode: "Propose", ...drifted }, { type: "update", gate: "all" }],
   ["waits while its plan does", waits(), { type: "nothing", requeueAfterMs: 0 }],
+  [
+    "looks again when a rejection expires",
+    { ...waits(), comparedForMs: 60_000 },
+    { type: "nothing", requeueAfterMs: 60_000 },
+  ],
   ["gets its finalizer back", { ...waits(), finalized: false }, { type: "finalize" }],
   ["gets none before the first update", { ...waits({ status: {}, finalized: false }) }, { type: "nothing" }],
   ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, { gate: "all" }],

@@ -1306,6 +1306,29 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.plan).toBeUndefined();
   });
 
+  it("needs none for what it has made before a crash, though no state has it", async () => {
+    const harness = new Harness();
+    harness.mode = "Propose";
+    const { old: _, ...created } = change("create");
+    const owner = { uid: "uid-cache", description: "Memcached default/cache" };
+    const inputs = { manifest: deployment(1), owner, __provider: OBJECT_STUB };
+    const { deployment: made } = harness;
+    harness.deployment = undefined;
+    harness.planned = [{ ...created, inputs }];
+    await harness.reconcile();
+    decide(harness, "Approve");
+    harness.interrupted = true;
+    await harness.reconcile();
+    expect(harness.plan?.status.state).toBe("Applying");
+
+    harness.interrupted = false;
+    const labels = { "kindstack.dev/owner-uid": owner.uid };
+    harness.deployment = made && { ...made, metadata: { ...made.metadata, labels } };
+    await harness.reconcile();
+    expect(synced(harness)?.status).toBe("True");
+    expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
+  });
+
   it("needs one for what is not among the approved steps", async () => {
     const harness = await changed("Propose", [
       change("update"),

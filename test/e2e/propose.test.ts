@@ -96,18 +96,19 @@ describe("an object whose changes wait", () => {
     expect((await proposals.made(name))?.text).toBe("two");
   });
 
-  it("has a plan for what has drifted, which goes when that is taken back", async () => {
+  it("has a plan for what has drifted, and another one for what is left of that", async () => {
     const name = await applied();
     await proposals.drift(name, { text: "of another" });
     const plan = await proposals.untilWaiting(name);
     expect(plan.spec.cause.reason).toBe("Drifted");
     expect((await proposals.made(name))?.text).toBe("of another");
     await proposals.drift(name, { text: "one" });
+    const takesOver = await proposals.untilWaiting(name, plan);
+    expect(takesOver.spec.steps).toMatchObject([{ action: "update", fields: [] }]); // the field is another manager's now
+    await proposals.drift(name, { text: "of another once more" });
+    await proposals.decide(await proposals.untilWaiting(name, takesOver));
     await proposals.untilSynced(name);
     await eventually(async () => expect(await proposals.plan(name)).toBeUndefined());
-    await proposals.drift(name, { text: "of another once more" });
-    await proposals.decide(await proposals.untilWaiting(name));
-    await proposals.untilSynced(name);
     expect((await proposals.made(name))?.text).toBe("one");
   });
 
