@@ -11,6 +11,7 @@ import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
+import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/kinds/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
@@ -20,8 +21,20 @@ import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
-import { client, find, remove, sampleFile, tokenOf, uniqueName, untilGone } from "./objects";
-import { TestOperator } from "./operator";
+import {
+  client,
+  edit,
+  find,
+  memcached,
+  remove,
+  sampleFile,
+  tokenOf,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilSynced,
+} from "./objects";
+import { kindstack, TestOperator } from "./operator";
 
 const NAMESPACE = "kindstack-system";
 const installed = parseAllDocuments(fs.readFileSync(path.resolve(__dirname, "../../deploy/install.yaml"), "utf8")).map(
@@ -196,6 +209,18 @@ describe("the operator under the installed service account", () => {
       await eventually(async () => expect(await find(manifest), operator.log.slice(-2_000)).toBeUndefined());
     },
   );
+
+  it("plans what waits for an approval, applies it then, and removes the plan", async () => {
+    const { metadata, ...manifest } = memcached(uniqueName("waiting"));
+    const waiting = { ...manifest, metadata: { ...metadata, annotations: { [MODE_ANNOTATION]: "Propose" } } };
+    await apply(waiting);
+    await untilCondition(waiting, "Synced", "False", "WaitsForApproval");
+    kindstack(["approve", "memcacheds", metadata.name ?? "", "-n", "default"]);
+    await untilSynced(waiting);
+    await edit(waiting, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
+    await remove(waiting);
+    await untilGone(waiting);
+  });
 
   it("counts what happens again and again in one Event", async () => {
     const manifest: Manifest = {
@@ -435,14 +460,11 @@ describe("the operator under the installed service account", () => {
     expect(unused.sort()).toEqual([
       // To make the RoleBindings of either kind of Tenant.
       "bind rbac.authorization.k8s.io/clusterroles",
-      "create kindstack.dev/plans", // no object here waits for an approval
       // When a tenant no longer wants them; at its end they go with its namespaces.
       "delete /limitranges",
       "delete kindstack.dev/approvals", // once they have expired
-      "delete kindstack.dev/plans",
       "delete networking.k8s.io/networkpolicies",
-      "patch kindstack.dev/plans",
-      "propose kindstack.dev/plans",
+      "propose kindstack.dev/plans", // a policy asks for it
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
       "update capsule.clastix.io/tenants/finalizers",
