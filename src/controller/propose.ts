@@ -1,7 +1,6 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import type { Observations } from "../../providers/observation";
 import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
@@ -52,64 +51,95 @@ export async function proposeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   return propose(reconcile, plan, preview, plan.release ? "release" : "delete");
 }
 
-/** The destroy of no stack observes nothing. */
-const NOTHING_OBSERVED: Observations = new Map();
+/** What a reconcile is about to do. */
+interface Work {
+  operation: PlanBasis["operation"];
+  resources: readonly PlannedResource[];
+  /** What is removed besides the stack's resources. */
+  orphans: readonly LiveObject[];
+}
 
 async function propose(
   reconcile: Reconcile,
-  { gate, ...work }: UpdatePlan | DestroyPlan,
+  plan: UpdatePlan | DestroyPlan,
   preview: PreviewResult,
-  operation: PlanBasis["operation"],
+  operation: Work["operation"],
 ): Promise<Proposal> {
-  const { context, object, state, facts } = reconcile;
-  const { client, kind, plans, program } = context;
+  const { object, facts, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
-  const { changes, plan, observed = NOTHING_OBSERVED } = preview;
-  const isBound = plan !== undefined && observed !== NOTHING_OBSERVED;
-  if (!isBound && (operation === "update" || preview.exists)) {
-    throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
-  }
   const orphans = operation === "release" ? [] : orphansBeside(reconcile, preview);
-  const cluster = {
-    unreachable: undefined,
-    look: (manifest: Parameters<typeof client.find>[0]) => client.find(manifest),
-  };
-  const { uid } = object.metadata;
-  const changing = { kind, uid, removed: operation !== "update", orphaned: operation === "release" };
-  const resources = await plannedResources(changes, cluster, changing, []);
-  const held = { plan, observed, orphans };
-  const isNothing = orphans.length === 0 && changes.every((change) => change.operation === "same");
-  if (isNothing || !needsApproval(gate, resources, orphans)) return { type: "held", held };
+  const work = { operation, resources: await resourcesOf(reconcile, preview, operation), orphans };
+  const held = { ...boundBy(preview, operation), orphans };
+  if (!changesAnything(preview, work) || !needsApproval(plan.gate, work)) return { type: "held", held };
+
+  const { kind, plans } = context;
   if (plans === undefined) throw withoutPlans(facts.mode);
-  const references = state.reads?.references ?? [];
-  const basis = { kind, object, operation, program, changes, resources, observed, orphans, references };
-  const digests = await plans.digests(basis);
-  const decision = plans.find(kind, object, [digests.digest, digests.group]);
-  const spec: PlanSpec = {
-    object: plannedObject(reconcile),
-    digest: digests.digest,
-    group: digests.group,
-    cause: { reason: causeOf(reconcile, "cause" in work ? work.cause : undefined), at: new Date().toISOString() },
-    ...planContents(resources, orphans, digests),
-  };
+  const digests = await plans.digests(basisOf(reconcile, preview, work));
+  const spec = specOf(reconcile, plan, work, digests);
+  const decision = plans.find(kind, object, [spec.digest, spec.group]);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
     await plans.write(kind, object, spec, { state: "Applying", decidedBy, decidedAt }, { gone: facts.gone });
     return { type: "held", held: { ...held, approval: recordOf(decision) } };
   }
-  const begun = decision === undefined ? approvalOfRest(plans, reconcile, digests, resources) : undefined;
+  const begun = decision === undefined ? approvalOfRest(plans, reconcile, digests, work) : undefined;
   if (begun !== undefined) return { type: "held", held: { ...held, approval: recordOf(begun) } };
-  const removed = orphans.map(({ kind, metadata }): ResourcePlan => {
-    return { operation: "delete", type: kind, name: metadata.name, fields: [] };
-  });
-  const shown = [...resources.map((resource) => resource.shown), ...removed];
-  return { type: "proposed", spec, rejection: decision, resources: shown };
+  return { type: "proposed", spec, rejection: decision, resources: shownOf(work) };
 }
 
-function needsApproval(gate: Gate, resources: readonly PlannedResource[], orphans: readonly LiveObject[]): boolean {
+/** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
+function boundBy({ exists, plan, observed }: PreviewResult, operation: Work["operation"]): Omit<Held, "orphans"> {
+  const isBound = plan !== undefined && observed !== undefined;
+  if (isBound || (operation !== "update" && !exists)) return { plan, observed };
+  throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
+}
+
+function changesAnything({ changes }: PreviewResult, { orphans }: Work): boolean {
+  return orphans.length > 0 || changes.some(({ operation }) => operation !== "same");
+}
+
+function needsApproval(gate: Gate, { resources, orphans }: Work): boolean {
   if (gate === "all") return true;
   const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
   return gate === "destructive" && (orphans.length > 0 || resources.some(isDestructive));
+}
+
+/** What it does to what is alive. */
+function resourcesOf(
+  { context: { client, kind }, object }: Reconcile,
+  { changes }: PreviewResult,
+  operation: Work["operation"],
+): Promise<PlannedResource[]> {
+  const look = (manifest: Parameters<typeof client.find>[0]) => client.find(manifest);
+  const { uid } = object.metadata;
+  const changing = { kind, uid, removed: operation !== "update", orphaned: operation === "release" };
+  return plannedResources(changes, { unreachable: undefined, look }, changing, []);
+}
+
+function basisOf(
+  { context: { kind, program }, object, state }: Reconcile,
+  { changes, observed = new Map() }: PreviewResult,
+  work: Work,
+): PlanBasis {
+  return { kind, object, program, changes, observed, references: state.reads?.references ?? [], ...work };
+}
+
+function specOf(
+  reconcile: Reconcile,
+  plan: UpdatePlan | DestroyPlan,
+  { resources, orphans }: Work,
+  digests: PlanDigests,
+): PlanSpec {
+  const { digest, group } = digests;
+  const cause = { reason: causeOf(reconcile, plan), at: new Date().toISOString() };
+  return { object: plannedObject(reconcile), digest, group, cause, ...planContents(resources, orphans, digests) };
+}
+
+function shownOf({ resources, orphans }: Work): ResourcePlan[] {
+  const removed = orphans.map(({ kind, metadata: { name } }): ResourcePlan => {
+    return { operation: "delete", type: kind, name, fields: [] };
+  });
+  return [...resources.map(({ shown }) => shown), ...removed];
 }
 
 /** What an update that was cut off has made and no state has; its removal is part of the plan. */
@@ -126,7 +156,7 @@ function approvalOfRest(
   plans: Plans,
   { context: { kind }, object }: Reconcile,
   digests: PlanDigests,
-  resources: readonly PlannedResource[],
+  { resources }: Work,
 ): PlanDecision | undefined {
   const begun = plans.get(kind, object);
   const { uid, generation } = object.metadata;
@@ -165,10 +195,10 @@ const CAUSES: Readonly<Record<Exclude<UpdatePlan["cause"], "Retrying">, string>>
 };
 
 /** What has caused a plan. Of one that is made again, the first one knew. */
-function causeOf({ context, object, facts }: Reconcile, cause: UpdatePlan["cause"] | undefined): string {
-  if (cause === undefined) return "Deleted";
+function causeOf({ context, object, facts }: Reconcile, plan: UpdatePlan | DestroyPlan): string {
+  if (plan.type === "destroy") return "Deleted";
   if (facts.status.stack === undefined) return CAUSES.Creating;
-  if (cause !== "Retrying") return CAUSES[cause];
+  if (plan.cause !== "Retrying") return CAUSES[plan.cause];
   const previous = context.plans?.get(context.kind, object)?.spec;
   if (previous?.object.generation === facts.metadata.generation) return previous.cause.reason;
   if (facts.drifted.length > 0) return CAUSES.Repairing;

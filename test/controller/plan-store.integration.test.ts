@@ -111,7 +111,7 @@ describe("a plan", () => {
     const plan = planOf(object);
     await store.write(tenant, object, plan, pending);
     expect(store.get(tenant, object)?.metadata).toMatchObject({ namespace: operators });
-    expect(store.get(tenant, object)?.metadata.ownerReferences).toBeUndefined();
+    expect(store.get(tenant, object)?.metadata.ownerReferences).toMatchObject([{ uid: object.metadata.uid }]);
 
     const approved = { object: { kind: kindName(tenant), name: metadata.name }, digest: plan.digest };
     await decide(cluster.namespace, approved);

@@ -162,7 +162,8 @@ class Watch {
 
   #changed(change: ObjectChange): void {
     const { metadata, data } = change.object as LiveObject & { data?: { text?: string } };
-    if (metadata.namespace !== this.#proposals.namespace) return;
+    if (metadata.namespace !== this.#proposals.namespace || !NAMES.includes(metadata.name.replace("-extra", "")))
+      return;
     const text = data?.text ?? "";
     if (this.#drifted.has(text) && change.type === "modified") return;
     this.writes++;
