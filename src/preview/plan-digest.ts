@@ -1,4 +1,5 @@
 import { createHmac, type KeyObject } from "node:crypto";
+import { canonicalJson } from "../../providers/canonical-json";
 import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MASKED } from "../../providers/literal";
@@ -142,13 +143,4 @@ function mapTexts(value: unknown, map: (text: string) => string): unknown {
   if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [map(key), mapTexts(item, map)]));
-}
-
-/** JSON that is the same for equal values, whatever the order of their fields. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    typeof item === "object" && item !== null && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
 }

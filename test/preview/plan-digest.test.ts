@@ -1,10 +1,11 @@
 import { createSecretKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { canonicalJson } from "../../providers/canonical-json";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import { changedFields } from "../../src/preview/fields";
-import { canonicalJson, type PlanBasis, planDigests } from "../../src/preview/plan-digest";
+import { type PlanBasis, planDigests } from "../../src/preview/plan-digest";
 import { planKey } from "../../src/preview/plan-key";
 import { podSet } from "../../stacks/kinds/podset/kind";
 
