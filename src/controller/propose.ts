@@ -165,17 +165,22 @@ function approvalOfRest(
   const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group]);
   if (decision?.decision !== "Approve") return undefined;
   const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
-  const done = new Set(resources.filter((resource) => isDone(resource, uid)).map(({ change }) => change.urn));
-  const isApproved = ([urn, digest]: [string, string]) => approved.has(digest) || done.has(urn);
-  return [...digests.steps].every(isApproved) ? decision : undefined;
+  const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
+  const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
+  const wasApproved = ([urn, digest]: [string, string]) =>
+    approved.has(digest) || leaving.has(urn) || (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
+  return [...digests.steps].every(wasApproved) ? decision : undefined;
 }
 
-/** Whether a step changes nothing any more: what it deletes is on its way out, or what it creates is there, and no state has it. */
-function isDone({ change, shown, live, inputs }: PlannedResource, uid: string): boolean {
-  if (live === undefined) return false;
-  if (shown.operation === "delete") return live.metadata.deletionTimestamp !== undefined;
-  const isMade = change.operation === "create" && shown.operation === "update" && ownerUidOf(live) === uid;
-  return isMade && inputs !== undefined && adoptedFields(live, inputs.manifest).length === 0;
+/** Whether what a step deletes is on its way out: the step changes nothing any more. */
+function isLeaving({ shown, live }: PlannedResource): boolean {
+  return shown.operation === "delete" && live?.metadata.deletionTimestamp !== undefined;
+}
+
+/** Whether what a step creates is there already, as it would be, and no state has it. */
+function isMade({ change, live, inputs }: PlannedResource, uid: string): boolean {
+  if (change.operation !== "create" || live === undefined || inputs === undefined) return false;
+  return ownerUidOf(live) === uid && adoptedFields(live, inputs.manifest).length === 0;
 }
 
 function plannedObject({ object, facts }: Reconcile): PlanSpec["object"] {

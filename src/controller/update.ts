@@ -101,7 +101,7 @@ function up(
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
   const { plan, observed } = held ?? {};
-  // What no state has needs another approval after a crash.
+  // What no state has after a crash may need another approval.
   const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
   const options = { refresh, signal, sdkRuntime, savesOnce, plan, observed };
   return engine.up(stackName(kind, item.key), program, options);

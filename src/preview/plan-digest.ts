@@ -3,6 +3,7 @@ import { canonicalJson } from "../../providers/canonical-json";
 import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MASKED } from "../../providers/literal";
+import { withObserved } from "../../providers/observation";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { ReferenceRecord } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -35,6 +36,8 @@ export interface PlanDigests {
   group: string;
   /** By the URN of what changes, or the UID of an orphan. */
   steps: ReadonlyMap<string, string>;
+  /** By URN, the digests that creations have while there is nothing in their place. */
+  creations: ReadonlyMap<string, string>;
 }
 
 /**
@@ -60,6 +63,14 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
     ...removed.map(({ metadata }) => [metadata.uid, digestOf({ ...identity, orphan: metadata.uid })] as const),
   ]);
   const unseen = changing.some(({ change }) => hidesSecrets(change)) ? { references } : {};
+  const creations = new Map(
+    changing
+      .filter(({ change }) => change.operation === "create")
+      .map(({ change: { urn }, contents }) => {
+        const seen = withObserved(undefined, urn, "Create", null, {});
+        return [urn, digestOf({ ...identity, contents: { ...contents, action: "create", fields: [] }, seen })] as const;
+      }),
+  );
   const digest = digestOf({
     ...identity,
     operation,
@@ -73,7 +84,7 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
   const group = digestOf({
     group: isOwn ? digest : { kind: identity.kind, program, steps: differences.map(canonicalJson).sort(), ...unseen },
   });
-  return { digest, group, steps };
+  return { digest, group, steps, creations };
 }
 
 interface StepContents {

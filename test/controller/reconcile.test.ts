@@ -6,6 +6,7 @@ import { RetryableError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import { withObserved } from "../../providers/observation";
 import type { BindingPlan } from "../../src/automation/binding-plan";
 import type { PreviewResult, UpOptions, UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
@@ -235,7 +236,9 @@ class Harness {
   }
 
   #preview(): PreviewResult {
-    const bound = this.binds ? { plan: PLAN, observed: new Map() } : {};
+    const creations = this.deployment ? [] : this.planned.filter(({ operation }) => operation === "create");
+    const observed = new Map(creations.map(({ urn }) => [urn, withObserved(undefined, urn, "Create", null, {})]));
+    const bound = this.binds ? { plan: PLAN, observed } : {};
     return { exists: true, changes: this.planned, failures: [], ...bound };
   }
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../providers/canonical-json";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { withObserved } from "../../providers/observation";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import { changedFields } from "../../src/preview/fields";
 import { type PlanBasis, planDigests } from "../../src/preview/plan-digest";
@@ -157,6 +158,25 @@ describe("the digest of a step", () => {
     expect(both.steps.get(updateOf().urn)).toBe(usual.steps.get(updateOf().urn));
     const moved = digestsOf(basisOf({}, { observed: new Map([[updateOf().urn, "o2"]]) }));
     expect(moved.steps.get(updateOf().urn)).not.toBe(usual.steps.get(updateOf().urn));
+  });
+});
+
+describe("the digest of a creation", () => {
+  it("is that of its step while there is nothing, whatever there is by now", () => {
+    const change = updateOf({}, "create");
+    const seen = (live: object | null) =>
+      new Map([[change.urn, withObserved(undefined, change.urn, "Create", live, {})]]);
+    const effect = (operation: "create" | "update") => ({
+      change,
+      shown: { name: change.name, type: "Deployment", operation, fields: [] },
+      refused: false,
+    });
+    const digestsWith = (live: object | null, operation: "create" | "update") =>
+      digestsOf(basisOf({}, { changes: [change], resources: [effect(operation)], observed: seen(live) }));
+    const before = digestsWith(null, "create");
+    const after = digestsWith({ spec: {} }, "update");
+    expect(after.steps.get(change.urn)).not.toBe(before.steps.get(change.urn));
+    expect(after.creations.get(change.urn)).toBe(before.steps.get(change.urn));
   });
 });
 
