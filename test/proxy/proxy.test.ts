@@ -465,13 +465,13 @@ describe("the listener", () => {
 
   it("leaves room for others, however many connections one user opens", async () => {
     await start({ maxConnections: 20 });
-    const agents = Array.from({ length: 40 }, () => new https.Agent({ keepAlive: true, maxSockets: 1 }));
+    const agents = Array.from({ length: 24 }, () => new https.Agent({ keepAlive: true, maxSockets: 1 }));
     for (const agent of agents) expect((await ask(question({ agent }))).status).toBe(200);
 
     const bob = new https.Agent({ keepAlive: true, maxSockets: 1 });
     for (const _ of [1, 2]) {
       expect((await ask(question({ as: "token-of-bob", agent: bob }))).status).toBe(200);
-      for (const agent of agents.slice(0, 20)) await ask(question({ agent }));
+      for (const agent of agents.slice(0, 8)) await ask(question({ agent }));
     }
 
     for (const agent of [bob, ...agents]) agent.destroy();
