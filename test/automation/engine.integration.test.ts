@@ -196,6 +196,22 @@ describe("the engine", () => {
       ]);
     });
 
+    it("leaves a state that the next one reads where it skips what depended on something that it deletes", async () => {
+      const program = (needed: string, value: string) => () => {
+        const first = new Thing(needed, { key: `${stack}/${needed}`, value });
+        new Thing("dependent", { key: `${stack}/dependent`, value: "1" }, { dependsOn: first });
+      };
+      await engine.engine.up(stack, program("a", "1"));
+      const failed = await engine.engine.up(stack, program("b", "retryable"));
+      expect(failed.failures).toMatchObject([{ resource: "b", reason: "LockTimeout" }]);
+      expect(thingsOf(stack)).toEqual([["dependent", "1"]]);
+
+      const result = await engine.engine.up(stack, program("b", "1"));
+      expect(result).toMatchObject({ summary: { result: "succeeded" }, failures: [] });
+      expect((await engine.engine.destroy(stack)).failures).toEqual([]);
+      expect(thingsOf(stack)).toEqual([]);
+    });
+
     it("ends when the predecessor of a resource cannot be deleted, and does the rest", async () => {
       await engine.up(stack, { a: "1", after: "1", undeclared: "1" });
       engine.things.live.set(`${stack}/a`, "in use");

@@ -102,8 +102,11 @@ func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool,
 	}
 	checkpoint.Latest.PendingOperations = nil
 	snapshot, err := stack.DeserializeCheckpoint(ctx, s.secrets, checkpoint)
-	if err == nil {
-		err = snapshot.VerifyIntegrity()
+	if err == nil && snapshot.VerifyIntegrity() != nil {
+		// What an update skips keeps its dependencies, also on what the same update has deleted. As `pulumi state repair` does:
+		if _, err = snapshot.Repair(); err == nil {
+			err = snapshot.VerifyIntegrity()
+		}
 	}
 	if err != nil {
 		return nil, true, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
