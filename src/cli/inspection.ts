@@ -12,6 +12,7 @@ import type { Answers, RequestPath, Requests } from "../preview/api";
 import { askOperator } from "../preview/ask-operator";
 import { ClusterView } from "../preview/cluster-view";
 import { type Inspection, inspectStacks } from "../preview/inspect";
+import { planKey } from "../preview/plan-key";
 import { resolveEngine } from "../toolchain/engine";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { Progress, startSpinner } from "./progress";
@@ -91,6 +92,7 @@ async function withSources<T>(
       kinds,
       signal,
       open: async () => sources,
+      planKey: state.protection.passphrase && planKey(state.protection),
       observe(done, total) {
         if (spinner) spinner.text = `previewing ${bar(done / total)} ${done} of ${total}`;
       },

@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
@@ -28,6 +29,8 @@ interface PreviewOptions extends ReportOptions {
   render?: string;
   pruneAgainst?: string;
   pruneSelector?: string;
+  propose?: true;
+  report?: string;
 }
 
 export function previewCommand(): Command {
@@ -45,7 +48,12 @@ export function previewCommand(): Command {
         "--prune-selector <labels>",
         "show objects of the cluster with these labels that are not given as deleted",
       ).conflicts("pruneAgainst"),
-    );
+    )
+    .option(
+      "--propose",
+      "show the digests of the plans that the operator would make, for `kindstack approve --report`; implies --refresh",
+    )
+    .option("--report <file>", "also write the report to this file, as JSON, for `kindstack approve --report`");
   return withReportOptions(command)
     .addHelpText(
       "after",
@@ -58,19 +66,23 @@ Examples:
   kindstack preview --render 'kubectl kustomize overlays/prod' --prune-against origin/main
   helm template charts/tenants | kindstack preview -f - --prune-selector app.kubernetes.io/instance=tenants
   kindstack preview -f manifests/ --server https://kindstack.example.com --token-file token
+  kindstack preview -f manifests/ --propose --report report.json && kindstack approve --report report.json
 ${INSPECTION_HELP}`,
     )
     .action(async (options: PreviewOptions) => {
       const problem = usageProblem(options);
       if (problem !== undefined) command.error(`error: ${problem}`);
-      const { refresh, concurrency, pruneSelector: selector } = options;
+      const { refresh, concurrency, propose, pruneSelector: selector } = options;
       const { manifests, before } = await readSources(options);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const within = options.namespace === undefined ? {} : { namespace };
       const prune = selector === undefined ? {} : { prune: { selector, ...within } };
-      const request = { manifests, namespace, refresh, ...prune, ...(before && { before }) };
+      const extras = { ...prune, ...(before && { before }), ...(propose && { propose }) };
+      const request = { manifests, namespace, refresh, ...extras };
       const report = await inspect("/v1/preview", request, options, () => ({ kinds: allKinds(options), concurrency }));
-      print({ ...report, unseenDeletions: [...report.unseenDeletions, ...(before?.unseen ?? [])] }, options);
+      const whole = { ...report, unseenDeletions: [...report.unseenDeletions, ...(before?.unseen ?? [])] };
+      if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(whole));
+      print(whole, options);
     });
 }
 

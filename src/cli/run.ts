@@ -171,6 +171,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       logger.warn(ONE_AT_A_TIME);
       if (options.shards > 1) throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
     }
+    const key = planKey(state.protection);
     const recorder = new EventRecorder({ client, logger });
     const shards = openShards(options, { client, engine: opened.engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
@@ -187,7 +188,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       }),
       modeOf: modesOf(options.mode, loaded),
       namespace: operatorNamespace(process.env),
-      planKey: planKey(state.protection),
+      planKey: key,
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,
@@ -208,7 +209,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     admission = await serveAdmission(options, kinds, client, logger);
     const graceMs = options.gracePeriod * 1000;
     inspection = await serveInspection(options, {
-      ...{ kinds, client, engine: file, state, logger, signal, graceMs },
+      ...{ kinds, client, engine: file, planKey: key, state, logger, signal, graceMs },
       ...(opened.engine instanceof GoEngine && { plugins: opened.engine.plugins.bind(opened.engine) }),
     });
     const startWatch = async () => {

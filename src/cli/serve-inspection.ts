@@ -7,6 +7,7 @@ import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import type { PluginProcess } from "../automation/plugin-host";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import type { Listener } from "../http/server";
+import type { Inspection } from "../preview/inspect";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
 
@@ -37,6 +38,8 @@ interface Collaborators {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
   engine: string;
+  /** Of the digests of plans; the operator's own, so that they are the same. */
+  planKey: Inspection["planKey"];
   /** The processes of plugins of the operator's updates. */
   plugins?(): Promise<PluginProcess[]>;
   state: StateConfig;
@@ -51,7 +54,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { kinds, client, engine: file, plugins, state, logger: parent, signal, graceMs }: Collaborators,
+  { kinds, client, engine: file, planKey, plugins, state, logger: parent, signal, graceMs }: Collaborators,
 ): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -91,6 +94,7 @@ export async function serveInspection(
     client,
     logger,
     graceMs,
+    planKey,
     ...(plugins && { plugins }),
     // It previews one object at a time: updates have priority.
     engine: async () => (await open()).engine,

@@ -1,26 +1,16 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
-import { wasApplied } from "../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";
+import { findOrphans } from "../preview/orphans";
 import type { Reconcile } from "./context";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
  * and so takes it over; when the object has changed meanwhile, or is deleted, only its owner's mark leads to it.
  */
-
-/**
- * Those of an owner's live objects that Kindstack applied and that are not among what it is to have, by
- * {@link objectId}. Who copies an object with its labels has not had it applied by Kindstack.
- */
-export function findOrphans(owned: readonly LiveObject[], kept: ReadonlySet<string>): LiveObject[] {
-  return owned.filter(
-    (object) => object.metadata.deletionTimestamp === undefined && !kept.has(objectId(object)) && wasApplied(object),
-  );
-}
 
 /** Removes what a plan has told of, if it is still what it was. */
 export async function removePlannedOrphans(orphans: readonly LiveObject[]): Promise<void> {

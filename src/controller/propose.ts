@@ -6,14 +6,14 @@ import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
-import { type PlannedResource, plannedResources, touchedObject } from "../preview/effects";
+import { type PlannedResource, plannedResources } from "../preview/effects";
 import { adoptedFields } from "../preview/fields";
+import { orphansBeside } from "../preview/orphans";
 import { planContents } from "../preview/plan-contents";
 import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
-import { findOrphans } from "./orphans";
 import type { Proposed } from "./outcome";
 import type { DestroyPlan, Gate, UpdatePlan } from "./plan";
 import type { PlanDecision, Plans } from "./plan-store";
@@ -67,7 +67,7 @@ async function propose(
 ): Promise<Proposal> {
   const { object, facts, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
-  const orphans = operation === "release" ? [] : orphansBeside(reconcile, preview);
+  const orphans = operation === "release" ? [] : orphansBeside(ownedOf(reconcile), preview.changes);
   const work = { operation, resources: await resourcesOf(reconcile, preview, operation), orphans };
   const held = { ...boundBy(preview, operation), orphans };
   if (!changesAnything(preview, work) || !needsApproval(plan.gate, work)) return { type: "held", held };
@@ -140,12 +140,6 @@ function shownOf({ resources, orphans }: Work): ResourcePlan[] {
     return { operation: "delete", type: kind, name, fields: [] };
   });
   return [...resources.map(({ shown }) => shown), ...removed];
-}
-
-/** What an update that was cut off has made and no state has; its removal is part of the plan. */
-function orphansBeside(reconcile: Reconcile, { changes }: PreviewResult): LiveObject[] {
-  const known = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
-  return findOrphans(ownedOf(reconcile), known);
 }
 
 /**

@@ -68,6 +68,8 @@ export const requestSchemas = {
     /** For namespaced objects that name none. */
     namespace,
     refresh: Type.Boolean(),
+    /** Whether plans have their digests, for approvals. */
+    propose: Type.Optional(Type.Boolean()),
   }),
   /** Without a kind: all objects of all kinds. Without a name: all of the kind. */
   "/v1/diff": Type.Object({

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
@@ -30,6 +31,8 @@ export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   open(): Promise<Pick<PreviewOptions, "cluster" | "notes"> & { engine: StackEngine }>;
   /** Refuses those who may not ask; without it, all may. @throws Refusal */
   authorize?(rights: readonly NeededRight[]): Promise<void>;
+  /** The key of the digests of plans; undefined where the operator's is not known. */
+  planKey?: (() => Promise<KeyObject>) | undefined;
   /** The processes of plugins of the operator's updates. */
   plugins?(): Promise<PluginProcess[]>;
   /** More objects are refused. */
@@ -49,9 +52,12 @@ export function inspectStacks<P extends RequestPath>(
   return HANDLERS[path](inspection, request);
 }
 
+const NO_KEY = "digests of plans need the passphrase of the operator's state; with --server, the operator gives them";
+
 const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests[P]) => Promise<Answers[P]> } = {
-  async "/v1/preview"(inspection, { namespace, manifests, before, prune, refresh }) {
-    const { kinds } = inspection;
+  async "/v1/preview"(inspection, { namespace, manifests, before, prune, refresh, propose }) {
+    const { kinds, planKey } = inspection;
+    if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
     const selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
     await inspection.authorize?.([...rightsForPreview(selection), ...(prune ? rightsForDiff(kinds, prune) : [])]);
@@ -60,7 +66,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
       selection.candidates.push(...(await prunedCandidates(sources.cluster, kinds, prune, selection)));
       limitObjects(inspection, selection);
     }
-    return preview({ ...inspection, ...sources, refresh }, selection);
+    return preview({ ...inspection, ...sources, refresh, ...(propose && { proposeWith: planKey }) }, selection);
   },
 
   async "/v1/diff"(inspection, request) {

@@ -1,20 +1,21 @@
+import type { KeyObject } from "node:crypto";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
-import { type AnyKind, kindName, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
-import { type Referenced, readReferenced } from "../../stacks/contract/references";
+import { type Referenced, readReferenced, referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PreviewResult, StackEngine } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { StackState } from "../automation/stack-state";
 import { appliedMetadata } from "./applied-metadata";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
 import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
+import { proposedDigests } from "./proposed-digests";
+import { recordedObjects, recordedOwner } from "./recorded";
 import type { Action, ObjectPlan } from "./report";
 import { validateObject } from "./validate";
 
@@ -30,6 +31,8 @@ export interface PlanOptions {
   cluster: ClusterView;
   /** Compare with the live resources, so that the correction of drift shows. */
   refresh: boolean;
+  /** The key of the digests that plans have then, for approvals. */
+  proposeWith?: (() => Promise<KeyObject>) | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -103,14 +106,16 @@ type StackPlan = Omit<Partial<ObjectPlan>, "resources"> & {
 };
 
 async function planRemoval(
-  { engine, cluster, refresh, signal }: PlanOptions,
+  { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
   { kind, manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
   const annotated = live ?? manifest;
   const { paused, releases: orphaned } = obeyedAnnotations(annotated);
-  const preview = await engine.previewDestroy(stack, { refresh, signal });
+  // Digests are of what the operator previews, which trusts the state here.
+  const options = proposeWith ? { plans: true } : { refresh };
+  const preview = await engine.previewDestroy(stack, { ...options, signal });
   const { changes } = preview;
   const resources = await plannedResources(
     changes,
@@ -122,11 +127,19 @@ async function planRemoval(
   const action = !preview.exists ? "none" : orphaned ? "orphan" : isReleased ? "release" : "delete";
   const notes = [...pauseNotes(annotated), ...lossNotes(resources)];
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
-  return { ...outcomeOf(preview, paused ? "paused" : action), resources, notes, changes };
+  const isKept = proposeWith === undefined || live === undefined;
+  const owned = isKept ? undefined : await cluster.owned(kind, live.metadata);
+  const operation = orphaned ? "release" : "delete";
+  const previewed = { kind, object: annotated, operation, resources, references: [], preview, owned } as const;
+  return {
+    ...outcomeOf(preview, paused ? "paused" : action),
+    ...(proposeWith && (await proposedDigests(proposeWith, previewed))),
+    ...{ resources, notes, changes },
+  };
 }
 
 async function planUpdate(
-  { engine, cluster, refresh, signal }: PlanOptions,
+  { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
   { kind, manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
@@ -159,17 +172,19 @@ async function planUpdate(
     referenced: await referencedBy(cluster, kind, parsed.object),
   };
   const preview = await engine.preview(stack, () => runProgram(kind, parsed.object, context), {
-    refresh,
+    refresh: refresh || proposeWith !== undefined,
+    plans: proposeWith !== undefined,
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
   });
   const { changes } = preview;
-  const resources = await plannedResources(
-    changes,
-    cluster,
-    { kind, uid, removed: false, orphaned: false },
-    owned ?? [],
-  );
+  const changing = { kind, uid, removed: false, orphaned: false };
+  const resources = await plannedResources(changes, cluster, changing, owned ?? []);
+  const references = referenceRecords(kind, parsed.object, context.referenced);
+  const { object } = parsed;
+  const isSeen = cluster.unreachable === undefined;
+  const found = { owned: live === undefined && isSeen ? [] : owned, preview };
+  const previewed = { kind, object, operation: "update", resources, references, ...found } as const;
   const { paused } = obeyedAnnotations({ metadata });
   const notes = [...pauseNotes({ metadata }), ...lossNotes(resources)];
   // Without a cluster, this applies to all objects, and the report has one note on it.
@@ -178,6 +193,7 @@ async function planUpdate(
   const action = preview.exists ? actionOf(resources) : "create";
   return {
     ...outcomeOf(preview, paused ? "paused" : action),
+    ...(proposeWith && (await proposedDigests(proposeWith, previewed))),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
     resources,
     notes,
@@ -230,37 +246,4 @@ function pauseNotes(object: Pick<Manifest, "metadata">): string[] {
   const { paused, problem } = obeyedAnnotations(object);
   if (problem !== undefined) return [`paused: ${problem}`];
   return paused ? ["paused: no update until the annotation kindstack.dev/paused is removed"] : [];
-}
-
-/** The Kubernetes objects in a state, as far as a state knows them. */
-function recordedObjects(state: StackState | undefined): LiveObject[] {
-  return (state?.deployment.resources ?? []).flatMap(({ outputs = {} }) => {
-    if (!isObjectOutputs(outputs)) return [];
-    const { manifest, uid, resourceVersion } = outputs;
-    return [{ ...manifest, metadata: { ...manifest.metadata, uid, resourceVersion } as LiveObject["metadata"] }];
-  });
-}
-
-/** The UID of the object that a state was made for. */
-function recordedOwner(state: StackState | undefined): string | undefined {
-  const owners = (state?.deployment.resources ?? []).map(
-    ({ outputs }) => outputs?.owner as { uid?: string } | undefined,
-  );
-  return owners.find((owner) => owner?.uid !== undefined)?.uid;
-}
-
-/** Notes removed and new objects that differ only in their names: the author may have meant a rename. */
-export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): void {
-  const specOf = ({ kind, manifest }: Candidate) => `${kindName(kind)} ${JSON.stringify(manifest.spec)}`;
-  const made = new Map<string, ObjectPlan>();
-  for (const [index, candidate] of candidates.entries()) {
-    const plan = plans[index];
-    if (plan?.action === "create" && !candidate.removed) made.set(specOf(candidate), plan);
-  }
-  for (const [index, candidate] of candidates.entries()) {
-    const [from, to] = [plans[index], candidate.removed ? made.get(specOf(candidate)) : undefined];
-    if (from === undefined || to === undefined) continue;
-    from.notes.push(`renamed to ${to.name}: its resources are not moved there`);
-    to.notes.push(`renamed from ${from.name}: it gets new resources`);
-  }
 }

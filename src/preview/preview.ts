@@ -7,7 +7,8 @@ import { identityOf, selectDeclared } from "../../stacks/contract/select-manifes
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
-import { type Candidate, claimsOf, noteRenamings, type PlanOptions, planObject } from "./plan";
+import { type Candidate, claimsOf, type PlanOptions, planObject } from "./plan";
+import { noteRenamings } from "./renamings";
 import { countActions, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {

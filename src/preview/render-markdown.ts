@@ -1,6 +1,13 @@
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
-import { byImportance, describeResources, describeSummary, describeUnchecked, fullName } from "./wording";
+import {
+  byImportance,
+  describeDigests,
+  describeResources,
+  describeSummary,
+  describeUnchecked,
+  fullName,
+} from "./wording";
 
 /** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
@@ -69,6 +76,7 @@ function detailsOf(plan: ObjectPlan): string {
       ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(field.path)}: ${values(field)}`),
       ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
     ]),
+    ...describeDigests(plan).map((line) => `- ${code(line)}`),
     ...plan.notes.map((note) => `- ${code(note)}`),
   ];
   if (lines.length === 0) return "";

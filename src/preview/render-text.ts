@@ -3,6 +3,7 @@ import { renderTable } from "../text/table";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
 import {
   byImportance,
+  describeDigests,
   describeField,
   describeResources,
   describeSummary,
@@ -50,6 +51,7 @@ function renderObject(plan: ObjectPlan): string {
       `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
       ...fields.map((field) => `      ${visible(describeField(field))}`),
     ]),
+    ...describeDigests(plan).map((line) => `  ${visible(line)}`),
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];
   return lines.length === 0

@@ -18,7 +18,7 @@ import type { ServedCertificate } from "../tls/served-certificate";
 import { type NeededRight, requireRights } from "./access";
 import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type RequestPath, type Requests, requestSchemas } from "./api";
 import { ClusterView } from "./cluster-view";
-import { inspectStacks } from "./inspect";
+import { type Inspection, inspectStacks } from "./inspect";
 import { RequestQueue } from "./request-queue";
 
 export interface InspectionServerOptions extends Address {
@@ -27,6 +27,8 @@ export interface InspectionServerOptions extends Address {
   client: KubernetesClient;
   /** Called for each request that is allowed. */
   engine(): Promise<StackEngine>;
+  /** Of the digests of plans, as the operator makes them. */
+  planKey?: Inspection["planKey"];
   /** The processes of plugins of the operator's updates. */
   plugins?(): Promise<PluginProcess[]>;
   logger: Logger;
@@ -82,6 +84,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
           cluster: await ClusterView.open(client, { author }),
         }),
         maxObjects: MAX_REQUEST_OBJECTS,
+        planKey: options.planKey,
         ...(options.plugins && { plugins: options.plugins }),
         observe: (_done: number, total: number) => {
           facts.objects = total;

@@ -42,6 +42,11 @@ export function describeField(field: FieldChange): string {
   return `${field.path}: ${before} → ${"after" in field ? shortValue(field.after) : "(none)"}`;
 }
 
+/** What approvals name, if the plan has it. */
+export function describeDigests({ digest, group }: ObjectPlan): string[] {
+  return digest === undefined ? [] : [`digest: ${digest}`, `group: ${group}`];
+}
+
 /** `namespace/name` */
 export function fullName({ namespace, name }: Pick<ObjectPlan, "namespace" | "name">): string {
   return namespace === undefined ? name : `${namespace}/${name}`;

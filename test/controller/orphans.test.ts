@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { mayHaveOrphans } from "../../src/controller/decide";
 import type { Attempt } from "../../src/controller/facts";
-import { findOrphans } from "../../src/controller/orphans";
+import { findOrphans } from "../../src/preview/orphans";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
 

@@ -89,7 +89,10 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
   describe("of approve-changes.md", () => {
     const reader = new Reader();
     beforeAll(async () => {
-      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
+      await reader.open(MAIN, {
+        PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
+        PULUMI_CONFIG_PASSPHRASE: "secret",
+      });
       await reader.run(`mkdir -p ${reader.directory}/state stacks
         ln -s ${ROOT}/stacks/kinds stacks/kinds
         operator start run --install-crds --kinds podsets`);

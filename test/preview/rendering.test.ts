@@ -53,6 +53,18 @@ const unchanged = plan({ name: "same", action: "none", resources: [] });
 const HOSTILE =
   "\u001b[2J\u009b2J\r\n\u202e<script>alert(1)</script> </code></details> | `` ` **bold** [a](javascript:1) @team #1 ![](http://x/y.png) \\| x";
 
+describe("the digests of a plan", () => {
+  it("are whole in each form of a report that was made to propose", () => {
+    const [digest, group] = ["1", "2"].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string];
+    const report = reportOf([plan({ digest, group }), unchanged]);
+    for (const text of [renderText(report), renderMarkdown(report)]) {
+      expect(text).toContain(`digest: ${digest}`);
+      expect(text).toContain(`group: ${group}`);
+    }
+    expect(renderText(reportOf([plan()]))).not.toContain("digest");
+  });
+});
+
 describe("a report as text", () => {
   it("has the objects that matter most first, then each with its fields, then the sum", () => {
     expect(renderText(reportOf([unchanged, plan(), deletion, refused]))).toBe(

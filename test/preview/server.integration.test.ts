@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import pino from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
@@ -5,7 +6,7 @@ import type { StackEngine } from "../../src/automation/engine";
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { askOperator } from "../../src/preview/ask-operator";
-import { startInspectionServer } from "../../src/preview/server";
+import { type InspectionServerOptions, startInspectionServer } from "../../src/preview/server";
 import { eventually } from "../../src/testing/eventually";
 import { kindName } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
@@ -69,6 +70,7 @@ async function tokenOf(name: string, rules: object[]): Promise<string> {
 async function serve(
   preview: StackEngine["preview"] = (...words) => stack.engine.preview(...words),
   graceMs = 0,
+  planKey: InspectionServerOptions["planKey"] = undefined,
 ): Promise<Listener> {
   const { certificate: cert, key } = await authority.server();
   const follow = (use: (context: { cert: string; key: string }) => void) => use({ cert, key });
@@ -80,6 +82,7 @@ async function serve(
     client: cluster.client,
     engine: async () => ({ preview, exportStack: (...words) => stack.engine.exportStack(...words) }) as StackEngine,
     plugins: async () => [PROCESS],
+    planKey,
     logger: pino({ level: "silent" }),
     graceMs,
   });
@@ -95,7 +98,7 @@ const part: Part = {
   replaces: false,
 };
 
-function ask({ port }: Listener, token: string | undefined, { metadata = {}, parts = [part] } = {}) {
+function ask({ port }: Listener, token: string | undefined, { metadata = {}, parts = [part], propose = false } = {}) {
   const manifest = {
     apiVersion: `${bundle.group}/v1`,
     kind: "Bundle",
@@ -104,7 +107,7 @@ function ask({ port }: Listener, token: string | undefined, { metadata = {}, par
   };
   const options = { url: `https://127.0.0.1:${port}`, token: token ?? "", ca: authority.own.certificate };
   const manifests = { objects: [{ file: "f", manifest }], problems: [] };
-  return askOperator(options, "/v1/preview", { manifests, namespace: "default", refresh: false });
+  return askOperator(options, "/v1/preview", { manifests, namespace: "default", refresh: false, propose });
 }
 
 describe("the rights behind a preview by the operator", () => {
@@ -140,6 +143,27 @@ describe("the rights behind a preview by the operator", () => {
 
     expect(writers).toMatchObject({ validatedBy: "server", resources: [{ notChecked: expect.anything() }] });
     expect(makers).toMatchObject({ validatedBy: "server", resources: [{ checked: true }] });
+  });
+});
+
+describe("the digests of plans", () => {
+  it("are the operator's, of what the author may preview, and only where they are asked for", async () => {
+    const server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
+    const other = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32, 1)));
+    const without = await serve();
+    try {
+      const digest = async (listener: Listener, token?: string, changes = {}) =>
+        (await ask(listener, token, { propose: true, ...changes })).objects[0]?.digest;
+      const readers = await digest(server, tokens.reader);
+      expect(readers).toMatch(/^sha256:[0-9a-f]{64}$/);
+      expect(await digest(server, tokens.maker)).toBe(readers); // dry runs have no part in it
+      expect(await digest(server, tokens.reader, { parts: [{ ...part, text: "2" }] })).not.toBe(readers);
+      expect(await digest(other, tokens.reader)).not.toBe(readers);
+      expect((await ask(server, tokens.reader)).objects[0]?.digest).toBeUndefined();
+      await expect(digest(without, tokens.reader)).rejects.toThrow("need the passphrase of the operator's state");
+    } finally {
+      for (const listener of [server, other, without]) await listener.close();
+    }
   });
 });
 
