@@ -52,6 +52,7 @@ it("have their version in package.json; pages and workflows that repeat it agree
     "docs/install.md",
     "docs/examples/gitlab-ci.yml",
     ".github/workflows/preview.yml",
+    ".github/workflows/approve.yml",
   ].flatMap((file) =>
     [...read(file).matchAll(/(?:kindstack:|ref: v|--branch v)(\d+\.\d+\.\d+)/g)].map(([, found]) => [file, found]),
   );

