@@ -95,7 +95,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       });
       await reader.run(`mkdir -p ${reader.directory}/state stacks
         ln -s ${ROOT}/stacks/kinds stacks/kinds
-        operator start run --install-crds --kinds podsets`);
+        operator start run --install-crds --kinds podsets,memcacheds`);
     });
     afterAll(async () => {
       await reader.run("operator stop");
