@@ -8,11 +8,12 @@ import { kindstack, TestOperator, useReplicas } from "./operator";
 /* An upgrade of the operator alone: its modes are there, and the CRDs that they need are not. */
 
 const operators = useReplicas();
-const definitions = () =>
-  parseAllDocuments(kindstack(["crds", "--kinds", "memcacheds"])).map((document) => document.toJS() as Manifest);
+let definitions: Manifest[];
 
 beforeAll(async () => {
-  for (const manifest of definitions()) if (manifest.metadata.name?.startsWith("memcacheds")) await apply(manifest);
+  const printed = kindstack(["crds", "--kinds", "memcacheds"]);
+  definitions = parseAllDocuments(printed).map((document) => document.toJS() as Manifest);
+  for (const manifest of definitions) if (manifest.metadata.name?.startsWith("memcacheds")) await apply(manifest);
   const operator = new TestOperator({ installCrds: false, args: ["--kinds", "memcacheds"] });
   operators.push(operator);
   await operator.start();
@@ -26,7 +27,7 @@ it("a change that is to wait is applied once they are there, and not before", as
   expect(stalled.metadata.finalizers).toBeUndefined();
   expect(await find({ kind: "Deployment", metadata: object.metadata })).toBeUndefined();
 
-  for (const manifest of definitions()) await apply(manifest);
+  for (const manifest of definitions) await apply(manifest);
   await operators[0]?.restart();
   await untilCondition(object, "Synced", "False", "WaitsForApproval");
   kindstack(["approve", "memcacheds", object.metadata.name ?? "", "-n", "default"]);
