@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -166,6 +168,20 @@ describe("the process of a plugin", () => {
     expect(runs(second)).toBe(true);
     await close();
     await eventually(() => expect(runs(second)).toBe(false));
+  });
+
+  it("ends with the operator, also when that is killed with its engine", async () => {
+    const words = [path.join(__dirname, "operator.cjs"), await resolveBinary("engine"), directory];
+    const operator = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = (await once(operator.stdout, "data")) as [Buffer];
+    const { failures, pids } = JSON.parse(String(line)) as { failures: unknown[]; pids: number[] };
+    expect(failures).toEqual([]);
+    expect(pids.map(runs)).toEqual([true, true]);
+    const engines = (await readFile(`/proc/${operator.pid}/task/${operator.pid}/children`, "utf8")).trim().split(" ");
+    for (const pid of [operator.pid ?? 0, ...engines.map(Number).filter((pid) => !pids.includes(pid))]) {
+      process.kill(pid, "SIGKILL");
+    }
+    await eventually(() => expect(pids.map(runs)).toEqual([false, false]));
   });
 
   it("ends when it is idle, and its host with the last one", async () => {
