@@ -183,21 +183,22 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 const NOTHING: Ran = { ended: {}, outcome: undefined, events: [], refused: [], programError: undefined };
 
 async function perform(
-  { method, options: { refresh = false } }: Operation,
+  { method, options: { refresh = false, message } }: Operation,
   name: string,
   workspace: Workspace,
   run: { signal: AbortSignal; onEvent(event: EngineEvent): void },
 ): Promise<unknown> {
   const stack = await Stack.createOrSelect(name, workspace);
+  const said = message === undefined ? {} : { message };
   switch (method) {
     case "up":
-      return stack.up({ ...run, refresh, continueOnError: true });
+      return stack.up({ ...run, ...said, refresh, continueOnError: true });
     case "preview":
       return stack.preview({ ...run, refresh });
     case "refresh":
       return stack.refresh({ ...run, clearPendingCreates: true });
     case "destroy":
-      return stack.destroy({ ...run, refresh, continueOnError: true, remove: true });
+      return stack.destroy({ ...run, ...said, refresh, continueOnError: true, remove: true });
     case "previewDestroy":
       return stack.destroy({ ...run, refresh, previewOnly: true });
   }

@@ -49,6 +49,8 @@ export interface StackEngine {
 
 export interface OperationOptions {
   signal?: AbortSignal | undefined;
+  /** Stays in the stack's history, such as who approved the update. */
+  message?: string | undefined;
   /**
    * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps, or in a large stack,
    * that is most of an update's time. What a killed update made is then in no state; see {@link adoptsAfterCrash}.
@@ -122,7 +124,7 @@ export interface PreviewResult {
 
 /** An update as a stack's history has it. */
 export interface HistoryEntry
-  extends Pick<UpdateSummary, "version" | "kind" | "startTime" | "endTime" | "result" | "resourceChanges"> {
+  extends Pick<UpdateSummary, "version" | "kind" | "message" | "startTime" | "endTime" | "result" | "resourceChanges"> {
   /** Which resources it changed; absent for updates by the CLI. */
   changes?: ResourceChange[];
 }

@@ -30,6 +30,7 @@ const history = Type.Object({
       Type.Object({
         version: Type.Integer(),
         kind: Type.Unsafe<HistoryEntry["kind"]>({ type: "string" }),
+        message: Type.String(),
         startTime: Type.Number(),
         endTime: Type.Number(),
         result: Type.Unsafe<HistoryEntry["result"]>({ type: "string" }),
@@ -151,7 +152,7 @@ export class GoEngine extends Operations implements StackEngine {
 
   protected async run({ method, stack, program, options, signals }: Operation): Promise<Ran> {
     const { processes, host, timeoutMs } = this.#options;
-    const { refresh, savesOnce, sdkRuntime, release, plans, plan, observed } = options;
+    const { refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
@@ -159,7 +160,15 @@ export class GoEngine extends Operations implements StackEngine {
     let ended: Ended = {};
     try {
       if (program !== undefined) prepared = await prepareProgram(program, { sdkRuntime });
-      const params = { stack, refresh, savesOnce, plans, plan, ...(prepared && { program: prepared.parameter }) };
+      const params = {
+        stack,
+        refresh,
+        savesOnce,
+        plans,
+        plan,
+        message,
+        ...(prepared && { program: prepared.parameter }),
+      };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await processes.use(
         (process) => runInterruptible({ timeoutMs, signals }, () => process.operate(method, params, listener)),

@@ -89,9 +89,14 @@ function historyTable(updates: Answers["/v1/history"]): string {
       durationOf(update) ?? "",
       update.kind,
       update.result,
-      update.changes === undefined
-        ? countsOf(update.resourceChanges)
-        : listChanges(update.changes, SHOWN_CHANGES).join(", "),
+      [
+        update.changes === undefined
+          ? countsOf(update.resourceChanges)
+          : listChanges(update.changes, SHOWN_CHANGES).join(", "),
+        update.message,
+      ]
+        .filter(Boolean)
+        .join("; "),
     ]),
   );
 }

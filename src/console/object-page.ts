@@ -102,7 +102,7 @@ ${table(
         durationOf(update) ?? "–",
         update.kind,
         badge(RESULT_TONES[update.result] ?? "busy", update.result),
-        changesOf(update),
+        html`${changesOf(update)} ${update.message}`,
       ]),
   )}</section>`;
 }

@@ -11,7 +11,7 @@ import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
 import { ProgressStatus } from "./progress-status";
-import { proposeDestroy } from "./propose";
+import { describeApproval, proposeDestroy } from "./propose";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -36,7 +36,9 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!plan.progressReported) progress = reportDestroy(reconcile);
     const { plan: binding, observed } = held ?? {};
-    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind), plan: binding, observed };
+    const message = held?.approval && `approved ${describeApproval(held.approval)}`;
+    const savesOnce = adoptsAfterCrash(kind);
+    const options = { release: plan.release, signal, savesOnce, plan: binding, observed, message };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");

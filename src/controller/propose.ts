@@ -208,6 +208,11 @@ function recordOf({ approver, digest, reason, at }: PlanDecision): ApprovalRecor
   return { approver, digest, at, ...(reason !== undefined && { reason }) };
 }
 
+/** `by alice: CHG-4711 (sha256:…)` */
+export function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
+  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
+}
+
 function withoutPlans(mode: string): TerminalError {
   return new TerminalError(
     "NotServed",

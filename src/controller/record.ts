@@ -5,7 +5,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { isLooser } from "../../stacks/contract/mode";
-import { type ApprovalRecord, objectId, type StackRecord, stackName } from "../../stacks/contract/object";
+import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
@@ -33,6 +33,7 @@ import { COMPARED } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import type { UpdatePlan } from "./plan";
+import { describeApproval } from "./propose";
 import { recordProposal } from "./record-proposal";
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
@@ -186,10 +187,6 @@ async function recordUpdate(
   }
   const { notBefore, settledAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
-}
-
-function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
-  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */

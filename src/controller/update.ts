@@ -12,7 +12,7 @@ import type { Outcome, UpdateFailed } from "./outcome";
 import type { UpdatePlan } from "./plan";
 import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
-import { type Held, proposeUpdate } from "./propose";
+import { describeApproval, type Held, proposeUpdate } from "./propose";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
@@ -103,7 +103,8 @@ function up(
   const { plan, observed } = held ?? {};
   // What no state has after a crash may need another approval.
   const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
-  const options = { refresh, signal, sdkRuntime, savesOnce, plan, observed };
+  const message = held?.approval && `approved ${describeApproval(held.approval)}`;
+  const options = { refresh, signal, sdkRuntime, savesOnce, plan, observed, message };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

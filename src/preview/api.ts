@@ -40,6 +40,7 @@ const outputsSchema = Type.Object({
 const historyEntrySchema = Type.Object({
   version: Type.Optional(Type.Integer()),
   kind: Type.String(),
+  message: Type.Optional(Type.String({ description: "who approved it, where that was needed" })),
   startTime: Type.String({ description: "ISO 8601" }),
   endTime: Type.Optional(Type.String()),
   result: Type.String(),

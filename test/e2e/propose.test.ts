@@ -47,6 +47,9 @@ describe("an object whose changes wait", () => {
       const reasons = (await eventsAbout(done)).map(({ reason }) => reason);
       expect(reasons).toEqual(expect.arrayContaining(["WaitsForApproval", "Approved"]));
     });
+    const words = ["history", `notes.${proposals.group}`, name, "-n", proposals.namespace, "--kinds", proposals.folder];
+    const backend = { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` };
+    expect(kindstack(words, backend)).toContain(`approved by jane: CHG-4711 (${digest})`);
   });
 
   it("tells of what runs while a change of it waits, and is previewed no more", async () => {

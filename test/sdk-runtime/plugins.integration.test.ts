@@ -30,6 +30,12 @@ class Vault extends ProviderResource {
   }
 }
 
+class Absent extends ProviderResource {
+  constructor(name: string) {
+    super("absent", name, {});
+  }
+}
+
 class Entry extends CustomResource {
   constructor(name: string, inputs: { path: string; value: Output<string> }, options: CustomResourceOptions) {
     super("vault:index:Entry", name, inputs, options);
@@ -102,6 +108,12 @@ describe("the process of a plugin", () => {
     ]);
     expect(await up("three")).toMatchObject({ failures: [] });
     expect(await starts()).toHaveLength(2);
+  });
+
+  it("is said to be missing in plain words", async () => {
+    const result = await engine.up("one", async () => void new Absent("one/absent"), { sdkRuntime: true });
+    expect(result.failures).toMatchObject([{ message: expect.stringContaining("pulumi-resource-absent") }]);
+    expect(JSON.stringify(result.failures)).not.toContain("rpc error");
   });
 
   it("is started again for the next update when it has died", async () => {

@@ -35,6 +35,8 @@ type operationParams struct {
 	SavesOnce bool `json:"savesOnce"`
 	// Plans makes a preview answer its plan, and ask what its steps would overwrite.
 	Plans bool `json:"plans"`
+	// Message stays in the stack's history.
+	Message string `json:"message"`
 	// Plan is a preview's; `up` and `destroy` do nothing else than what is in it.
 	Plan *plan `json:"plan"`
 }
@@ -235,6 +237,7 @@ func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
 	entry := &state.Entry{Changes: collected.changes()}
 	entry.Kind = kinds[op.method]
 	entry.StartTime, entry.EndTime = collected.started.Unix(), time.Now().Unix()
+	entry.Message = op.Message
 	entry.Config = config.Map{}
 	entry.Result = backend.FailedResult
 	if done.Succeeded {

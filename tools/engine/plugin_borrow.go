@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -41,7 +42,10 @@ func (op *operation) borrow(ctx *plugin.Context, of pluginProgram) (*borrowed, e
 	if status.Code(err) == codes.Unavailable {
 		used, err = op.borrowOnce(ctx, of)
 	}
-	return used, err
+	if err != nil {
+		return nil, errors.New(status.Convert(err).Message()) // without the words of gRPC: the user reads it
+	}
+	return used, nil
 }
 
 // borrowOnce asks the operator where plugins are hosted.
