@@ -37,6 +37,8 @@ interface DecisionOptions extends KindsOption {
 interface Target {
   title: string;
   namespace: string;
+  /** As its plans name those who made the changes; nothing where that is not known, or restricts no approval. */
+  authors?: readonly (string | undefined)[];
   names: Pick<ApprovalSpec, "object" | "digest" | "group">;
 }
 
@@ -74,6 +76,7 @@ function decisionCommand(name: string, decision: DecisionOnPlan, description: st
       "after",
       `
 It takes the right to create approvals.kindstack.dev, and to approve plans.kindstack.dev, in the namespace of the plan.
+Where the operator runs with --author-may-not-approve, those who made a change cannot approve it.
 
 Examples:
   kindstack ${name} podsets web -n team-a --digest sha256:…
@@ -111,7 +114,12 @@ async function targetsOf(
     throw new Error(`${planTitle(plan)} has another plan by now, ${digest}: look at it with kindstack plan`);
   }
   return [
-    { title: `${planTitle(plan)} ${digest}`, namespace: plan.metadata.namespace ?? "", names: namesOf(kind, plan) },
+    {
+      title: `${planTitle(plan)} ${digest}`,
+      namespace: plan.metadata.namespace ?? "",
+      authors: [plan.spec.cause.by],
+      names: namesOf(kind, plan),
+    },
   ];
 }
 
@@ -128,14 +136,15 @@ function targetsOfGroup(plans: readonly Plan[], start: string): Target[] {
   const [group] = groups;
   if (group === undefined) throw new Error(`no plan has the group ${start}: see kindstack plans --group`);
   if (groups.length > 1) throw new Error(`${start} may be ${groups.join(" or ")}`);
-  const counts = new Map<string, number>();
-  for (const { metadata } of members) {
-    const namespace = metadata.namespace ?? "";
-    counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  const byNamespace = new Map<string, Plan[]>();
+  for (const plan of members) {
+    const namespace = plan.metadata.namespace ?? "";
+    byNamespace.set(namespace, [...(byNamespace.get(namespace) ?? []), plan]);
   }
-  return [...counts].map(([namespace, count]) => ({
-    title: `${count} ${count === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
+  return [...byNamespace].map(([namespace, plans]) => ({
+    title: `${plans.length} ${plans.length === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
     namespace,
+    authors: plans.map(({ spec }) => spec.cause.by),
     names: { group },
   }));
 }
@@ -168,6 +177,7 @@ async function decideAll(
 ): Promise<void> {
   const approver = await ownName(client);
   const expiresAt = expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() };
+  if (decision === "Approve") refuseOwn(targets, approver);
   for (const { title, namespace, names } of targets) {
     const spec = { ...names, decision, approver, ...(reason !== undefined && { reason }), ...expiresAt };
     const manifest = { ...APPROVAL_TYPE, metadata: { generateName: `${decision.toLowerCase()}-`, namespace }, spec };
@@ -175,6 +185,16 @@ async function decideAll(
     const until = new Date(expiryOf(made)).toISOString().replace(/\.\d+Z$/, "Z");
     process.stdout.write(`${decision === "Approve" ? "approved" : "rejected"} ${visible(title)}, until ${until}\n`);
   }
+}
+
+/** The operator heeds no approval of a change by those who made it. Of a group, that concerns each object for itself. */
+function refuseOwn(targets: readonly Target[], approver: string): void {
+  const all = targets.flatMap(({ authors = [undefined] }) => authors);
+  const own = all.filter((by) => by?.split(", ").includes(approver));
+  if (own.length === 0) return;
+  const advice = `another user must approve what ${approver} has changed`;
+  if (own.length === all.length) throw new Error(`your approval would have no effect: ${visible(advice)}`);
+  process.stderr.write(`${own.length} of ${all.length} plans stay, as they are your own: ${visible(advice)}\n`);
 }
 
 /** As the API server knows the user; policies compare with it. */

@@ -11,7 +11,7 @@ import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
 import type { Listener } from "../http/server";
-import { installKinds, refuseForeignDefinitions } from "../operator/install";
+import { installKinds, refuseForeignDefinitions, requireAuthorPolicies } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { planKey } from "../preview/plan-key";
@@ -54,6 +54,7 @@ interface RunOptions
   concurrency: number;
   rollout?: number;
   rolloutMaxFailures: number;
+  authorMayNotApprove: boolean;
   updateTimeout: number;
   engineIdle: number;
   driftInterval: number;
@@ -77,6 +78,7 @@ export function runCommand(): Command {
     )
     .option("--rollout <percent>", "share of a kind's objects that get a new program at a time (default: all)", percent)
     .option("--rollout-max-failures <n>", "number of failed objects that stops a rollout", positive, 1)
+    .option("--author-may-not-approve", "heed no approval of a change by those who made it (Kubernetes 1.36)", false)
     .option("--update-timeout <seconds>", "time after which an update is interrupted and retried", positive, 600)
     .option("--engine-idle <seconds>", "time without an update after which the engine exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
@@ -189,6 +191,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       modeOf: modesOf(options.mode, loaded),
       namespace: operatorNamespace(process.env),
       planKey: key,
+      authorMayNotApprove: options.authorMayNotApprove,
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,
@@ -204,7 +207,9 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     });
     giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
-    const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
+    if (options.authorMayNotApprove) await requireAuthorPolicies(client);
+    const install: typeof installKinds = (...args) => installKinds(args[0], args[1], args[2], options);
+    const prepare = options.installCrds ? install : refuseForeignDefinitions;
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
     const graceMs = options.gracePeriod * 1000;

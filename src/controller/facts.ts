@@ -20,8 +20,13 @@ export interface Comparison extends Omit<Attempt, "outcome"> {
   outcome: "compared" | "terminal" | "retryable";
   /** See {@link comparedState}. */
   of: string;
-  /** The plan that waits, and which decision on it the status tells of. */
-  plan?: { digest: string; group: string; decision: string | undefined };
+  /** The plan that waits, whose approvals of it have no effect, and which decision on it the status tells of. */
+  plan?: {
+    digest: string;
+    group: string;
+    authors: readonly string[] | undefined;
+    decision: string | undefined;
+  };
   /** By `performance.now()`, how long it holds where no event shows a change. */
   untilMs: number;
 }

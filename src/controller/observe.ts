@@ -132,9 +132,9 @@ function holds({ context: { kind, plans }, object, state }: ObservedObject, now:
   const last = state.lastComparison;
   if (last === undefined || now >= last.untilMs) return false;
   if (last.plan === undefined) return true;
-  const { digest, group, decision } = last.plan;
+  const { digest, group, authors, decision } = last.plan;
   const isThere = plans?.get(kind, object)?.spec.digest === digest;
-  return isThere && describeDecision(plans.find(kind, object, [digest, group])) === decision;
+  return isThere && describeDecision(plans.find(kind, object, [digest, group], authors)) === decision;
 }
 
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */

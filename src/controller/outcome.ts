@@ -30,11 +30,13 @@ export type Outcome =
   | Destroyed
   | DestroyFailed;
 
-/** What a plan says that waits for an approval, and how that was rejected. */
+/** What a plan says that waits for an approval, and the rejection of it, or an approval without effect. */
 export interface Proposed {
   type: "proposed";
   spec: PlanSpec;
-  rejection: PlanDecision | undefined;
+  /** Whose approvals have no effect. */
+  authors: readonly string[] | undefined;
+  decision: PlanDecision | undefined;
   resources: ResourcePlan[];
 }
 

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE, type Approval, type DecisionOnPlan, expiryOf } from "../../stacks/contract/approval";
+import { mayApprove } from "../../stacks/contract/author-policy";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { PLAN_TYPE, type Plan, type PlanSpec, type PlanStatus, planName } from "../../stacks/contract/plan";
@@ -14,7 +15,8 @@ import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-d
 
 /** What an approval or a rejection that holds says. */
 export interface PlanDecision {
-  decision: DecisionOnPlan;
+  /** Ignored: an approval by an author of the change. */
+  decision: DecisionOnPlan | "Ignored";
   approver: string;
   reason?: string;
   /** When it was made. */
@@ -31,7 +33,7 @@ export function describeDecision(decision: PlanDecision | undefined): string | u
 }
 
 /** The plans and approvals of a cluster, for all controllers. */
-export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests">;
+export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests" | "authorMayNotApprove">;
 
 type Names = Pick<LiveObject, "metadata">;
 
@@ -42,6 +44,8 @@ export interface PlanStoreOptions {
   informers: InformerFactory;
   /** The operator's, for the plans of what has none or is in one that ends. */
   namespace: string;
+  /** Whether those who have made a change may not approve it. */
+  authorMayNotApprove?: boolean | undefined;
   /** Told of an object whose plan, or a decision on it, is another now. */
   onChange: (object: PlanSpec["object"]) => void;
   logger: Logger;
@@ -91,6 +95,10 @@ export class PlanStore {
     }
   }
 
+  get authorMayNotApprove(): boolean {
+    return this.#options.authorMayNotApprove ?? false;
+  }
+
   /** The digests that approvals of a plan name. */
   async digests(basis: PlanBasis): Promise<PlanDigests> {
     return planDigests(await this.#options.planKey(), basis);
@@ -110,8 +118,18 @@ export class PlanStore {
     return undefined;
   }
 
-  /** The latest decision that holds for an object and one of these digests; a rejection where two are of the same second. */
-  find(kind: AnyKind, object: Names, digests: readonly string[]): PlanDecision | undefined {
+  /**
+   * The latest decision that holds for an object and one of these digests; a rejection where two are of the same second. One that is
+   * ignored is told where there is no other.
+   *
+   * @param authors whose approvals are ignored; see {@link authorsOf}
+   */
+  find(
+    kind: AnyKind,
+    object: Names,
+    digests: readonly string[],
+    authors?: readonly string[],
+  ): PlanDecision | undefined {
     const namespace =
       this.get(kind, object)?.metadata.namespace ?? object.metadata.namespace ?? this.#options.namespace;
     const now = Date.now();
@@ -119,12 +137,14 @@ export class PlanStore {
       .flatMap((digest) => this.#approvals.byIndex(DIGEST_INDEX, digest) as Approval[])
       .filter((approval) => approval.metadata.namespace === namespace && isOf(approval, kind, object))
       .filter((approval) => expiryOf(approval) > now)
-      .map(asDecision);
-    return decisions.sort((a, b) => b.at.localeCompare(a.at) || b.decision.localeCompare(a.decision))[0];
+      .map((approval) => asDecision(approval, authors))
+      .sort((a, b) => b.at.localeCompare(a.at) || b.decision.localeCompare(a.decision));
+    return decisions.find(({ decision }) => decision !== "Ignored") ?? decisions[0];
   }
 
   /**
-   * Makes an object's plan, or replaces it. One of the same digest keeps its cause, and so the time since which it waits.
+   * Makes an object's plan, or replaces it. One of the same digest keeps its cause, and so the time since which it waits; its authors
+   * may be others.
    *
    * @param options of an object that is gone, the garbage collector would remove the plan
    * @throws ApiError when the API server refuses it
@@ -137,8 +157,8 @@ export class PlanStore {
     { gone = false } = {},
   ): Promise<void> {
     const current = this.get(kind, object);
-    const kept = current?.spec.digest === spec.digest ? current.spec.cause : cause;
-    const contents = { spec: { ...spec, cause: kept }, status };
+    const { reason, at } = current?.spec.digest === spec.digest ? current.spec.cause : cause;
+    const contents = { spec: { ...spec, cause: { ...cause, reason, at } }, status };
     if (current !== undefined && isDeepStrictEqual({ spec: current.spec, status: current.status }, contents)) return;
     const [own = "", operators = own] = this.#namespacesOf(object);
     const name = planName(kind, object.metadata);
@@ -236,10 +256,10 @@ function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Names): boole
   return isIn && name === kindName(kind) && objectName === object.metadata.name;
 }
 
-function asDecision(approval: Approval): PlanDecision {
+function asDecision(approval: Approval, authors: readonly string[] | undefined): PlanDecision {
   const { decision, approver, reason } = approval.spec;
   return {
-    decision,
+    decision: decision === "Approve" && !mayApprove(authors, approver) ? "Ignored" : decision,
     approver,
     ...(reason !== undefined && { reason }),
     at: approval.metadata.creationTimestamp ?? "",

@@ -12,6 +12,7 @@ import { orphansBeside } from "../preview/orphans";
 import { planContents } from "../preview/plan-contents";
 import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
+import { authorsOf, describeAuthors } from "./authors";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
@@ -75,16 +76,17 @@ async function propose(
   const { kind, plans } = context;
   if (plans === undefined) throw withoutPlans(facts.mode);
   const digests = await plans.digests(basisOf(reconcile, preview, work));
-  const spec = specOf(reconcile, plan, work, digests);
-  const decision = plans.find(kind, object, [spec.digest, spec.group]);
+  const authors = plan.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
+  const spec = specOf(reconcile, plan, work, digests, authors);
+  const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
     await plans.write(kind, object, spec, { state: "Applying", decidedBy, decidedAt }, { gone: facts.gone });
     return { type: "held", held: { ...held, approval: recordOf(decision) } };
   }
-  const begun = decision === undefined ? approvalOfRest(plans, reconcile, digests, work) : undefined;
+  const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, work, authors);
   if (begun !== undefined) return { type: "held", held: { ...held, approval: recordOf(begun) } };
-  return { type: "proposed", spec, rejection: decision, resources: shownOf(work) };
+  return { type: "proposed", spec, authors, decision, resources: shownOf(work) };
 }
 
 /** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
@@ -129,9 +131,11 @@ function specOf(
   plan: UpdatePlan | DestroyPlan,
   { resources, orphans }: Work,
   digests: PlanDigests,
+  authors: readonly string[] | undefined,
 ): PlanSpec {
   const { digest, group } = digests;
-  const cause = { reason: causeOf(reconcile, plan), at: new Date().toISOString() };
+  const by = authors && { by: describeAuthors(authors) };
+  const cause = { reason: causeOf(reconcile, plan), ...by, at: new Date().toISOString() };
   return { object: plannedObject(reconcile), digest, group, cause, ...planContents(resources, orphans, digests) };
 }
 
@@ -151,12 +155,13 @@ function approvalOfRest(
   { context: { kind }, object }: Reconcile,
   digests: PlanDigests,
   { resources }: Work,
+  authors: readonly string[] | undefined,
 ): PlanDecision | undefined {
   const begun = plans.get(kind, object);
   const { uid, generation } = object.metadata;
   const isOfObject = begun?.spec.object.uid === uid && begun.spec.object.generation === generation;
   if (begun?.status.state !== "Applying" || !isOfObject) return undefined;
-  const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group]);
+  const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group], authors);
   if (decision?.decision !== "Approve") return undefined;
   const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
   const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));

@@ -1,5 +1,6 @@
-import type { PlanStatus } from "../../stacks/contract/plan";
+import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
 import { approvalWords } from "../preview/plan-report";
+import { describeIgnored } from "./authors";
 import { describePlanned } from "./compare";
 import {
   describeAll,
@@ -19,20 +20,18 @@ const LOOK_AGAIN_MS = 600_000;
 /** Records a plan that waits. A decision on it requeues the object, and so does every change; no clock does. */
 export async function recordProposal(
   reconcile: Reconcile,
-  { spec, rejection, resources }: Proposed,
+  { spec, authors, decision, resources }: Proposed,
   handled: { observedGeneration: number },
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
   const { kind, plans, program, writer } = context;
   const { uid, generation } = facts.metadata;
-  await plans?.write(kind, object, spec, rejection ? rejectedStatus(rejection) : { state: "Pending" }, {
-    gone: facts.gone,
-  });
+  await plans?.write(kind, object, spec, statusOf(spec, decision), { gone: facts.gone });
   const words = approvalWords(kind, { spec });
   const changes = describeAll(resources.map(describePlanned));
-  const next = rejection === undefined ? `approve it with: kindstack approve ${words}` : describeRejection(rejection);
+  const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
   const conditions = waitsForApprovalConditions(generation, describeFailures([{ message: `${next}; ${changes}` }]));
-  const untilMs = rejection ? performance.now() + rejection.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
+  const untilMs = decision ? performance.now() + decision.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
   const { digest, group } = spec;
   state.lastComparison = {
     uid,
@@ -42,22 +41,28 @@ export async function recordProposal(
     drifted: facts.drifted,
     conditions,
     of: comparedState(facts),
-    plan: { digest, group, decision: describeDecision(rejection) },
+    plan: { digest, group, authors, decision: describeDecision(decision) },
     untilMs,
   };
-  logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, rejection }, "waits for an approval");
+  logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, decision }, "waits for an approval");
   const [news] = conditions;
   if (news !== undefined && !isReported(facts.status.conditions, news)) {
-    if (rejection === undefined) writer.event(object, "Normal", WAITS_FOR_APPROVAL, news.message);
-    else writer.event(object, "Warning", "Rejected", news.message);
+    if (decision === undefined) writer.event(object, "Normal", WAITS_FOR_APPROVAL, news.message);
+    else writer.event(object, "Warning", REASONS[decision.decision], news.message);
   }
   if (facts.gone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
   await writer.writeStatus(object, state, { ...handled, conditions });
-  return rejection === undefined ? "done" : { requeueAfterMs: untilMs - performance.now() };
+  return decision === undefined ? "done" : { requeueAfterMs: untilMs - performance.now() };
 }
 
-function rejectedStatus(rejection: PlanDecision): PlanStatus {
-  const { approver, at, reason } = rejection;
+/** Of Events. An approval that counts is not recorded here. */
+const REASONS = { Approve: "Approved", Reject: "Rejected", Ignored: "ApprovalIgnored" } as const;
+
+function statusOf(spec: PlanSpec, decision: PlanDecision | undefined): PlanStatus {
+  if (decision === undefined) return { state: "Pending" };
+  if (decision.decision === "Ignored")
+    return { state: "Pending", message: describe(spec, decision).slice(0, MAX_TEXT) };
+  const { approver, at, reason } = decision;
   return {
     state: "Rejected",
     ...(reason !== undefined && { message: reason }),
@@ -66,7 +71,9 @@ function rejectedStatus(rejection: PlanDecision): PlanStatus {
   };
 }
 
-function describeRejection({ approver, reason, expiresAt }: PlanDecision): string {
+function describe({ cause }: PlanSpec, decision: PlanDecision): string {
+  if (decision.decision === "Ignored") return describeIgnored(decision, cause.by);
+  const { approver, reason, expiresAt } = decision;
   const until = new Date(expiresAt).toISOString().replace(/\.\d+Z$/, "Z");
   return `rejected by ${approver}${reason === undefined ? "" : `: ${reason}`} (until ${until})`;
 }

@@ -8,10 +8,10 @@ import {
   findForeignDefinitions,
   webhookClientOf,
 } from "../../stacks/contract/crd";
+import { type InstalledRules, installedPolicies } from "../../stacks/contract/installed-definitions";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
-import { modePolicies } from "../../stacks/contract/mode-policy";
 import { PLAN_TYPE } from "../../stacks/contract/plan";
-import { planDefinitions } from "../../stacks/contract/plan-definitions";
+import { MUTATION_TYPE } from "../../stacks/contract/validating-policy";
 
 const SERVED_TIMEOUT_MS = 30_000;
 
@@ -27,6 +27,7 @@ export async function installKinds(
   client: Pick<KubernetesClient, "get" | "apply" | "resourceType">,
   kinds: readonly AnyKind[],
   report?: (kind: string, reason: string) => void,
+  rules: InstalledRules = {},
 ): Promise<readonly AnyKind[]> {
   await refuseForeignDefinitions(client, kinds);
   const refusals = new Map<AnyKind, ApiError>();
@@ -47,7 +48,7 @@ export async function installKinds(
     if (served.length === 0) throw error;
     report?.(kindName(kind), error.message);
   }
-  for (const manifest of [...planDefinitions(), ...modePolicies(served)]) await client.apply(manifest);
+  for (const manifest of installedPolicies(served, rules)) await client.apply(manifest);
   for (const type of [...served.map(kindType), PLAN_TYPE, APPROVAL_TYPE]) await untilServed(client, type);
   return served;
 }
@@ -73,6 +74,24 @@ export async function refuseForeignDefinitions(
         ? `Leave these kinds to their operator and choose the others: --kinds ${others.join(",")}`
         : "Install Kindstack into another cluster: without those CRDs, this one would lose all objects of these kinds"),
   );
+}
+
+/**
+ * Checks that the API server can record who changes an object.
+ *
+ * @throws TerminalError `NotServed` when it cannot
+ */
+export async function requireAuthorPolicies(client: Pick<KubernetesClient, "resourceType">): Promise<void> {
+  try {
+    await client.resourceType(MUTATION_TYPE.apiVersion, MUTATION_TYPE.kind);
+  } catch (error) {
+    if (!isApiError(error, 404)) throw error;
+    const type = `${MUTATION_TYPE.kind} in ${MUTATION_TYPE.apiVersion}`;
+    throw new TerminalError(
+      "NotServed",
+      `--author-may-not-approve: the API server does not serve ${type} (Kubernetes 1.36)`,
+    );
+  }
 }
 
 /** A CRD becomes established a moment before discovery has its kind; until then its objects are `404`. */

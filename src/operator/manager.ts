@@ -41,6 +41,8 @@ export interface ManagerOptions {
   namespace: string;
   /** Of the digests of plans. */
   planKey: PlanStoreOptions["planKey"];
+  /** See {@link PlanStoreOptions}. */
+  authorMayNotApprove?: boolean | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */

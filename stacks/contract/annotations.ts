@@ -14,6 +14,8 @@ export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 export const IGNORE_FIELDS_ANNOTATION = "kindstack.dev/ignore-fields";
 /** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
 export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
+/** Written by the API server where the author of a change may not approve it: who changed the object; see author-policy.ts. */
+export const AUTHOR_ANNOTATION = "kindstack.dev/changed-by";
 
 const PREFIX = "kindstack.dev/";
 
@@ -27,7 +29,12 @@ export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undef
 };
 
 /** Those that Kindstack itself writes on objects. */
-export const OWN_ANNOTATIONS: readonly string[] = [ORPHANED_ANNOTATION, OWNER_ANNOTATION, CREATED_ANNOTATION];
+export const OWN_ANNOTATIONS: readonly string[] = [
+  ORPHANED_ANNOTATION,
+  AUTHOR_ANNOTATION,
+  OWNER_ANNOTATION,
+  CREATED_ANNOTATION,
+];
 
 /** What an object's annotations ask for. */
 export interface ObeyedAnnotations {

@@ -2,6 +2,8 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { INSTALLED_LABELS } from "./crd";
 
 const API_VERSION = "admissionregistration.k8s.io/v1";
+/** Served since Kubernetes 1.36. */
+export const MUTATION_TYPE = { apiVersion: API_VERSION, kind: "MutatingAdmissionPolicy" } as const;
 
 /** Requests for resources, of any version. */
 export interface ResourceRule {
@@ -31,6 +33,28 @@ export interface PolicySpec {
   [field: string]: unknown;
 }
 
+/**
+ * Whole, with the API server's defaults: it is one value to server-side apply, which else finds a conflict where a second manager
+ * applies the same.
+ */
+function matchConstraints(rules: readonly ResourceRule[]): object {
+  return {
+    matchPolicy: "Equivalent",
+    namespaceSelector: {},
+    objectSelector: {},
+    resourceRules: rules.map((rule) => ({
+      operations: ["CREATE", "UPDATE"],
+      scope: "*",
+      ...rule,
+      apiVersions: ["*"],
+    })),
+  };
+}
+
+function variablesOf(variables: PolicySpec["variables"]): object[] {
+  return Object.entries(variables).map(([name, expression]) => ({ name, expression }));
+}
+
 /** A policy that the API server evaluates itself, so that it cannot be down. */
 export function validatingPolicy(name: string, { rules, variables, validations, ...rest }: PolicySpec): Manifest {
   return {
@@ -40,20 +64,8 @@ export function validatingPolicy(name: string, { rules, variables, validations, 
     spec: {
       // An expression that cannot be evaluated refuses: what it guards against would be stored.
       failurePolicy: "Fail",
-      // Whole, with the API server's defaults: it is one value to server-side apply, which else finds a conflict where a second
-      // manager applies the same.
-      matchConstraints: {
-        matchPolicy: "Equivalent",
-        namespaceSelector: {},
-        objectSelector: {},
-        resourceRules: rules.map((rule) => ({
-          operations: ["CREATE", "UPDATE"],
-          scope: "*",
-          ...rule,
-          apiVersions: ["*"],
-        })),
-      },
-      variables: Object.entries(variables).map(([variable, expression]) => ({ name: variable, expression })),
+      matchConstraints: matchConstraints(rules),
+      variables: variablesOf(variables),
       validations: validations.map((validation) => ({ reason: "Forbidden", ...validation })),
       ...rest,
     },
@@ -68,6 +80,26 @@ export function policyBinding(policyName: string, name: string, spec: object = {
     metadata: { name },
     spec: { policyName, validationActions: ["Deny"], ...spec },
   };
+}
+
+/** What changes objects as they are stored, everywhere: installed with the CRDs, and stays with them. @param patch in CEL */
+export function installedMutation(
+  name: string,
+  { rules, variables }: Pick<PolicySpec, "rules" | "variables">,
+  patch: string,
+): Manifest[] {
+  const metadata = { name, labels: INSTALLED_LABELS };
+  const spec = {
+    failurePolicy: "Fail",
+    reinvocationPolicy: "IfNeeded", // what others change afterwards is seen
+    matchConstraints: matchConstraints(rules),
+    variables: variablesOf(variables),
+    mutations: [{ patchType: "JSONPatch", jsonPatch: { expression: patch } }],
+  };
+  return [
+    { ...MUTATION_TYPE, metadata, spec },
+    { apiVersion: API_VERSION, kind: `${MUTATION_TYPE.kind}Binding`, metadata, spec: { policyName: name } },
+  ];
 }
 
 /** A policy in force everywhere that is installed with the CRDs, and stays with them. */

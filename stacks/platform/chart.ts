@@ -27,6 +27,8 @@ const SWITCHES: Readonly<Record<string, Key>> = {
   CustomResourceDefinition: "crds",
   ValidatingAdmissionPolicy: "crds",
   ValidatingAdmissionPolicyBinding: "crds",
+  MutatingAdmissionPolicy: "crds",
+  MutatingAdmissionPolicyBinding: "crds",
   NetworkPolicy: "networkPolicy",
   ServiceMonitor: "serviceMonitor",
 };

@@ -162,6 +162,10 @@ export const configurationSchema = Type.Object({
     { pattern: "^[A-Za-z0-9.,= -]+$" },
     "mode of all kinds, or of each, such as Propose or podsets=Observe; by default changes are applied",
   ),
+  authorMayNotApprove: flag(
+    false,
+    "the author of a change may not approve it: the API server records who changes an object; needs Kubernetes 1.36",
+  ),
   rollout: optionalWhole(
     1,
     100,

@@ -128,8 +128,9 @@ function withoutBlanks(value: object, kept: readonly string[] = []): object {
 }
 
 /** Options of the command line: `--name value`, or several values; none for what is `undefined` or an empty list. */
-export function options(values: Record<string, string | number | readonly string[] | undefined>): string[] {
+export function options(values: Record<string, string | number | true | readonly string[] | undefined>): string[] {
   return Object.entries(values).flatMap(([name, value]) => {
+    if (value === true) return [`--${name}`];
     const words = value === undefined ? [] : [value].flat().map(String);
     return words.length === 0 ? [] : [`--${name}`, ...words];
   });

@@ -22,7 +22,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
   const configuration = { ...configured, admission: configured.admission && kinds.some(isServed) };
   const manifests = [
     namespace(configuration),
-    ...(configuration.crds ? installedDefinitions(kinds) : []),
+    ...(configuration.crds ? installedDefinitions(kinds, configuration) : []),
     ...access(configuration, kinds),
     ...secrets(configuration),
     ...(await workload(configuration)),
@@ -35,7 +35,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
 
 /** Whether an object comes with the CRDs, and stays with them: what it protects outlives an installation. */
 export function isModePolicy({ kind }: Pick<Manifest, "kind" | "metadata">): boolean {
-  return kind.startsWith("ValidatingAdmissionPolicy");
+  return /^(Validating|Mutating)AdmissionPolicy/.test(kind);
 }
 
 /** What is configured gives way to what Kindstack needs itself. */

@@ -1,6 +1,7 @@
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
+import { MUTATION_TYPE } from "../contract/validating-policy";
 import { type Configuration, usesVolume } from "./configuration";
 import { NAME } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
@@ -21,10 +22,11 @@ export async function missingPrerequisites(
   kinds: readonly AnyKind[],
   client: Reader,
 ): Promise<string[]> {
-  const { namespace, serviceMonitor } = configuration;
+  const { namespace, serviceMonitor, authorMayNotApprove } = configuration;
   const checks = [
     foreignDefinitions(kinds, client),
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
+    ...(authorMayNotApprove ? [missingMutations(client)] : []),
     ...(serviceMonitor ? [missingServiceMonitors(client)] : []),
     ...neededSecrets(configuration).map(([name, keys]) => missingSecret(namespace, name, keys, client)),
   ];
@@ -62,6 +64,16 @@ async function missingStorageClass(
   const known =
     items.length > 0 ? `there are ${items.map(({ metadata }) => metadata.name).join(", ")}` : "there is none";
   return `${problem} (${known}); set storageClass, or keep the state in a database with backendUrl`;
+}
+
+async function missingMutations(client: Reader): Promise<string | undefined> {
+  try {
+    await client.list(MUTATION_TYPE);
+    return undefined;
+  } catch (error) {
+    if (!isApiError(error, 404)) throw error;
+    return `the API server does not serve ${MUTATION_TYPE.kind} in ${MUTATION_TYPE.apiVersion}; upgrade to Kubernetes 1.36, or set authorMayNotApprove to false`;
+  }
 }
 
 async function missingServiceMonitors(client: Reader): Promise<string | undefined> {

@@ -71,6 +71,7 @@ function container(configuration: Configuration): types.Container {
         shards: configuration.shards,
         rollout: configuration.rollout,
         mode: configuration.mode,
+        "author-may-not-approve": configuration.authorMayNotApprove || undefined,
         "drift-interval": configuration.driftInterval,
         "metrics-port": METRICS_PORT,
         "metrics-certificate": metricsSecret && METRICS_CERTIFICATE,

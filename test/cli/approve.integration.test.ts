@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { dump, load } from "js-yaml";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 
+import { review } from "../../providers/kubernetes/access-review";
 import { runProgram } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { APPROVAL_TYPE, type Approval, expiryOf } from "../../stacks/contract/approval";
@@ -197,6 +198,28 @@ describe("kindstack approve", () => {
     expect(await approvals()).toMatchObject([{ spec: { digest: shown.spec.digest } }]);
     await writeFile(file, "{}");
     expect((await run("approve", "--report", file)).stderr).toContain("is no report of kindstack preview");
+  });
+
+  it("refuses what its user has changed, and names of a group how many plans that concerns", async () => {
+    type Status = { userInfo: { username: string } };
+    const status = await review<Status>(cluster.client, "authentication.k8s.io/v1", "SelfSubjectReview", {});
+    const user = status?.userInfo.username ?? "";
+    const group = digest();
+    const causedBy = (by: string) => ({ group, cause: { reason: "SpecChanged", by, at: "2026-11-25T12:00:00Z" } });
+    await plan("own", causedBy(`olga, ${user}`));
+    const refused = await run("approve", "podsets", "own", ...inNamespace());
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    const advice = `another user must approve what ${user} has changed`;
+    expect(refused.stderr).toContain(`your approval would have no effect: ${advice}`);
+    expect((await run("approve", "--group", group)).stderr).toContain("would have no effect");
+    expect(await approvals()).toEqual([]);
+    expect((await run("reject", "podsets", "own", ...inNamespace())).code).toBe(0);
+
+    await plan("olgas", causedBy("olga"), other);
+    const { code, stderr } = await run("approve", "--group", group);
+    expect(stderr).toContain(`1 of 2 plans stay, as they are your own: ${advice}`);
+    expect(code).toBe(0);
+    expect(await approvals(other)).toMatchObject([{ spec: { group, decision: "Approve" } }]);
   });
 
   it("says what a user lacks who may not approve", async () => {

@@ -163,6 +163,26 @@ describe("a decision", () => {
     await expect.poll(() => find(one, [group])?.decision).toBeDefined();
   });
 
+  it("of an author is told and ignored, of a plan or a group, unless it is a rejection or another user has approved", async () => {
+    const object = await makePodSet("authored");
+    const [{ digest: own }, group] = [planOf(object), digest()];
+    const { spec } = await decide(cluster.namespace, {
+      object: { kind: kindName(podSet), name: "authored" },
+      digest: own,
+    });
+    const { approver } = spec as ApprovalSpec;
+    const by = (digests: string[], ...authors: string[]) => store.find(podSet, object, digests, authors)?.decision;
+    await expect.poll(() => by([own], "olga")).toBe("Approve");
+    expect(by([own], "olga", approver)).toBe("Ignored");
+    expect(by([own], "olga", `${approver}2`)).toBe("Approve");
+    expect(by([own])).toBe("Ignored"); // not known who they are
+    await decide(cluster.namespace, { group });
+    await expect.poll(() => find(object, [group])?.decision).toBe("Approve");
+    expect(by([group], approver)).toBe("Ignored");
+    await decide(cluster.namespace, { group, decision: "Reject" });
+    await expect.poll(() => by([own, group], approver)).toBe("Reject");
+  });
+
   it("is told of, also where it came before the plan", async () => {
     const object = await makePodSet("early");
     const plan = planOf(object);

@@ -22,10 +22,12 @@ import { Reconciler } from "../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
 import { planDigests } from "../../src/preview/plan-digest";
 import {
+  AUTHOR_ANNOTATION,
   DELETION_POLICY_ANNOTATION,
   ORPHANED_ANNOTATION,
   RECONCILE_ANNOTATION,
 } from "../../stacks/contract/annotations";
+import { mayApprove } from "../../stacks/contract/author-policy";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
@@ -80,9 +82,14 @@ class Harness {
   readonly decisions = new Map<string, PlanDecision>();
   /** What each update and destroy was held to. */
   readonly held: (BindingPlan | undefined)[] = [];
-  readonly plans: Plans = {
+  readonly plans: { -readonly [K in keyof Plans]: Plans[K] } = {
     get: () => this.plan,
-    find: (_kind, _object, digests) => digests.flatMap((digest) => this.decisions.get(digest) ?? [])[0],
+    find: (_kind, _object, digests, authors) => {
+      const decision = digests.flatMap((digest) => this.decisions.get(digest) ?? [])[0];
+      const counts = decision?.decision !== "Approve" || mayApprove(authors, decision.approver);
+      return counts ? decision : { ...decision, decision: "Ignored" };
+    },
+    authorMayNotApprove: false,
     write: async (_kind, object, spec, status) => {
       this.plan = { ...object, spec, status };
     },
@@ -1264,6 +1271,82 @@ describe("an object whose changes wait for an approval", () => {
     await harness.reconcile();
     expect(harness.plan?.status.state).toBe("Pending");
     expect(harness.updates).toBe(1);
+  });
+
+  describe("where the author of a change may not approve it", () => {
+    /** As the API server records it. */
+    async function changedBy(authors: string | undefined): Promise<Harness> {
+      const harness = new Harness();
+      harness.plans.authorMayNotApprove = true;
+      await harness.reconcile();
+      harness.mode = "Propose";
+      harness.planned = [change("update")];
+      harness.changeSpec();
+      const annotations = authors === undefined ? {} : { [AUTHOR_ANNOTATION]: authors };
+      harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations } };
+      await harness.reconcile();
+      return harness;
+    }
+
+    it.each(["jane", "olga\njane"])("is not applied by an approval of %j, and tells why once", async (authors) => {
+      const harness = await changedBy(authors);
+      const by = authors.replace("\n", ", ");
+      expect(harness.plan?.spec.cause).toMatchObject({ reason: "SpecChanged", by });
+      decide(harness, "Approve");
+      await harness.reconcile();
+      await harness.reconcile();
+      expect(harness.updates).toBe(1);
+      const reason = `the approval by jane has no effect: the change is by ${by}, and needs the approval of another user`;
+      expect(synced(harness)).toMatchObject({ reason: "WaitsForApproval", message: expect.stringContaining(reason) });
+      expect(harness.plan?.status).toEqual({ state: "Pending", message: reason });
+      expect(harness.events.filter((event) => event === "ApprovalIgnored")).toHaveLength(1);
+    });
+
+    it("is applied by another user's approval, and rejected by the author", async () => {
+      const harness = await changedBy("olga");
+      decide(harness, "Approve");
+      await harness.reconcile();
+      expect(harness.updates).toBe(2);
+      const own = await changedBy("jane");
+      decide(own, "Reject");
+      await own.reconcile();
+      expect(own.plan?.status.state).toBe("Rejected");
+    });
+
+    it.each([undefined, ""])("waits where nothing has recorded who that is: %j", async (authors) => {
+      const harness = await changedBy(authors);
+      expect(harness.plan?.spec.cause.by).toBe("[unknown]");
+      decide(harness, "Approve");
+      await harness.reconcile();
+      expect(harness.updates).toBe(1);
+      expect(synced(harness)?.message).toContain("it is not recorded who made the change");
+    });
+
+    it("still has its author when others delete its plan while the program changes", async () => {
+      const harness = await changedBy("jane");
+      harness.plan = undefined;
+      await harness.reconcile();
+      expect(harness.plan).toMatchObject({ spec: { cause: { by: "jane" } } });
+      decide(harness, "Approve");
+      await harness.reconcile();
+      expect(harness.updates).toBe(1);
+    });
+
+    it("has no author when the world changes after it was applied", async () => {
+      const harness = await changedBy("jane");
+      harness.mode = "Apply";
+      await harness.reconcile();
+      expect(synced(harness)?.status).toBe("True");
+      harness.mode = "Propose";
+      harness.edit();
+      await harness.reconcile();
+      expect(harness.plan?.spec.cause.reason).toBe("Drifted");
+      expect(harness.plan?.spec.cause.by).toBeUndefined();
+      decide(harness, "Approve");
+      const { updates } = harness;
+      await harness.reconcile();
+      expect(harness.updates).toBe(updates + 1);
+    });
   });
 
   it("makes its plan again when others delete it", async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
-import { installKinds } from "../../src/operator/install";
+import { installKinds, requireAuthorPolicies } from "../../src/operator/install";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { parseConfiguration } from "../../stacks/platform/configuration";
+import { missingPrerequisites } from "../../stacks/platform/prerequisites";
 
 const TYPE = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 
@@ -47,6 +49,23 @@ it("does not wait where the API server refuses", async () => {
   const refusal = new ApiError(403, "Forbidden", "no");
 
   await expect(installKinds(clientWith([refusal]), [postgresWriter])).rejects.toBe(refusal);
+});
+
+it("says where the API server cannot record who changes an object", async () => {
+  const unknown = new ApiError(404, "UnknownKind", "the API server does not serve MutatingAdmissionPolicy");
+  await expect(requireAuthorPolicies(clientWith([unknown]))).rejects.toThrow(
+    "--author-may-not-approve: the API server does not serve MutatingAdmissionPolicy in admissionregistration.k8s.io/v1",
+  );
+  await requireAuthorPolicies(clientWith([]));
+
+  const client = { get: async () => undefined, list: () => Promise.reject(unknown) };
+  const configuration = parseConfiguration(
+    { authorMayNotApprove: "true", passphrase: "p", backendUrl: "s3://state" },
+    "1.2.3",
+  );
+  expect(await missingPrerequisites(configuration, [podSet], client)).toEqual([
+    expect.stringContaining("upgrade to Kubernetes 1.36, or set authorMayNotApprove to false"),
+  ]);
 });
 
 describe("a CRD that is there already", () => {

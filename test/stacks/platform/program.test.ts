@@ -573,6 +573,19 @@ describe("an installation of chosen kinds", () => {
     expect(JSON.stringify(registrations)).not.toMatch(/capsule|podsets|memcacheds|kindstack-admission-tls/);
   });
 
+  it("records who changes objects, where the author of a change may not approve it", async () => {
+    const registrations = await install({ kinds: "podsets", authorMayNotApprove: "true" });
+    expect(podOf(registrations).spec.containers[0]?.args).toContain("--author-may-not-approve");
+    const mutations = registrations.filter(({ name }) => name.startsWith("MutatingAdmissionPolicy"));
+    const [podSet] = kinds.filter(({ plural }) => plural === "podsets").map(kindName);
+    expect(mutations.map(({ name }) => name).sort()).toEqual([
+      `MutatingAdmissionPolicy/author.${podSet}`,
+      `MutatingAdmissionPolicyBinding/author.${podSet}`,
+    ]);
+    expect(mutations.every(({ retainOnDelete }) => retainOnDelete)).toBe(true);
+    expect(podOf(await install()).spec.containers[0]?.args).not.toContain("--author-may-not-approve");
+  });
+
   it("mounts an image of further kinds where the operator looks for them, and no such volume without one", async () => {
     const { containers, volumes } = podOf(await install({ kindsImage: "registry.example.com/notice:1" })).spec;
     const mount = { name: "kinds", mountPath: "/app/kinds" };
