@@ -17,6 +17,7 @@ import {
   remove,
   tenant,
   uniqueName,
+  untilCondition,
   untilGone,
   untilReady,
 } from "../e2e/objects";
@@ -124,6 +125,7 @@ const untilDestroyed = (object: Manifest) =>
 async function beginDeletion(object: Manifest, begun = () => {}): Promise<{ removal: Promise<void> }> {
   const paused = { ...object, metadata: { ...object.metadata, annotations: { [PAUSED_ANNOTATION]: "true" } } };
   await apply(paused);
+  await untilCondition(object, "Paused", "True"); // what the operator writes next is about the update
   const deletion = await webhook.hold(object);
   begun();
   await edit(object, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
