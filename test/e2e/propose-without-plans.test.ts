@@ -2,7 +2,19 @@ import { beforeAll, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
-import { apply, client, conditionOf, edit, find, memcached, uniqueName, untilCondition, untilSynced } from "./objects";
+import {
+  apply,
+  client,
+  conditionOf,
+  edit,
+  find,
+  memcached,
+  remove,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilSynced,
+} from "./objects";
 import { kindstack, TestOperator, useReplicas } from "./operator";
 
 /* An upgrade of the operator alone: its modes are there, and the CRDs that they need are not. */
@@ -13,11 +25,20 @@ let definitions: Manifest[];
 beforeAll(async () => {
   const printed = kindstack(["crds", "--kinds", "memcacheds"]);
   definitions = parseAllDocuments(printed).map((document) => document.toJS() as Manifest);
-  for (const manifest of definitions) if (manifest.metadata.name?.startsWith("memcacheds")) await apply(manifest);
+  for (const manifest of definitions) {
+    if (manifest.metadata.name?.startsWith("memcacheds")) await apply(manifest);
+    else if (manifest.kind === "CustomResourceDefinition") await removeWhole(manifest); // of an earlier file's operator
+  }
   const operator = new TestOperator({ installCrds: false, args: ["--kinds", "memcacheds"] });
   operators.push(operator);
   await operator.start();
 });
+
+async function removeWhole(manifest: Manifest): Promise<void> {
+  if ((await find(manifest)) === undefined) return;
+  await remove(manifest);
+  await untilGone(manifest);
+}
 
 it("a change that is to wait is applied once they are there, and not before", async () => {
   const object = memcached(uniqueName("cache"));
