@@ -69,9 +69,12 @@ function replaceAt(value: unknown, [key, ...rest]: readonly string[], text: stri
   return { ...value, [key]: replaceAt((value as Properties)[key], rest, text) };
 }
 
+/** What people read in place of what is known only after the update. */
+export const NOT_KNOWN = "[unknown]";
+
 /** A value of the engine's events, as people read it: with `[unknown]` for what is known only after the update. */
 export function describeUnknown<T>(value: T): T {
-  return mapTexts(value, (text) => (isUnknown(text) ? "[unknown]" : text)) as T;
+  return mapTexts(value, (text) => (isUnknown(text) ? NOT_KNOWN : text)) as T;
 }
 
 /** What a signature says of a secret; its value is encrypted in a state. */
@@ -134,8 +137,8 @@ export function behindEngine<I extends object, O extends object>(
   };
 }
 
-/** The same value where no text changes, which is almost always. */
-function mapTexts(value: unknown, change: (text: string) => string): unknown {
+/** All texts of a value, keys included, changed. The same value where no text changes, which is almost always. */
+export function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (typeof value !== "object" || value === null) return value;
   if (Output.isInstance(value) || value instanceof Promise) {

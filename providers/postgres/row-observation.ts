@@ -171,11 +171,9 @@ async function find(
            ORDER BY key ${lock ? "FOR UPDATE" : ""}`,
           [id, keys],
         );
+  const byKey = new Map(records.map(({ key, owner, incarnation }) => [key, { owner, incarnation }]));
   const live = await readColumns(connection, table, rows, lock);
-  return rows.map((_, index) => {
-    const record = records.find(({ key }) => key === keys[index]);
-    return { row: live[index], record: record && { owner: record.owner, incarnation: record.incarnation } };
-  });
+  return keys.map((key, index) => ({ row: live[index], record: byKey.get(key) }));
 }
 
 /** The columns of rows as text, without those that the table does not have; by the rows' indices. */

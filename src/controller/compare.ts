@@ -1,6 +1,7 @@
 import { parseObject } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import { plannedResources } from "../preview/effects";
+import type { PlannedChange } from "../automation/planned-changes";
+import { type Changing, type PlannedResource, plannedResources } from "../preview/effects";
 import type { ResourcePlan } from "../preview/report";
 import { describeValue } from "../text/plain-text";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
@@ -10,24 +11,30 @@ import { bindProgram, readProgramInputs } from "./program";
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
 export async function executeComparison(reconcile: Reconcile): Promise<Outcome> {
   const { context, item, object, logger, signal } = reconcile;
-  const { client, engine, kind } = context;
+  const { engine, kind } = context;
   try {
     const parsed = parseObject(kind, object);
     const program = bindProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed))(object);
     const { sdkRuntime } = kind.capabilities;
     const preview = await engine.preview(stackName(kind, item.key), program, { refresh: true, signal, sdkRuntime });
     if (preview.failures.length > 0) return { type: "compared", resources: [], failures: preview.failures };
-    const cluster = {
-      unreachable: undefined,
-      look: (manifest: Parameters<typeof client.find>[0]) => client.find(manifest),
-    };
-    const changing = { kind, uid: object.metadata.uid, removed: false, orphaned: false };
-    const planned = await plannedResources(preview.changes, cluster, changing, []);
+    const planned = await effectsOf(reconcile, preview.changes, { removed: false, orphaned: false });
     return { type: "compared", resources: planned.map(({ shown }) => shown), failures: [] };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return { type: "compared", resources: [], failures: [loggedFailure(error, logger)] };
   }
+}
+
+/** What changes that a preview tells of do to what is alive. */
+export function effectsOf(
+  { context: { client, kind }, object }: Reconcile,
+  changes: readonly PlannedChange[],
+  effect: Pick<Changing, "removed" | "orphaned">,
+): Promise<PlannedResource[]> {
+  const look = (manifest: Parameters<typeof client.find>[0]) => client.find(manifest);
+  const changing = { kind, uid: object.metadata.uid, ...effect };
+  return plannedResources(changes, { unreachable: undefined, look }, changing, []);
 }
 
 const LONGEST_VALUE = 60;

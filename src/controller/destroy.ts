@@ -11,7 +11,7 @@ import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
 import { ProgressStatus } from "./progress-status";
-import { describeApproval, proposeDestroy } from "./propose";
+import { heldOptions, proposeDestroy } from "./propose";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -35,10 +35,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     const held = proposal?.held;
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!plan.progressReported) progress = reportDestroy(reconcile);
-    const { plan: binding, observed } = held ?? {};
-    const message = held?.approval && `approved ${describeApproval(held.approval)}`;
-    const savesOnce = adoptsAfterCrash(kind);
-    const options = { release: plan.release, signal, savesOnce, plan: binding, observed, message };
+    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind), ...heldOptions(held) };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");

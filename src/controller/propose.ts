@@ -6,13 +6,14 @@ import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
-import { type PlannedResource, plannedResources } from "../preview/effects";
+import type { PlannedResource } from "../preview/effects";
 import { adoptedFields } from "../preview/fields";
-import { orphansBeside } from "../preview/orphans";
+import { changesAnything, orphansBeside } from "../preview/orphans";
 import { planContents } from "../preview/plan-contents";
 import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
 import { authorsOf, describeAuthors } from "./authors";
+import { effectsOf } from "./compare";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
@@ -30,6 +31,13 @@ export interface Held extends Required<Pick<UpOptions, "plan" | "observed">> {
   orphans: readonly LiveObject[];
   /** Absent where nothing needs one. */
   approval?: ApprovalRecord;
+}
+
+/** The engine's options that hold an operation to this. */
+export function heldOptions(held: Held | undefined): Pick<UpOptions, "plan" | "observed" | "message"> {
+  if (held === undefined) return {};
+  const { plan, observed, approval } = held;
+  return { plan, observed, ...(approval && { message: `approved ${describeApproval(approval)}` }) };
 }
 
 export type Proposal = { type: "held"; held: Held } | { type: "failed"; failures: UpdateFailure[] } | Proposed;
@@ -68,10 +76,12 @@ async function propose(
 ): Promise<Proposal> {
   const { object, facts, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
-  const orphans = operation === "release" ? [] : orphansBeside(ownedOf(reconcile), preview.changes);
-  const work = { operation, resources: await resourcesOf(reconcile, preview, operation), orphans };
+  const { changes } = preview;
+  const orphans = orphansBeside(ownedOf(reconcile), changes, operation);
+  const effect = { removed: operation !== "update", orphaned: operation === "release" };
+  const work = { operation, resources: await effectsOf(reconcile, changes, effect), orphans };
   const held = { ...boundBy(preview, operation), orphans };
-  if (!changesAnything(preview, work) || !needsApproval(plan.gate, work)) return { type: "held", held };
+  if (!changesAnything(changes, orphans) || !needsApproval(plan.gate, work)) return { type: "held", held };
 
   const { kind, plans } = context;
   if (plans === undefined) throw withoutPlans(facts.mode);
@@ -96,26 +106,10 @@ function boundBy({ exists, plan, observed }: PreviewResult, operation: Work["ope
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
 }
 
-function changesAnything({ changes }: PreviewResult, { orphans }: Work): boolean {
-  return orphans.length > 0 || changes.some(({ operation }) => operation !== "same");
-}
-
 function needsApproval(gate: Gate, { resources, orphans }: Work): boolean {
   if (gate === "all") return true;
   const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
   return gate === "destructive" && (orphans.length > 0 || resources.some(isDestructive));
-}
-
-/** What it does to what is alive. */
-function resourcesOf(
-  { context: { client, kind }, object }: Reconcile,
-  { changes }: PreviewResult,
-  operation: Work["operation"],
-): Promise<PlannedResource[]> {
-  const look = (manifest: Parameters<typeof client.find>[0]) => client.find(manifest);
-  const { uid } = object.metadata;
-  const changing = { kind, uid, removed: operation !== "update", orphaned: operation === "release" };
-  return plannedResources(changes, { unreachable: undefined, look }, changing, []);
 }
 
 function basisOf(

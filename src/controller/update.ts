@@ -12,7 +12,7 @@ import type { Outcome, UpdateFailed } from "./outcome";
 import type { UpdatePlan } from "./plan";
 import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
-import { describeApproval, type Held, proposeUpdate } from "./propose";
+import { type Held, heldOptions, proposeUpdate } from "./propose";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
@@ -100,11 +100,9 @@ function up(
 ): Promise<UpResult> {
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
-  const { plan, observed } = held ?? {};
   // What no state has after a crash may need another approval.
   const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
-  const message = held?.approval && `approved ${describeApproval(held.approval)}`;
-  const options = { refresh, signal, sdkRuntime, savesOnce, plan, observed, message };
+  const options = { refresh, signal, sdkRuntime, savesOnce, ...heldOptions(held) };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

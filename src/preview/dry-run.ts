@@ -2,7 +2,7 @@ import pLimit from "p-limit";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { isSecret, typeName } from "../../providers/kubernetes/object-types";
-import { MASKED } from "../../providers/literal";
+import { MASKED, NOT_KNOWN } from "../../providers/literal";
 import { type ClusterView, NO_AUTHOR } from "./cluster-view";
 import type { Planned } from "./conflicts";
 import type { PlannedResource } from "./effects";
@@ -67,7 +67,7 @@ function uncheckable(resource: PlannedResource, cluster: ClusterView): string | 
   if (!cluster.maySend) return NO_AUTHOR;
   if (refused) return "another owner has it";
   const manifest = sentManifest(resource);
-  if (holds(manifest, "[unknown]")) return "it has an output that is known only after the update";
+  if (holds(manifest, NOT_KNOWN)) return "it has an output that is known only after the update";
   if (holds(manifest, MASKED)) return "it holds a secret, which previews do not read";
   if (effect === "replace") return "it takes the place of an object of its name, which is deleted first";
   if (inputs.existing && live === undefined) return "it does not exist any more";

@@ -3,6 +3,7 @@ import { wasApplied } from "../../providers/kubernetes/ownership";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { touchedObject } from "./effects";
+import type { PlanBasis } from "./plan-digest";
 
 /**
  * Those of an owner's live objects that Kindstack applied and that are not among what it is to have, by
@@ -14,7 +15,17 @@ export function findOrphans(owned: readonly LiveObject[], kept: ReadonlySet<stri
   );
 }
 
-/** What an update that was cut off has made and no state has; its removal is part of a plan. */
-export function orphansBeside(owned: readonly LiveObject[], changes: readonly PlannedChange[]): LiveObject[] {
+/** What an update that was cut off has made and no state has; its removal is part of a plan, unless that releases all. */
+export function orphansBeside(
+  owned: readonly LiveObject[],
+  changes: readonly PlannedChange[],
+  operation: PlanBasis["operation"],
+): LiveObject[] {
+  if (operation === "release") return [];
   return findOrphans(owned, new Set(changes.map(touchedObject).filter((id) => id !== undefined)));
+}
+
+/** Whether there is anything to be planned. */
+export function changesAnything(changes: readonly PlannedChange[], orphans: readonly LiveObject[]): boolean {
+  return orphans.length > 0 || changes.some(({ operation }) => operation !== "same");
 }

@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { MASKED } from "../../providers/literal";
+import { MASKED, NOT_KNOWN } from "../../providers/literal";
 import { objectId } from "../../stacks/contract/object";
 import {
   MAX_STEP_FIELDS,
@@ -24,7 +24,6 @@ const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
   replace: "replace",
   delete: "delete",
 };
-const UNKNOWN = "[unknown]";
 
 /** What a plan says it does, bounded; its digests are of everything. */
 export function planContents(
@@ -74,7 +73,7 @@ function fieldOf({ path, before, after }: FieldChange): PlanField {
 }
 
 function shownValue(value: unknown): string {
-  return value === MASKED || value === UNKNOWN ? value : cut(JSON.stringify(value), MAX_VALUE);
+  return value === MASKED || value === NOT_KNOWN ? value : cut(JSON.stringify(value), MAX_VALUE);
 }
 
 function cut(text: string, length: number): string {

@@ -2,7 +2,7 @@ import { createHmac, type KeyObject } from "node:crypto";
 import { canonicalJson } from "../../providers/canonical-json";
 import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { MASKED } from "../../providers/literal";
+import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { ReferenceRecord } from "../../stacks/contract/object";
@@ -147,11 +147,4 @@ function template(name: string, namespace: string): (value: unknown) => unknown 
 /** An object that is made again has the same plan. */
 function withoutUid<T>(value: T, uid: string | undefined): T {
   return uid ? (mapTexts(value, (text) => text.replaceAll(uid, "{uid}")) as T) : value;
-}
-
-function mapTexts(value: unknown, map: (text: string) => string): unknown {
-  if (typeof value === "string") return map(value);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [map(key), mapTexts(item, map)]));
 }

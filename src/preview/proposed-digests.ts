@@ -2,7 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
 import type { PreviewResult } from "../automation/engine";
-import { orphansBeside } from "./orphans";
+import { changesAnything, orphansBeside } from "./orphans";
 import { type PlanBasis, planDigests } from "./plan-digest";
 import type { ObjectPlan } from "./report";
 
@@ -20,8 +20,8 @@ export async function proposedDigests(
 ): Promise<Partial<Pick<ObjectPlan, "digest" | "group">>> {
   const { changes, failures, observed = new Map() } = preview;
   if (failures.length > 0 || owned === undefined) return {};
-  const orphans = basis.operation === "release" ? [] : orphansBeside(owned, changes);
-  if (orphans.length === 0 && changes.every(({ operation }) => operation === "same")) return {};
+  const orphans = orphansBeside(owned, changes, basis.operation);
+  if (!changesAnything(changes, orphans)) return {};
   const program = programDigest(basis.kind);
   const { digest, group } = planDigests(await key(), { ...basis, program, changes, observed, orphans });
   return { digest, group };

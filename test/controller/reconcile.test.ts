@@ -1198,6 +1198,18 @@ describe("an object whose changes wait for an approval", () => {
     return harness;
   }
 
+  /** An approved update of two resources has failed. */
+  async function failedOnTheWay(): Promise<Harness> {
+    const harness = await changed("Propose", [
+      change("update"),
+      { ...change("update"), urn: "second", name: "second" },
+    ]);
+    decide(harness, "Approve");
+    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
+    await harness.reconcile();
+    return harness;
+  }
+
   function decide(
     harness: Harness,
     decision: PlanDecision["decision"],
@@ -1377,13 +1389,7 @@ describe("an object whose changes wait for an approval", () => {
   });
 
   it("needs no other approval for what remains of an update that failed on the way", async () => {
-    const harness = await changed("Propose", [
-      change("update"),
-      { ...change("update"), urn: "second", name: "second" },
-    ]);
-    decide(harness, "Approve");
-    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
-    await harness.reconcile();
+    const harness = await failedOnTheWay();
     expect(harness.plan?.status.state).toBe("Applying");
     harness.refusal = undefined;
     harness.planned = [change("update")];
@@ -1416,13 +1422,7 @@ describe("an object whose changes wait for an approval", () => {
   });
 
   it("needs one for what is not among the approved steps", async () => {
-    const harness = await changed("Propose", [
-      change("update"),
-      { ...change("update"), urn: "second", name: "second" },
-    ]);
-    decide(harness, "Approve");
-    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
-    await harness.reconcile();
+    const harness = await failedOnTheWay();
     harness.refusal = undefined;
     const { held } = harness;
     const count = held.length;

@@ -7,6 +7,7 @@ import { eventually } from "../../src/testing/eventually";
 import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { COMPILER_OPTIONS } from "./compiler-options";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, type TestOperator, useOperator } from "./operator";
 
@@ -139,19 +140,6 @@ const ENVELOPE_MODULE = kindModule(
 )
   .replace("owns: []", `owns: [{ apiVersion: ${JSON.stringify(LETTER.apiVersion)}, kind: "Letter" }]`)
   .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
-/** As with an installed package: the types are those that were compiled. */
-const COMPILER_OPTIONS = {
-  strict: true,
-  module: "node20",
-  target: "es2022",
-  skipLibCheck: true,
-  types: ["node"],
-  paths: {
-    kindstack: [path.join(ROOT, "dist/stacks/contract/index.d.ts")],
-    "kindstack/providers/kubernetes": [path.join(ROOT, "dist/providers/kubernetes/index.d.ts")],
-  },
-};
-
 const operator = useOperator({
   args: [
     "--watch",

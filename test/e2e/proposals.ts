@@ -11,6 +11,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION, type Mode } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
+import { COMPILER_OPTIONS } from "./compiler-options";
 import { CONFIG_MAP, client, NAMESPACE, uniqueName } from "./objects";
 import { type RunSettings, type TestOperator, useOperator } from "./operator";
 
@@ -37,18 +38,6 @@ export const note = defineKind({
   },
 });
 `;
-
-const COMPILER_OPTIONS = {
-  strict: true,
-  module: "node20",
-  target: "es2022",
-  skipLibCheck: true,
-  types: ["node"],
-  paths: {
-    kindstack: [path.join(ROOT, "dist/stacks/contract/index.d.ts")],
-    "kindstack/providers/kubernetes": [path.join(ROOT, "dist/providers/kubernetes/index.d.ts")],
-  },
-};
 
 export class Proposals {
   readonly group = `${uniqueName("notes")}.example.com`;
