@@ -11,26 +11,49 @@ const IDLE_SHARE = 0.05;
 /** Growth since the last collection that is worth another one, which stops the process for about 80 ms. */
 const WORTHWHILE_BYTES = 32 * 2 ** 20;
 
+/** What is asked of the process. */
+export interface Heap {
+  /** CPU time of the process so far, in microseconds. */
+  cpuUsage(): { user: number; system: number };
+  /** Bytes that V8 has taken from the system. */
+  size(): number;
+  collect(): void;
+}
+
 /**
  * Makes V8 collect and shrink its heap after each burst, until the returned function is called. V8 itself keeps the
  * memory while nothing is allocated, and an operator is idle most of the time.
  */
-export function giveBackMemoryWhenIdle(collect = collector(), lookEveryMs = LOOK_EVERY_MS): () => void {
-  let cpu = process.cpuUsage();
+export function giveBackMemoryWhenIdle(heap: Heap = ownHeap()): () => void {
+  let cpu = busyMs(heap);
   let kept = 0;
   const timer = setInterval(() => {
-    const { user, system } = process.cpuUsage(cpu);
-    cpu = process.cpuUsage();
-    const isIdle = (user + system) / 1000 < lookEveryMs * IDLE_SHARE;
-    if (!isIdle || process.memoryUsage().heapTotal < kept + WORTHWHILE_BYTES) return;
-    collect();
-    kept = process.memoryUsage().heapTotal;
-  }, lookEveryMs).unref();
+    const before = cpu;
+    cpu = busyMs(heap);
+    const isIdle = cpu - before < LOOK_EVERY_MS * IDLE_SHARE;
+    if (!isIdle || heap.size() < kept + WORTHWHILE_BYTES) return;
+    heap.collect();
+    kept = heap.size();
+  }, LOOK_EVERY_MS).unref();
   return () => clearInterval(timer);
 }
 
+function busyMs(heap: Heap): number {
+  const { user, system } = heap.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** The heap of this process. */
+export function ownHeap(): Heap {
+  return {
+    cpuUsage: () => process.cpuUsage(),
+    size: () => process.memoryUsage().heapTotal,
+    collect: collector(),
+  };
+}
+
 /** What `node --expose-gc` gives, for a command that is started without it. */
-export function collector(): () => void {
+function collector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;
 }

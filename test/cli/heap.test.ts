@@ -1,48 +1,74 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, describe, expect, it, vi } from "vitest";
-import { collector, giveBackMemoryWhenIdle } from "../../src/cli/heap";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { giveBackMemoryWhenIdle, ownHeap } from "../../src/cli/heap";
 
-const LOOK_EVERY_MS = 100;
-/** Holds some 80 MB. */
-const large = () => Array.from({ length: 10_000_000 }, (_, index) => index);
+const LOOK_EVERY_MS = 10_000;
+const MIB = 2 ** 20;
 
 describe("giving memory back", () => {
+  let busyMs = 0;
+  let mib = 0;
+  const collect = vi.fn<() => void>();
   let stop = () => {};
-  afterEach(() => stop());
-
-  it("collects what no one uses any more when the process is idle", async () => {
-    const left = new WeakRef(large());
-    stop = giveBackMemoryWhenIdle(collector(), LOOK_EVERY_MS);
-
-    await expect.poll(() => isThere(left), { timeout: 4_000, interval: 200 }).toBe(false);
+  beforeEach(() => {
+    vi.useFakeTimers();
+    [busyMs, mib] = [0, 100];
+    collect.mockReset();
+    stop = giveBackMemoryWhenIdle({
+      cpuUsage: () => ({ user: busyMs * 1000, system: 0 }),
+      size: () => mib * MIB,
+      collect,
+    });
+  });
+  afterEach(() => {
+    stop();
+    vi.useRealTimers();
   });
 
-  it("collects once, until there is more again", async () => {
-    const held = large();
-    const collect = vi.fn();
-    stop = giveBackMemoryWhenIdle(collect, LOOK_EVERY_MS);
-    await expect.poll(() => collect.mock.calls.length).toBe(1);
-
-    await delay(5 * LOOK_EVERY_MS);
-
+  it("collects when the process is idle", () => {
+    vi.advanceTimersByTime(LOOK_EVERY_MS);
     expect(collect).toHaveBeenCalledOnce();
-    expect(held).toHaveLength(10_000_000);
   });
 
-  it("leaves a busy process alone", async () => {
-    const held = large();
-    const collect = vi.fn();
-    stop = giveBackMemoryWhenIdle(collect, LOOK_EVERY_MS);
+  it("collects once, until there is more again", () => {
+    collect.mockImplementation(() => {
+      mib = 60;
+    });
+    vi.advanceTimersByTime(5 * LOOK_EVERY_MS);
+    expect(collect).toHaveBeenCalledOnce();
 
-    const end = performance.now() + 10 * LOOK_EVERY_MS;
-    while (performance.now() < end) {
-      const slice = performance.now() + LOOK_EVERY_MS / 4;
-      while (performance.now() < slice);
-      await delay(0);
+    mib = 91;
+    vi.advanceTimersByTime(LOOK_EVERY_MS);
+    expect(collect).toHaveBeenCalledOnce();
+
+    mib = 92;
+    vi.advanceTimersByTime(LOOK_EVERY_MS);
+    expect(collect).toHaveBeenCalledTimes(2);
+  });
+
+  it("leaves a busy process alone until it rests", () => {
+    for (let look = 0; look < 5; look += 1) {
+      busyMs += LOOK_EVERY_MS * 0.06;
+      vi.advanceTimersByTime(LOOK_EVERY_MS);
     }
-
     expect(collect).not.toHaveBeenCalled();
-    expect(held).toHaveLength(10_000_000);
+
+    busyMs += LOOK_EVERY_MS * 0.04;
+    vi.advanceTimersByTime(LOOK_EVERY_MS);
+    expect(collect).toHaveBeenCalledOnce();
+  });
+});
+
+describe("the heap of this process", () => {
+  it("loses what no one uses any more when it is collected", async () => {
+    const left = new WeakRef({});
+    // What was looked at stays until the end of the turn.
+    await delay(0);
+
+    ownHeap().collect();
+
+    await delay(0);
+    expect(isThere(left)).toBe(false);
   });
 });
 
