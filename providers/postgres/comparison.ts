@@ -1,23 +1,26 @@
 import { escapeIdentifier } from "pg";
 import { TerminalError } from "../errors";
+import { shortened } from "../shortened";
 import { quoteTableName } from "./identifier";
-import type { Connection } from "./pool";
 import { type ColumnValue, keyOf, type RowInputs } from "./row-inputs";
 import type { Column, Table } from "./tables";
 
-/** A row as it should be. */
-export type WantedRow = Pick<RowInputs, "key" | "values">;
+/** What a row should be. */
+export type RowValues = Pick<RowInputs, "key" | "values">;
 
 /** A row that is not as it should be. */
 export interface Difference {
   /** The row's place among those that were compared. */
   index: number;
   /** The live values of the columns that differ, as text; `undefined` when there is no such row. */
-  live: Record<string, string | null> | undefined;
+  live: LiveColumns | undefined;
 }
 
+/** Values of columns as text, by their names. */
+export type LiveColumns = Record<string, string | null>;
+
 /** The names of all columns that a row writes. */
-export function columnsOf(row: WantedRow): string[] {
+export function columnsOf(row: RowValues): string[] {
   return [keyOf(row).column, ...Object.keys(row.values)];
 }
 
@@ -28,11 +31,7 @@ export function columnsOf(row: WantedRow): string[] {
  * @param rows of the same columns
  * @throws ClassifiedError also for a value that the column's type has no notion of
  */
-export async function compareRows(
-  connection: Connection,
-  table: Table,
-  rows: readonly WantedRow[],
-): Promise<Difference[]> {
+export async function compareRows(table: Table, rows: readonly RowValues[]): Promise<Difference[]> {
   const [first] = rows;
   if (first === undefined) return [];
   const names = Object.keys(first.values);
@@ -49,7 +48,7 @@ export async function compareRows(
     (name, index) => `CASE WHEN ${differs[index]} THEN ARRAY[live.${escapeIdentifier(name)}::text] END AS "${index}"`,
   );
   const parameters = ["key", ...names].map((_, index) => `$${index + 1}::text[]`);
-  const { rows: found } = await connection.query<{
+  const { rows: found } = await table.connection.query<{
     position: string;
     is_missing: boolean;
     [column: number]: [string | null] | null;
@@ -86,51 +85,46 @@ export function isUnreadable(sqlState: string | undefined): boolean {
   return sqlState !== undefined && UNREADABLE.test(sqlState);
 }
 
+/** Of a value in a message. */
+const MAX_SHOWN = 100;
 const UNSTABLE = /\b(now|today|tomorrow|yesterday)\b/i;
 
 /** @throws TerminalError `ValueNotStable` for a value that means another one each time it is compared */
-export function refuseUnstableValues({ columns }: Table, { values }: WantedRow): void {
+export function refuseUnstableValues({ columns }: Table, { values }: RowValues): void {
   for (const [name, value] of Object.entries(values)) {
     if (!columns[name]?.isTemporal || typeof value !== "string" || !UNSTABLE.test(value)) continue;
     throw new TerminalError(
       "ValueNotStable",
-      `column ${JSON.stringify(name)}: as ${(columns[name] as Column).declared}, ${JSON.stringify(shortened(value))} ` +
+      `column ${JSON.stringify(name)}: as ${(columns[name] as Column).declared}, ${JSON.stringify(shortened(value, MAX_SHOWN))} ` +
         "is another value each time; write the date or time itself",
     );
   }
 }
 
 /** Why a row is not as it should be, for people. */
-export function describeDifference({ values, ...row }: WantedRow, { live }: Difference): string {
+export function describeDifference(row: RowValues, { live }: Difference): string {
   if (live === undefined) return `row ${JSON.stringify(keyOf(row).value)} was missing`;
-  return Object.entries(live)
-    .map(
-      ([name, value]) =>
-        `column ${JSON.stringify(name)} was ${shown(value)} in place of ${shown(textOf(values[name]))}`,
-    )
-    .join(", ");
+  const describe = (name: string, is: string, wanted: string) => `${name} was ${is} in place of ${wanted}`;
+  return describeColumns(row, live, describe).join(", ");
 }
 
-const MAX_SHOWN = 100;
-
 /** What the database made of the values, for people. */
-export function describeRewritten(
-  { columns }: Table,
-  { values }: WantedRow,
-  live: Record<string, string | null>,
-): string {
-  return Object.entries(live)
-    .map(
-      ([name, value]) =>
-        `column ${JSON.stringify(name)} (${columns[name]?.declared}): the database makes ${shown(value)} of ${shown(textOf(values[name]))}`,
-    )
-    .join("; ");
+export function describeRewritten({ columns }: Table, row: RowValues, live: LiveColumns): string {
+  const describe = (column: string, is: string, wanted: string, name: string) =>
+    `${column} (${columns[name]?.declared}): the database makes ${is} of ${wanted}`;
+  return describeColumns(row, live, describe).join("; ");
+}
+
+function describeColumns(
+  { values }: RowValues,
+  live: LiveColumns,
+  describe: (column: string, is: string, wanted: string, name: string) => string,
+): string[] {
+  return Object.entries(live).map(([name, value]) =>
+    describe(`column ${JSON.stringify(name)}`, shown(value), shown(textOf(values[name])), name),
+  );
 }
 
 function shown(text: string | null): string {
-  return text === null ? "NULL" : JSON.stringify(shortened(text));
-}
-
-function shortened(text: string): string {
-  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+  return text === null ? "NULL" : JSON.stringify(shortened(text, MAX_SHOWN));
 }

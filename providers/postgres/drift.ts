@@ -1,5 +1,5 @@
 import { type ClassifiedError, errorMessageOf } from "../errors";
-import { columnsOf, compareRows, describeDifference, isUnreadable, type WantedRow as RowValues } from "./comparison";
+import { columnsOf, compareRows, describeDifference, isUnreadable, type RowValues } from "./comparison";
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { formatTableName, parseTableName } from "./identifier";
 import { findUnrecorded } from "./ownership";
@@ -46,14 +46,9 @@ export async function findDriftedRows(
 
 /** Rows that one query can compare: of one table, with the same columns. */
 function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
-  const groups = new Map<string, WantedRow[]>();
-  for (const row of rows) {
-    const columns = JSON.stringify([row.table, Object.keys(row.key), Object.keys(row.values).sort()]);
-    const group = groups.get(columns) ?? [];
-    group.push(row);
-    groups.set(columns, group);
-  }
-  return [...groups.values()];
+  const columnsIn = ({ table, key, values }: WantedRow) =>
+    JSON.stringify([table, Object.keys(key), Object.keys(values).sort()]);
+  return [...Map.groupBy(rows, columnsIn).values()];
 }
 
 /** What is not as it should be, for people, by the row's index. */
@@ -68,7 +63,7 @@ async function compare(alike: readonly WantedRow[]): Promise<Problems> {
       if (!(await hasRecords(connection))) return all("the database had no records of owners");
       let problems = all(`table ${first.table} did not exist`);
       for (const table of await tablesFor(connection, alike)) {
-        const there = await differentIn(connection, table, alike);
+        const there = await differentIn(table, alike);
         problems = new Map([...there].filter(([index]) => problems.has(index)));
       }
       return problems;
@@ -95,17 +90,17 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
 }
 
 /** What a table does not have as it should be. */
-async function differentIn(connection: Connection, table: Table, alike: readonly WantedRow[]): Promise<Problems> {
+async function differentIn(table: Table, alike: readonly WantedRow[]): Promise<Problems> {
   const [first] = alike as [WantedRow];
   const missing = columnsOf(first).find((name) => table.columns[name] === undefined);
   if (missing !== undefined) {
     const problem = `table ${formatTableName(table)} had no column ${JSON.stringify(missing)}`;
     return new Map(alike.map((_, index) => [index, problem]));
   }
-  const different = await compareRows(connection, table, alike);
-  const unrecorded = await findUnrecorded(connection, table, alike);
+  const different = await compareRows(table, alike);
+  const unrecorded = await findUnrecorded(table, alike);
   if (different.length + unrecorded.length === 0) return new Map();
-  const replaced = await describeReplaced(connection, table);
+  const replaced = await describeReplaced(table);
   const before = replaced === undefined ? "" : `${replaced}, `;
   return new Map([
     ...unrecorded.map((index) => [index, `${before}the row's owner was not recorded`] as const),

@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg";
 import { ClassifiedError, RetryableError, TerminalError } from "../errors";
 import type { Reason } from "../reasons";
+import { shortened } from "../shortened";
 
 /** A condition's message is read by people; databases repeat the value that they refuse, however long. */
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -134,30 +135,22 @@ export function classifyConnectError(error: unknown): ClassifiedError {
 }
 
 function classifyRefusal(state: string, error: DatabaseError): ClassifiedError {
-  const message = shortened([error.message, error.detail, error.hint].filter(Boolean).join("; "));
+  const message = shortened([error.message, error.detail, error.hint].filter(Boolean).join("; "), MAX_MESSAGE_LENGTH);
   const stateClass = state.slice(0, 2);
   const terminal = TERMINAL[state] ?? TERMINAL[stateClass];
   if (terminal !== undefined) return new TerminalError(terminal, message, { cause: error });
   const reason = RETRYABLE[state] ?? RETRYABLE[stateClass] ?? "DatabaseError";
-  return new RetryableError(reason, message, {
-    cause: error,
-    dependency: SERVER_STATES.test(state) ? DATABASE : undefined,
-  });
+  const dependency = SERVER_STATES.test(state) ? DATABASE : undefined;
+  return new RetryableError(reason, message, { cause: error, dependency });
 }
 
 function retryable(reason: Reason, error: unknown): RetryableError {
-  return new RetryableError(reason, shortened(`the database cannot be reached: ${words(error)}`), {
-    cause: error,
-    dependency: DATABASE,
-  });
+  const message = shortened(`the database cannot be reached: ${words(error)}`, MAX_MESSAGE_LENGTH);
+  return new RetryableError(reason, message, { cause: error, dependency: DATABASE });
 }
 
 /** A host with several addresses fails with one error for each, and no message of its own. */
 function words(error: unknown): string {
   const { message, errors, code } = error as AggregateError & NodeJS.ErrnoException;
   return message || errors?.map(({ message }: Error) => message).join("; ") || code || "no reason given";
-}
-
-function shortened(message: string): string {
-  return message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH)}…`;
 }

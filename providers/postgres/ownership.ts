@@ -3,7 +3,7 @@ import { RetryableError } from "../errors";
 import { formatTableName, type TableName } from "./identifier";
 import { SERVER, tableId } from "./placement";
 import type { Connection } from "./pool";
-import { keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
+import { type Keyed, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
 import type { Table } from "./tables";
 
 /** Who owns a row. */
@@ -30,11 +30,11 @@ export interface OwnershipRecord {
  * @throws RetryableError `RowConflict` when a row has another owner
  */
 export async function claimRows(
-  connection: Connection,
   table: Table,
   id: string,
   wanted: readonly Pick<RowOutputs, "key" | "owner" | "incarnation">[],
 ): Promise<ReadonlySet<string>> {
+  const { connection } = table;
   const { rows } = await connection.query<{ key: string; is_new: boolean }>(
     `INSERT INTO kindstack_ownership.records AS held (table_id, key, owner, description, cluster, cluster_uid, incarnation)
      SELECT $1, wanted.* FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS wanted
@@ -99,7 +99,7 @@ export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInp
 }
 
 /** A row of another owner is in the way; it may be removed without an event, so the update is retried. */
-export function rowConflict(table: TableName, row: Pick<RowInputs, "key">, problem: string): RetryableError {
+export function rowConflict(table: TableName, row: Keyed, problem: string): RetryableError {
   const { value } = keyOf(row);
   return new RetryableError(
     "RowConflict",
@@ -130,11 +130,7 @@ export function describeHolder(
 }
 
 /** The owner of a row; `undefined` when it has none. @param id of the table */
-export async function findRecord(
-  connection: Connection,
-  id: string,
-  row: Pick<RowInputs, "key">,
-): Promise<OwnershipRecord | undefined> {
+export async function findRecord(connection: Connection, id: string, row: Keyed): Promise<OwnershipRecord | undefined> {
   const { rows } = await connection.query<OwnershipRecord>(
     `SELECT owner, description, cluster, cluster_uid, former_cluster_uids, incarnation
      FROM kindstack_ownership.records WHERE table_id = $1 AND key = $2`,
@@ -144,13 +140,9 @@ export async function findRecord(
 }
 
 /** Those of these rows that are not recorded for their owners, by their index. */
-export async function findUnrecorded(
-  connection: Connection,
-  table: Table,
-  rows: readonly (Pick<RowInputs, "key"> & { uid: string })[],
-): Promise<number[]> {
-  const id = await tableId(connection, table);
-  const { rows: found } = await connection.query<{ position: string }>(
+export async function findUnrecorded(table: Table, rows: readonly (Keyed & { uid: string })[]): Promise<number[]> {
+  const id = await tableId(table);
+  const { rows: found } = await table.connection.query<{ position: string }>(
     `SELECT position FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS wanted(key, owner, position)
      WHERE NOT EXISTS (
        SELECT FROM kindstack_ownership.records AS held
@@ -161,10 +153,7 @@ export async function findUnrecorded(
   return found.map(({ position }) => Number(position) - 1);
 }
 
-/** Forgets the row, if this incarnation has it. */
-export async function releaseRow(
-  connection: Connection,
-  { incarnation }: Pick<RowOutputs, "incarnation">,
-): Promise<void> {
+/** Forgets the row that this incarnation has. */
+export async function releaseRow(connection: Connection, incarnation: string): Promise<void> {
   await connection.query("DELETE FROM kindstack_ownership.records WHERE incarnation = $1", [incarnation]);
 }

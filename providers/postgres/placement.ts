@@ -15,14 +15,14 @@ export const SERVER = `(SELECT system_identifier || '/' || pg_database.oid FROM 
 
 const IS_HERE = `known.server = ${SERVER} AND EXISTS (SELECT FROM pg_class WHERE pg_class.oid = known.oid)`;
 
-/** The OID of the table that a row of \`kindstack_ownership.tables AS known\` means here and now, or NULL. */
+/** The OID of the table that a row of `kindstack_ownership.tables AS known` means here and now, or NULL. */
 const PRESENT_OID = `CASE WHEN ${IS_HERE} THEN known.oid ELSE (
   SELECT named.oid FROM (SELECT to_regclass(format('%I.%I', known.table_schema, known.table_name))::oid AS oid) AS named
   WHERE NOT EXISTS (SELECT FROM kindstack_ownership.tables AS other WHERE other.server = ${SERVER} AND other.oid = named.oid)
 ) END`;
 
 /** The id under which a table's rows are recorded; `undefined` when none ever was. */
-export async function tableId(connection: Connection, { oid, schema, name }: Table): Promise<string | undefined> {
+export async function tableId({ connection, oid, schema, name }: Table): Promise<string | undefined> {
   const { rows } = await connection.query<{ id: string }>(
     `SELECT id FROM kindstack_ownership.tables AS known
      WHERE server = ${SERVER} AND oid = $1::oid OR table_schema = $2 AND table_name = $3 AND NOT (${IS_HERE})
@@ -48,10 +48,10 @@ export async function recordedId(connection: Connection, table: TableName): Prom
  * Records a table's present identity and name. What was recorded under its name for a table that is gone, such as that of the
  * database before a dump, is this table's from now on.
  */
-export async function recordTable(connection: Connection, table: Table): Promise<string> {
-  const { oid, schema, name } = table;
+export async function recordTable(table: Table): Promise<string> {
+  const { connection, oid, schema, name } = table;
   const present = [oid, schema, name];
-  const id = await tableId(connection, table);
+  const id = await tableId(table);
   if (id !== undefined) {
     await connection.query(
       `UPDATE kindstack_ownership.tables SET server = ${SERVER}, oid = $1::oid, table_schema = $2, table_name = $3 WHERE id = $4`,
@@ -69,10 +69,7 @@ export async function recordTable(connection: Connection, table: Table): Promise
 }
 
 /** That a table has the place of one that was recorded under its name and is gone, for people; `undefined` when it has not. */
-export async function describeReplaced(
-  connection: Connection,
-  { oid, schema, name }: Table,
-): Promise<string | undefined> {
+export async function describeReplaced({ connection, oid, schema, name }: Table): Promise<string | undefined> {
   const { rows } = await connection.query<{ restored: boolean }>(
     `SELECT server <> ${SERVER} AS restored FROM kindstack_ownership.tables AS known
      WHERE table_schema = $2 AND table_name = $3 AND NOT (${IS_HERE})
@@ -88,12 +85,11 @@ export async function describeReplaced(
 }
 
 /** Where a record says that a row is. */
-export interface RecordedPlace {
+interface RecordedPlace {
+  incarnation: string;
   tableId: string;
-  key: string;
-  owner: string;
-  /** The table's; `undefined` when it was dropped. */
-  oid: string | undefined;
+  /** The table's; `null` when it was dropped. */
+  oid: string | null;
 }
 
 /** The records of rows, by their incarnations. @param lock until the transaction's end */
@@ -103,26 +99,15 @@ export async function recordedPlaces(
   { lock = false } = {},
 ): Promise<ReadonlyMap<string, RecordedPlace>> {
   if (incarnations.length === 0) return new Map();
-  const { rows } = await connection.query<{
-    incarnation: string;
-    table_id: string;
-    key: string;
-    owner: string;
-    oid: string | null;
-  }>(
-    `SELECT held.incarnation, held.table_id, held.key, held.owner, (${PRESENT_OID})::text AS oid
+  const { rows } = await connection.query<RecordedPlace>(
+    `SELECT held.incarnation, held.table_id AS "tableId", (${PRESENT_OID})::text AS oid
      FROM kindstack_ownership.records AS held JOIN kindstack_ownership.tables AS known ON known.id = held.table_id
      WHERE held.incarnation = ANY($1)
      ORDER BY oid NULLS FIRST -- of two, the one of a table that exists counts
      ${lock ? "FOR UPDATE OF held" : ""}`,
     [incarnations],
   );
-  return new Map(
-    rows.map(({ incarnation, table_id, key, owner, oid }) => [
-      incarnation,
-      { tableId: table_id, key, owner, oid: oid ?? undefined },
-    ]),
-  );
+  return new Map(rows.map((place) => [place.incarnation, place]));
 }
 
 /** Removes the record of a table that is gone, if no other row is recorded in it. */
@@ -179,7 +164,7 @@ export async function placeOf(
   recorded: RecordedPlace | undefined,
 ): Promise<Place> {
   const named = await findTable(connection, parseTableName(table, "table"), columns);
-  if (recorded?.oid === undefined) return { table: named ?? (await findTable(connection, location, columns)) };
+  if (!recorded?.oid) return { table: named ?? (await findTable(connection, location, columns)) };
   if (recorded.oid === named?.oid) return { table: named };
   const held = await findTable(connection, { oid: recorded.oid }, columns);
   if (named === undefined || held === undefined) return { table: held };

@@ -53,8 +53,11 @@ export class Connection {
   }
 }
 
+/** What is done with a connection. */
+export type Work<T> = (connection: Connection) => Promise<T>;
+
 /** When the fence of the work ends, so does the connection: a COMMIT that is on its way must not arrive later. */
-async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+async function withConnection<T>(work: Work<T>): Promise<T> {
   const client = await connect();
   const connection = new Connection(client);
   const signal = currentFence()?.signal;
@@ -78,15 +81,12 @@ const SETTINGS_FRESH_MS = 500;
  * @param lockTimeoutMs how long each statement waits for another session's lock
  * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */
-export function withTransaction<T>(
-  work: (connection: Connection) => Promise<T>,
-  lockTimeoutMs = LOCK_TIMEOUT_MS,
-): Promise<T> {
+export function withTransaction<T>(work: Work<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
   return transaction("", WRITE_TIMEOUT_MS, lockTimeoutMs, work);
 }
 
 /** The same for what only reads. */
-export function withReadTransaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+export function withReadTransaction<T>(work: Work<T>): Promise<T> {
   return transaction("READ ONLY", READ_TIMEOUT_MS, LOCK_TIMEOUT_MS, work);
 }
 
@@ -98,7 +98,7 @@ function transaction<T>(
   mode: "" | "READ ONLY",
   statementTimeoutMs: number,
   lockTimeoutMs: number,
-  work: (connection: Connection) => Promise<T>,
+  work: Work<T>,
 ): Promise<T> {
   return withConnection(async (connection) => {
     connection.begin(

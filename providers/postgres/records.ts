@@ -1,6 +1,6 @@
 import { errorMessageOf, RetryableError } from "../errors";
 import { sqlStateOf } from "./errors";
-import { type Connection, withReadTransaction, withTransaction } from "./pool";
+import { type Connection, type Work, withReadTransaction, withTransaction } from "./pool";
 
 /*
  * The tables of who owns which row. A row cannot carry a label of its owner, as its columns are the user's; so it has a
@@ -48,10 +48,7 @@ const CREATION_LOCK_TIMEOUT_MS = 5_000;
  * @param lockTimeoutMs see {@link withTransaction}
  * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when they may not be created
  */
-export async function withOwnershipRecords<T>(
-  work: (connection: Connection) => Promise<T>,
-  lockTimeoutMs?: number,
-): Promise<T> {
+export async function withOwnershipRecords<T>(work: Work<T>, lockTimeoutMs?: number): Promise<T> {
   try {
     return await withTransaction(work, lockTimeoutMs);
   } catch (error) {

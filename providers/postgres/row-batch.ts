@@ -26,7 +26,7 @@ export function inTransaction<Row extends RowInputs, T>(
   const table = parseTableName(first.table, "table");
   return withTable(
     table,
-    (inTransaction) => withOwnershipRecords(inTransaction, lockTimeoutMs(table)),
+    (run) => withOwnershipRecords(run, lockTimeoutMs(table)),
     (connection) => work(connection, all),
     all.length === 1 ? keyOf(first) : undefined,
   );

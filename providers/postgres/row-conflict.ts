@@ -21,14 +21,14 @@ export function findRowConflict(
   return withReadTransaction(async (connection) => {
     const table = await findTable(connection, parseTableName(inputs.table, "table"));
     if (table === undefined) return undefined; // a table that does not exist has no rows
-    const id = (await hasRecords(connection)) ? await tableId(connection, table) : undefined;
+    const id = (await hasRecords(connection)) ? await tableId(table) : undefined;
     const record = id === undefined ? undefined : await findRecord(connection, id, inputs);
     if (record !== undefined && id !== undefined) {
       if (mayClaim(record, inputs.owner, owners, incarnation)) return undefined;
       return rowConflict(table, inputs, describeHolder(id, inputs, record)).message;
     }
     if (incarnation !== undefined) return undefined;
-    return (await isThere(connection, table, inputs))
+    return (await isThere(table, inputs))
       ? rowConflict(table, inputs, describeUnmanaged(table, inputs)).message
       : undefined;
   });

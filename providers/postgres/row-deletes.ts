@@ -45,37 +45,31 @@ const deleteBatched = batched<HeldDeletion, void>({
 async function deleteWithRecord(connection: Connection, outs: HeldDeletion): Promise<void> {
   const { incarnation } = outs;
   const recorded = (await recordedPlaces(connection, [incarnation], { lock: true })).get(incarnation);
-  if (recorded === undefined) return deleteUnrecorded(connection, outs);
-  await releaseRow(connection, outs);
-  if (recorded.oid === undefined) return removeRecordedTable(connection, recorded.tableId); // it was dropped, with the row
+  if (recorded === undefined) {
+    const table = await unrecordedTable(connection, outs, true);
+    return table && deleteFrom(table, outs);
+  }
+  await releaseRow(connection, incarnation);
+  if (recorded.oid === null) return removeRecordedTable(connection, recorded.tableId); // it was dropped, with the row
   const { table, replaced } = await placeOf(connection, outs, outs.hold ? columnsOf(outs) : [], recorded);
-  if (table !== undefined) await deleteFrom(connection, table, outs);
+  if (table !== undefined) await deleteFrom(table, outs);
   // A copy of the row would be left behind.
-  if (replaced !== undefined && (await isUnmanaged(connection, replaced.by, outs))) throw replaced.error;
+  if (replaced !== undefined && (await isUnmanaged(replaced.by, outs))) throw replaced.error;
 }
 
-async function isUnmanaged(connection: Connection, table: Table, row: RowOutputs): Promise<boolean> {
-  if (!(await isThere(connection, table, row))) return false;
-  const id = await tableId(connection, table);
-  return id === undefined || (await findRecord(connection, id, row)) === undefined;
+async function isUnmanaged(table: Table, row: RowOutputs): Promise<boolean> {
+  if (!(await isThere(table, row))) return false;
+  const id = await tableId(table);
+  return id === undefined || (await findRecord(table.connection, id, row)) === undefined;
 }
 
-async function deleteUnrecorded(connection: Connection, outs: HeldDeletion): Promise<void> {
-  const table = await unrecordedTable(connection, outs, true);
-  if (table !== undefined) await deleteFrom(connection, table, outs);
-}
-
-/** The table of a row without a record that is to be deleted. @param recorded whether the database has records at all */
-async function unrecordedTable(
-  connection: Connection,
-  outs: RowOutputs,
-  recorded: boolean,
-): Promise<Table | undefined> {
+/** The table of a row without a record that is to be deleted. @param hasAny whether the database has records at all */
+async function unrecordedTable(connection: Connection, outs: RowOutputs, hasAny: boolean): Promise<Table | undefined> {
   const { table } = await placeOf(connection, outs, columnsOf(outs), undefined);
   if (table === undefined) return undefined;
-  const id = recorded ? await tableId(connection, table) : undefined;
+  const id = hasAny ? await tableId(table) : undefined;
   if (id !== undefined && (await findRecord(connection, id, outs)) !== undefined) return undefined; // another owner's
-  return (await isAsWritten(connection, table, outs)) ? table : undefined;
+  return (await isAsWritten(table, outs)) ? table : undefined;
 }
 
 /** What the deletion of a row finds; see {@link DynamicProvider.observe}. */
@@ -83,29 +77,29 @@ export function observeDeletion(outs: RowOutputs): Promise<unknown> {
   return withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
     const hasAny = await hasRecords(connection);
     const recorded = hasAny ? (await recordedPlaces(connection, [outs.incarnation])).get(outs.incarnation) : undefined;
-    if (recorded === undefined) return found(connection, await unrecordedTable(connection, outs, hasAny), outs);
-    if (recorded.oid === undefined) return null;
-    return found(connection, (await placeOf(connection, outs, columnsOf(outs), recorded)).table, outs);
+    if (recorded === undefined) return found(await unrecordedTable(connection, outs, hasAny), outs);
+    if (recorded.oid === null) return null;
+    return found((await placeOf(connection, outs, columnsOf(outs), recorded)).table, outs);
   });
 }
 
 /** The columns that were written, of a row that is to be deleted; `null` when there is none. */
 async function found(
-  connection: Connection,
   table: Table | undefined,
   { key, values, incarnation }: RowOutputs,
   lock?: "FOR UPDATE",
 ): Promise<unknown> {
   if (table === undefined) return null;
-  const [row] = await readColumns(connection, table, [{ key, columns: Object.keys(values) }], lock);
+  const [row] = await readColumns(table, [{ key, columns: Object.keys(values) }], lock);
   return row === undefined ? null : { row, of: incarnation };
 }
 
-async function isAsWritten(connection: Connection, table: Table, outs: RowOutputs): Promise<boolean> {
+async function isAsWritten(table: Table, outs: RowOutputs): Promise<boolean> {
+  const { connection } = table;
   if (columnsOf(outs).some((name) => table.columns[name] === undefined)) return false;
   await connection.query("SAVEPOINT comparison");
   try {
-    return (await compareRows(connection, table, [outs])).length === 0;
+    return (await compareRows(table, [outs])).length === 0;
   } catch (error) {
     if (!isUnreadable(sqlStateOf(error))) throw error;
     await connection.query("ROLLBACK TO SAVEPOINT comparison");
@@ -114,17 +108,17 @@ async function isAsWritten(connection: Connection, table: Table, outs: RowOutput
 }
 
 /** A deletion that deleted nothing is none, unless there is nothing. */
-async function deleteFrom(connection: Connection, table: Table, outs: HeldDeletion): Promise<void> {
+async function deleteFrom(table: Table, outs: HeldDeletion): Promise<void> {
   const { column, value } = keyOf(outs);
-  if (outs.hold?.admits(await found(connection, table, outs, "FOR UPDATE")) === false) {
-    throw await outdatedRow(connection, table, outs, outs.values);
+  if (outs.hold?.admits(await found(table, outs, "FOR UPDATE")) === false) {
+    throw await outdatedRow(table, outs, outs.values);
   }
-  const { rowCount } = await connection.query(
+  const { rowCount } = await table.connection.query(
     `DELETE FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1`,
     [value],
   );
-  if (await isThere(connection, table, outs)) throw await suppressedWrite(connection, table, outs, "delete");
-  if (rowCount === 0 && (await mayHideRows(connection, table.oid))) {
+  if (await isThere(table, outs)) throw await suppressedWrite(table, outs, "delete");
+  if (rowCount === 0 && (await mayHideRows(table))) {
     throw new RetryableError(
       "RowHidden",
       `row ${JSON.stringify(value)} of table ${formatTableName(table)} was not deleted: it is gone, or row security hides it. ` +

@@ -48,7 +48,10 @@ export interface RowKey {
   value: string;
 }
 
-export function keyOf({ key }: Pick<RowInputs, "key">): RowKey {
+/** What names a row in its table. */
+export type Keyed = Pick<RowInputs, "key">;
+
+export function keyOf({ key }: Keyed): RowKey {
   const [[column, value] = ["", ""]] = Object.entries(key);
   return { column, value };
 }

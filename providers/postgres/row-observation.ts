@@ -3,15 +3,15 @@ import { batched } from "../batched";
 import { ClassifiedError, type RetryableError } from "../errors";
 import { isRecord } from "../kubernetes/field-path";
 import { type Hold, planOutdated } from "../observation";
-import { compareRows, isUnreadable } from "./comparison";
+import { compareRows, isUnreadable, type LiveColumns } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { tableId } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import { isForAll, MOST_ROWS } from "./row-batch";
-import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { commonTable, type RowTable, type WantedRow } from "./row-table";
+import { type Keyed, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { commonTable, type RowTable, type RowWrite } from "./row-table";
 import { withTable } from "./table-lock";
 import { findTable, type Table, tableMissing } from "./tables";
 
@@ -20,15 +20,12 @@ import { findTable, type Table, tableMissing } from "./tables";
  */
 
 /** The columns of a row. */
-interface Wanted {
-  key: RowInputs["key"];
+interface Wanted extends Keyed {
   columns: readonly string[];
 }
 
-type LiveColumns = Record<string, string | null>;
-
 /** A write that is held to what a preview has seen. */
-export interface HeldRow extends WantedRow {
+export interface HeldRow extends RowWrite {
   hold?: Hold | undefined;
   /** As the state has them. */
   former?: RowInputs["values"] | undefined;
@@ -60,17 +57,17 @@ export async function observeRow(inputs: RowInputs, outs: RowOutputs | undefined
 
 const NOTHING: Found = { row: undefined, record: undefined };
 
-const lookUp = batched<WantedRow, ReadonlyMap<WantedRow, unknown>>({
+const lookUp = batched<RowWrite, ReadonlyMap<RowWrite, unknown>>({
   isForAll,
   batchKey: (row) => JSON.stringify([row.table, keyOf(row).column, columnsIn(row)]),
   maxSize: () => MOST_ROWS,
   run: (batch) => {
-    const all = batch as readonly [WantedRow, ...WantedRow[]];
+    const all = batch as readonly [RowWrite, ...RowWrite[]];
     return withTable(parseTableName(all[0].table, "table"), withReadTransaction, async (connection) => {
       const { table, id } = await recordedTable(connection, all);
-      const found = await find(connection, table, id, all.map(wantedOf));
+      const found = await find(table, id, all.map(wantedOf));
       const live = all.map((row, index) => [row, overwritten(row, found[index] ?? NOTHING)] as const);
-      const done = await findDone(connection, table, all, found).catch((error: unknown) => {
+      const done = await findDone(table, all, found).catch((error: unknown) => {
         // A value that the column's type has no notion of is not there.
         if (all.length > 1 || !isUnreadable(sqlStateOf(error))) throw error;
         return new Set();
@@ -81,10 +78,10 @@ const lookUp = batched<WantedRow, ReadonlyMap<WantedRow, unknown>>({
 });
 
 /** The same as a write would find, where there may be no records yet. */
-async function recordedTable(connection: Connection, all: readonly [WantedRow, ...WantedRow[]]): Promise<RowTable> {
+async function recordedTable(connection: Connection, all: readonly [RowWrite, ...RowWrite[]]): Promise<RowTable> {
   if (await hasRecords(connection)) {
     const { table, id } = await commonTable(connection, all);
-    return { table, id: id ?? (await tableId(connection, table)) };
+    return { table, id: id ?? (await tableId(table)) };
   }
   const name = parseTableName(all[0].table, "table");
   const table = await findTable(connection, name, [keyOf(all[0]).column, ...columnsIn(all[0])]);
@@ -99,24 +96,15 @@ async function recordedTable(connection: Connection, all: readonly [WantedRow, .
  * @returns those that are not there, and may not be overwritten should they appear
  * @throws RetryableError `PlanOutdated`
  */
-export async function refuseOutdated(
-  connection: Connection,
-  table: Table,
-  id: string,
-  all: readonly HeldRow[],
-): Promise<ReadonlySet<HeldRow>> {
+export async function refuseOutdated(table: Table, id: string, all: readonly HeldRow[]): Promise<ReadonlySet<HeldRow>> {
   const held = all.filter(({ hold }) => hold !== undefined);
   if (held.length === 0) return new Set();
-  const found = await find(connection, table, id, held.map(wantedOf), "FOR NO KEY UPDATE");
+  const found = await find(table, id, held.map(wantedOf), "FOR NO KEY UPDATE");
   const outdated = held.filter((row, index) => !row.hold?.admits(overwritten(row, found[index] ?? NOTHING)));
-  const done = await findDone(
-    connection,
-    table,
-    outdated,
-    outdated.map((row) => found[held.indexOf(row)] ?? NOTHING),
-  );
+  const foundOutdated = outdated.map((row) => found[held.indexOf(row)] ?? NOTHING);
+  const done = await findDone(table, outdated, foundOutdated);
   const refused = outdated.find((row) => !done.has(row));
-  if (refused !== undefined) throw await outdatedRow(connection, table, refused, refused.former);
+  if (refused !== undefined) throw await outdatedRow(table, refused, refused.former);
   return new Set(held.filter((_, index) => found[index]?.row === undefined));
 }
 
@@ -130,7 +118,7 @@ function columnsIn({ values }: Pick<RowInputs, "values">): string[] {
 }
 
 /** What a write overwrites, by what it finds; `null` for nothing. */
-function overwritten({ owner, location }: WantedRow, { row, record }: Found): unknown {
+function overwritten({ owner, location }: RowWrite, { row, record }: Found): unknown {
   const isFree = record === undefined || record.owner === owner.uid;
   // An update makes a row again that is gone, which is something else than the preview saw.
   if (location === undefined && row === undefined && isFree) return null;
@@ -138,8 +126,7 @@ function overwritten({ owner, location }: WantedRow, { row, record }: Found): un
 }
 
 /** Those that are as they are to be already, and the owner's: an update was cut off after it had written them. */
-async function findDone<Row extends WantedRow>(
-  connection: Connection,
+async function findDone<Row extends RowWrite>(
   table: Table,
   rows: readonly Row[],
   found: readonly Found[],
@@ -149,13 +136,12 @@ async function findDone<Row extends WantedRow>(
     return live !== undefined && record?.owner === row.owner.uid && isRecord(row.values);
   });
   if (ours.some((row) => columnsIn(row).some((name) => table.columns[name] === undefined))) return new Set();
-  const different = new Set((await compareRows(connection, table, ours)).map(({ index }) => ours[index]));
+  const different = new Set((await compareRows(table, ours)).map(({ index }) => ours[index]));
   return new Set(ours.filter((row) => !different.has(row)));
 }
 
 /** What there is of rows of a table that has the same key column for all. @param id of the table; absent when it has no records */
 async function find(
-  connection: Connection,
   table: Table,
   id: string | undefined,
   rows: readonly Wanted[],
@@ -166,19 +152,18 @@ async function find(
   const { rows: records } =
     id === undefined
       ? { rows: [] }
-      : await connection.query<{ key: string; owner: string; incarnation: string }>(
+      : await table.connection.query<{ key: string; owner: string; incarnation: string }>(
           `SELECT key, owner, incarnation FROM kindstack_ownership.records WHERE table_id = $1 AND key = ANY($2)
            ORDER BY key ${lock ? "FOR UPDATE" : ""}`,
           [id, keys],
         );
   const byKey = new Map(records.map(({ key, owner, incarnation }) => [key, { owner, incarnation }]));
-  const live = await readColumns(connection, table, rows, lock);
+  const live = await readColumns(table, rows, lock);
   return keys.map((key, index) => ({ row: live[index], record: byKey.get(key) }));
 }
 
 /** The columns of rows as text, without those that the table does not have; by the rows' indices. */
 export async function readColumns(
-  connection: Connection,
   table: Table,
   rows: readonly Wanted[],
   lock: "FOR NO KEY UPDATE" | "FOR UPDATE" | "" = "",
@@ -190,7 +175,7 @@ export async function readColumns(
     (name) => table.columns[name] !== undefined,
   );
   const selected = names.map((name, index) => `live.${escapeIdentifier(name)}::text AS "${index}"`);
-  const { rows: found } = await connection.query<{ position: string; [column: number]: string | null }>(
+  const { rows: found } = await table.connection.query<{ position: string; [column: number]: string | null }>(
     `SELECT ${["given.position", ...selected].join(", ")}
      FROM unnest($1::text[]) WITH ORDINALITY AS given(key, position)
      JOIN ${quoteTableName(table)} AS live ON live.${escapeIdentifier(key)} = given.key::${table.columns[key]?.type ?? "text"}
@@ -207,14 +192,12 @@ export async function readColumns(
 
 /** @param former the values as the state has them */
 export async function outdatedRow(
-  connection: Connection,
   table: Table,
-  { key }: Pick<RowInputs, "key">,
+  { key }: Keyed,
   former: RowInputs["values"] = {},
 ): Promise<RetryableError> {
   const known = Object.entries(former).filter(([name]) => table.columns[name] !== undefined);
-  const [difference] =
-    known.length > 0 ? await compareRows(connection, table, [{ key, values: Object.fromEntries(known) }]) : [];
+  const [difference] = known.length > 0 ? await compareRows(table, [{ key, values: Object.fromEntries(known) }]) : [];
   const changed = Object.keys(difference?.live ?? {}).map((name) => `column ${JSON.stringify(name)}`);
   return planOutdated(`row ${JSON.stringify(keyOf({ key }).value)} of table ${formatTableName(table)}`, changed);
 }

@@ -6,7 +6,7 @@ import type { RowInputs } from "./row-inputs";
 import { findTable, type Table, tableMissing } from "./tables";
 
 /** A row that is to be written. */
-export interface WantedRow extends RowInputs {
+export interface RowWrite extends RowInputs {
   incarnation: string;
   /** Where the state says that the row is; absent for a row that has yet to be made. One without a record may be overwritten. */
   location?: TableLocation;
@@ -25,10 +25,7 @@ export interface RowTable {
 }
 
 /** The table that all these rows are in, or are to be in. @throws NotTogetherError, RetryableError `TableMissing`, `TableReplaced` */
-export async function commonTable(
-  connection: Connection,
-  all: readonly [WantedRow, ...WantedRow[]],
-): Promise<RowTable> {
+export async function commonTable(connection: Connection, all: readonly [RowWrite, ...RowWrite[]]): Promise<RowTable> {
   const [{ location, ...first }] = all;
   const name = parseTableName(first.table, "table");
   const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
@@ -37,7 +34,7 @@ export async function commonTable(
     recordedId(connection, name),
     recordedPlaces(connection, made),
   ]);
-  const isElsewhere = [...places.values()].some(({ oid }) => oid !== undefined && oid !== named?.oid);
+  const isElsewhere = [...places.values()].some(({ oid }) => oid !== null && oid !== named?.oid);
   if (named !== undefined && !isElsewhere) return { table: named, id };
   if (all.length > 1) throw new NotTogetherError();
   const recorded = places.get(first.incarnation);

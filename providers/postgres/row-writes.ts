@@ -11,7 +11,7 @@ import { type Connection, withReadTransaction } from "./pool";
 import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
-import { commonTable, type WantedRow } from "./row-table";
+import { commonTable, type RowWrite } from "./row-table";
 import { isThere, suppressedWrite } from "./suppressed-write";
 import { describeHooks, type Table } from "./tables";
 
@@ -40,17 +40,11 @@ const writeBatched = batched<HeldRow, TableLocation>({
  * @throws RetryableError `RowConflict`, `TableMissing`, `ValueRewritten` and what else may heal; TerminalError for what
  *   cannot be written
  */
-export async function writeRow(write: WantedRow, former?: RowInputs["values"]): Promise<RowOutputs> {
+export async function writeRow(write: RowWrite, former?: RowInputs["values"]): Promise<RowOutputs> {
   refuseTableName(parseTableName(write.table, "table"), write.owner.namespace);
   const { table, key, values, owner, incarnation } = write;
-  return {
-    table,
-    key,
-    values,
-    owner,
-    location: await writeBatched({ ...write, former, hold: currentHold() }),
-    incarnation,
-  };
+  const location = await writeBatched({ ...write, former, hold: currentHold() });
+  return { table, key, values, owner, location, incarnation };
 }
 
 async function writeRows(connection: Connection, all: readonly [HeldRow, ...HeldRow[]]): Promise<TableLocation> {
@@ -58,19 +52,19 @@ async function writeRows(connection: Connection, all: readonly [HeldRow, ...Held
   const { table, id: known, hasMoved } = await commonTable(connection, all);
   refuseTableName(table, first.owner.namespace);
   for (const row of all) refuseUnstableValues(table, row);
-  const id = known ?? (await recordTable(connection, table));
-  const absent = await refuseOutdated(connection, table, id, all);
+  const id = known ?? (await recordTable(table));
+  const absent = await refuseOutdated(table, id, all);
   if (hasMoved) await moveRecord(connection, first.incarnation, id);
-  const newKeys = await claimRows(connection, table, id, all);
+  const newKeys = await claimRows(table, id, all);
   const isNew = (row: HeldRow) => absent.has(row) || (row.location === undefined && newKeys.has(keyOf(row).value));
   const [made, ours] = [all.filter(isNew), all.filter((row) => !isNew(row))];
   const [inserted, updated, [difference]] = await Promise.all([
-    upsertRows(connection, table, made, false),
-    upsertRows(connection, table, ours, true),
-    compareRows(connection, table, all),
+    upsertRows(table, made, false),
+    upsertRows(table, ours, true),
+    compareRows(table, all),
   ]);
   if (inserted !== made.length || updated !== ours.length) throw new UnwrittenError(table, inserted === made.length);
-  if (difference !== undefined) throw await rewritten(connection, table, all, difference);
+  if (difference !== undefined) throw await rewritten(table, all, difference);
   const { schema, name } = table;
   return { schema, name };
 }
@@ -94,12 +88,7 @@ class UnwrittenError extends Error {
 }
 
 /** @returns the number of rows that were written */
-async function upsertRows(
-  connection: Connection,
-  table: TableLocation,
-  rows: readonly RowInputs[],
-  mayOverwrite: boolean,
-): Promise<number> {
+async function upsertRows(table: Table, rows: readonly RowInputs[], mayOverwrite: boolean): Promise<number> {
   const [first] = rows;
   if (first === undefined) return 0;
   const key = escapeIdentifier(keyOf(first).column);
@@ -108,7 +97,7 @@ async function upsertRows(
   const parameters = rows.flatMap((row) => [keyOf(row).value, ...names.map((name) => row.values[name])]);
   const width = names.length + 1;
   const tuples = rows.map((_, row) => Array.from({ length: width }, (_, column) => `$${2 + row * width + column}`));
-  const { rowCount } = await connection.query(
+  const { rowCount } = await table.connection.query(
     `INSERT INTO ${quoteTableName(table)} (${[key, ...columns].join(", ")})
      VALUES ${tuples.map((tuple) => `(${tuple.join(", ")})`).join(", ")}
      ON CONFLICT (${key}) DO UPDATE
@@ -119,26 +108,26 @@ async function upsertRows(
 }
 
 /** Why a row was not written: it has no record and was there before, or something in the database suppressed the write. */
-function explainUnwritten(row: HeldRow, { table, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
+function explainUnwritten(row: HeldRow, { table: known, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
   return withReadTransaction(async (connection) => {
-    if (!mayOverwrite && (await isThere(connection, table, row))) {
-      if (row.hold !== undefined) return outdatedRow(connection, table, row, row.former);
+    const table = { ...known, connection };
+    if (!mayOverwrite && (await isThere(table, row))) {
+      if (row.hold !== undefined) return outdatedRow(table, row, row.former);
       return rowConflict(table, row, describeUnmanaged(table, row));
     }
-    return suppressedWrite(connection, table, row, mayOverwrite ? "update" : "insert");
+    return suppressedWrite(table, row, mayOverwrite ? "update" : "insert");
   });
 }
 
 /** The error about a row that is not as it was written. */
 async function rewritten(
-  connection: Connection,
   table: Table,
   all: readonly RowInputs[],
   { index, live }: Difference,
 ): Promise<RetryableError> {
   const row = all[index] as RowInputs;
-  if (live === undefined) return suppressedWrite(connection, table, row, "insert");
-  const hooks = await describeHooks(connection, table.oid, ["INSERT", "UPDATE"]);
+  if (live === undefined) return suppressedWrite(table, row, "insert");
+  const hooks = await describeHooks(table, ["INSERT", "UPDATE"]);
   return new RetryableError(
     "ValueRewritten",
     `row ${JSON.stringify(keyOf(row).value)} of table ${formatTableName(table)}: ${describeRewritten(table, row, live)}; nothing was ` +

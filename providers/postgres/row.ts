@@ -1,22 +1,21 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
-import { escapeIdentifier } from "pg";
 import { DynamicResource, defineProvider } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
 import type { DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
 import { refuseTableName } from "./allow-list";
-import { columnsOf, compareRows, isUnreadable } from "./comparison";
+import { columnsOf, compareRows, isUnreadable, type LiveColumns } from "./comparison";
 import { sqlStateOf } from "./errors";
-import { formatTableName, parseTableName, quoteTableName } from "./identifier";
+import { formatTableName, parseTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
 import { type Place, placeOf, recordedPlaces, recordsOf, tableId } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords, withOwnershipRecords } from "./records";
 import { checkRow } from "./row-check";
 import { deleteRow, observeDeletion } from "./row-deletes";
-import { type ColumnValue, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { observeRow } from "./row-observation";
+import { type ColumnValue, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
+import { observeRow, readColumns } from "./row-observation";
 import { writeRow } from "./row-writes";
 import { withTable } from "./table-lock";
 import { containsTable, findTable, type Table } from "./tables";
@@ -83,19 +82,13 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
     return { outs: await writeRow({ ...news, location, incarnation }, values) };
   },
 
-  async delete(_id, outs) {
-    await deleteRow(outs);
-  },
+  delete: (_id, outs) => deleteRow(outs),
 
-  async release(_id, outs) {
-    await withOwnershipRecords((connection) => releaseRow(connection, outs));
-  },
+  release: (_id, outs) => withOwnershipRecords((connection) => releaseRow(connection, outs.incarnation)),
 
   comparesInWrite: true,
 
-  async observe(inputs, outs) {
-    return inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs);
-  },
+  observe: (inputs, outs) => (inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs)),
 };
 
 export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", rows);
@@ -135,9 +128,9 @@ function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
       const recorded = await hasRecords(connection);
       const { table } = await findPlace(connection, outs, recorded);
       if (table === undefined) return undefined;
-      const owner = await recordedOwner(connection, table, outs, recorded);
+      const owner = await recordedOwner(table, outs, recorded);
       if (owner === undefined) return undefined;
-      const live = compares ? await readDifferences(connection, table, outs) : await readTexts(connection, table, outs);
+      const live = await (compares ? readDifferences : readTexts)(table, outs);
       return live && { ...outs, owner, values: { ...outs.values, ...live } };
     });
   return read(true).catch((error: unknown) => {
@@ -159,39 +152,20 @@ async function findPlace(connection: Connection, outs: RowOutputs, recorded: boo
  *
  * @param recorded as for {@link findPlace}
  */
-async function recordedOwner(
-  connection: Connection,
-  table: Table,
-  outs: RowOutputs,
-  recorded: boolean,
-): Promise<RowOutputs["owner"] | undefined> {
-  const id = recorded ? await tableId(connection, table) : undefined;
-  const record = id === undefined ? undefined : await findRecord(connection, id, outs);
+async function recordedOwner(table: Table, outs: RowOutputs, recorded: boolean): Promise<RowOwner | undefined> {
+  const id = recorded ? await tableId(table) : undefined;
+  const record = id === undefined ? undefined : await findRecord(table.connection, id, outs);
   if (record?.incarnation === outs.incarnation) return outs.owner;
   return record === undefined || record.owner === outs.owner.uid ? { ...outs.owner, uid: "" } : undefined;
 }
 
-type LiveValues = Record<string, string | null>;
-
-async function readDifferences(
-  connection: Connection,
-  table: Table,
-  outs: RowOutputs,
-): Promise<LiveValues | undefined> {
-  const [difference] = await compareRows(connection, table, [outs]);
+async function readDifferences(table: Table, outs: RowOutputs): Promise<LiveColumns | undefined> {
+  const [difference] = await compareRows(table, [outs]);
   return difference === undefined ? {} : difference.live;
 }
 
-async function readTexts(connection: Connection, table: Table, outs: RowOutputs): Promise<LiveValues | undefined> {
-  const { column, value } = keyOf(outs);
-  const names = Object.keys(outs.values);
-  const { rows } = await connection.query<Record<number, string | null>>(
-    `SELECT ${names.map((name, index) => `${escapeIdentifier(name)}::text AS "${index}"`).join(", ")}
-     FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1`,
-    [value],
-  );
-  const [row] = rows;
-  return row && Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]));
+async function readTexts(table: Table, { key, values }: RowOutputs): Promise<LiveColumns | undefined> {
+  return (await readColumns(table, [{ key, columns: Object.keys(values) }]))[0];
 }
 
 /** Whether the row is, here and now, in the table that a name means. */
@@ -205,7 +179,7 @@ function hasRowIn(outs: RowOutputs, name: string): Promise<boolean> {
 }
 
 /** A preview may not know the cluster. */
-function isOtherCluster({ cluster: old }: RowInputs["owner"], { cluster }: RowInputs["owner"]): boolean {
+function isOtherCluster({ cluster: old }: RowOwner, { cluster }: RowOwner): boolean {
   return cluster !== undefined && (cluster.name !== old?.name || cluster.uid !== old.uid);
 }
 

@@ -1,19 +1,18 @@
 import { escapeIdentifier } from "pg";
 import { RetryableError } from "../errors";
-import { formatTableName, quoteTableName, type TableLocation } from "./identifier";
-import type { Connection } from "./pool";
-import { keyOf, type RowInputs } from "./row-inputs";
+import { formatTableName, quoteTableName } from "./identifier";
+import { type Keyed, keyOf, type RowInputs } from "./row-inputs";
 import { describeHooks, type Table } from "./tables";
+
+const EVENTS = { insert: ["INSERT"], update: ["INSERT", "UPDATE"], delete: ["DELETE"] } as const;
 
 /** The error about a write that the database took, and did not do. */
 export async function suppressedWrite(
-  connection: Connection,
   table: Table,
   row: RowInputs,
-  what: "insert" | "update" | "delete",
+  what: keyof typeof EVENTS,
 ): Promise<RetryableError> {
-  const events = { insert: ["INSERT"], update: ["INSERT", "UPDATE"], delete: ["DELETE"] } as const;
-  const hooks = await describeHooks(connection, table.oid, events[what]);
+  const hooks = await describeHooks(table, EVENTS[what]);
   return new RetryableError(
     "WriteSuppressed",
     `the database did not ${what} row ${JSON.stringify(keyOf(row).value)} of table ${formatTableName(table)}, and gave no error; ` +
@@ -21,13 +20,9 @@ export async function suppressedWrite(
   );
 }
 
-export async function isThere(
-  connection: Connection,
-  table: TableLocation,
-  row: Pick<RowInputs, "key">,
-): Promise<boolean> {
+export async function isThere(table: Table, row: Keyed): Promise<boolean> {
   const { column, value } = keyOf(row);
-  const { rowCount } = await connection.query(
+  const { rowCount } = await table.connection.query(
     `SELECT FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1 LIMIT 1`,
     [value],
   );

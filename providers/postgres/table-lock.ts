@@ -3,7 +3,7 @@ import { ClassifiedError, errorMessageOf, RetryableError } from "../errors";
 import { LOCK_TIMEOUT_MS } from "./configuration";
 import { isAboutTable, sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableName } from "./identifier";
-import { type Connection, withReadTransaction } from "./pool";
+import { type Work, withReadTransaction } from "./pool";
 import type { RowKey } from "./row-inputs";
 
 /*
@@ -47,8 +47,8 @@ export function lockTimeoutMs(table: TableName): number {
  */
 export async function withTable<T>(
   table: TableName,
-  open: (work: (connection: Connection) => Promise<T>) => Promise<T>,
-  work: (connection: Connection) => Promise<T>,
+  open: (work: Work<T>) => Promise<T>,
+  work: Work<T>,
   row?: RowKey,
 ): Promise<T> {
   try {

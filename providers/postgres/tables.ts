@@ -16,6 +16,8 @@ export interface Column {
 
 /** A table, a view or a partitioned table, as the database has it now. */
 export interface Table extends TableLocation {
+  /** What it was found with, and is asked about its rows with. */
+  connection: Connection;
   /** Its identity, which a rename and a move to another schema leave as it is. */
   oid: string;
   /** Whether the name alone, without its schema, means it. */
@@ -69,14 +71,14 @@ export async function findTable(
   columns: readonly string[] = [],
 ): Promise<Table | undefined> {
   const isOid = "oid" in table;
-  const { rows } = await connection.query<Table>(
+  const { rows } = await connection.query<Omit<Table, "connection">>(
     `SELECT pg_class.oid::text AS oid, nspname AS schema, relname AS name, pg_table_is_visible(pg_class.oid) AS visible,
        coalesce((${COLUMNS}), '{}') AS columns
      FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
      WHERE pg_class.oid = ${isOid ? "$1::oid" : "to_regclass($1)"}`,
     [isOid ? table.oid : quoteTableName(table), columns],
   );
-  return rows[0];
+  return rows[0] && { ...rows[0], connection };
 }
 
 /** Whether a table has the rows of another one: as a view of it, or because it is a partition. */
@@ -106,7 +108,7 @@ export function tableMissing(table: TableName): RetryableError {
 
 type Event = "INSERT" | "UPDATE" | "DELETE";
 
-/** In \`pg_trigger.tgtype\`, and in \`pg_rewrite.ev_type\`. */
+/** In `pg_trigger.tgtype`, and in `pg_rewrite.ev_type`. */
 const EVENT_CODES: Record<Event, { trigger: number; rule: string }> = {
   INSERT: { trigger: 4, rule: "3" },
   UPDATE: { trigger: 16, rule: "2" },
@@ -114,7 +116,7 @@ const EVENT_CODES: Record<Event, { trigger: number; rule: string }> = {
 };
 
 /** What may change or suppress the writes of rows, for people: `trigger "soft_delete", rule "audit", row security`. */
-export async function describeHooks(connection: Connection, oid: string, events: readonly Event[]): Promise<string> {
+export async function describeHooks({ connection, oid }: Table, events: readonly Event[]): Promise<string> {
   const codes = events.map((event) => EVENT_CODES[event]);
   const { rows } = await connection.query<{ hook: string }>(
     `WITH hooked AS (SELECT $1::oid AS oid UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = $1::oid)
@@ -130,7 +132,7 @@ export async function describeHooks(connection: Connection, oid: string, events:
 }
 
 /** Whether policies may hide rows of the table from the connection's user. */
-export async function mayHideRows(connection: Connection, oid: string): Promise<boolean> {
+export async function mayHideRows({ connection, oid }: Table): Promise<boolean> {
   const { rows } = await connection.query<{ hides: boolean }>(
     `WITH applied AS (
        SELECT polpermissive, pg_get_expr(polqual, polrelid) AS condition FROM pg_policy

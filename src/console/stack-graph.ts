@@ -1,10 +1,11 @@
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { MASKED, maskSecrets } from "../../providers/literal";
+import { shortened } from "../../providers/shortened";
 import { objectId } from "../../stacks/contract/object";
 import type { RecordedResource, StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import type { Manager } from "../operator/manager";
-import { shortened, visible } from "../text/plain-text";
+import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
 import type { Tone } from "./parts";
 

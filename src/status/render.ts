@@ -1,4 +1,4 @@
-import { shortened } from "../text/plain-text";
+import { shortened } from "../../providers/shortened";
 import { renderTable } from "../text/table";
 import type { KindCounts } from "./object-counts";
 import type { OperatorStatus } from "./operator-status";

@@ -1,3 +1,5 @@
+import { shortened } from "../../providers/shortened";
+
 /*
  * What objects and files say reaches terminals and pull requests, where some characters are more than text.
  */
@@ -23,10 +25,6 @@ export function shortValue(value: unknown, limit = 80): string {
 /** The same, of what may not be there. */
 export function describeValue(value: unknown, limit: number): string {
   return value === undefined ? "nothing" : shortValue(value, limit);
-}
-
-export function shortened(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
 }
 
 /** JSON text in which no character can take effect on a terminal; the same value when it is parsed. */
