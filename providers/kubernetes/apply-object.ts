@@ -5,11 +5,10 @@ import { FIELD_MANAGER, isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { createOnly, withoutCreators } from "./create-object";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
-import { findFieldDrift } from "./field-drift";
-import { ignoredPaths, withoutIgnored } from "./ignored-fields";
+import { appliedManifest, driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy, refuseOutdated } from "./object-observation";
-import { differsForGood, grantsRights, NAMESPACE, typeName, withStoredData } from "./object-types";
+import { differsForGood, grantsRights, NAMESPACE, typeName } from "./object-types";
 import {
   CREATED_ANNOTATION,
   describeConflict,
@@ -54,11 +53,7 @@ function isOfVersion({ givenBy }: ObjectInputs): boolean {
  * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
  *   when it is to exist and does not, `PlanOutdated`
  */
-async function applyAsRead(
-  inputs: ObjectInputs,
-  owners: string[],
-  former: Applied | undefined,
-): Promise<ObjectOutputs> {
+async function applyAsRead(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
   const { manifest, owner, initial } = inputs;
   refuseProtected(manifest);
   const client = connectKubernetes();
@@ -72,8 +67,7 @@ async function applyAsRead(
   const isMade = former === undefined && wasCreated(applied);
   const creators = [FIELD_MANAGER, ...(initial ? [initial.fieldManager] : [])];
   const object = isMade ? await withoutCreators(client, applied, creators) : applied;
-  const ignored = ignoredPaths(owner.ignoreFields, manifest);
-  const drift = findFieldDrift(withStoredData(manifest), object, ignored);
+  const drift = driftOf(inputs, object);
   return {
     manifest,
     owner,
@@ -82,7 +76,7 @@ async function applyAsRead(
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
     created: wasCreated(object),
-    fields: drift.length > 0 ? "" : ownedFieldsDigest(object, ignored),
+    fields: drift.length > 0 ? "" : ownedFieldsDigest(object, ignoredPaths(owner.ignoreFields, manifest)),
     ...(drift.length > 0 && { drift }),
     drifted: false,
   };
@@ -110,7 +104,7 @@ async function liveToUpdate(
   if (hold !== undefined) {
     const known = hold.asObserved(inputs);
     const found = overwrittenBy(nameable(known, former) ? known : inputs, live, owners, former);
-    refuseOutdated(hold, found, inputs, live, former?.manifest);
+    refuseOutdated(hold, found, inputs, live, former);
   }
   if (live === undefined) return undefined;
   if (givenBy !== undefined && !isGiven(live, manifest, givenBy)) {
@@ -155,12 +149,8 @@ function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): b
 
 /** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */
 export function withOwner(inputs: ObjectInputs, live: LiveObject | undefined, created: boolean): Manifest {
-  const { manifest, owner } = inputs;
-  const { metadata, ...fields } = withoutIgnored(
-    withStoredData(manifest),
-    live,
-    ignoredPaths(owner.ignoreFields, manifest),
-  );
+  const { owner } = inputs;
+  const { metadata, ...fields } = appliedManifest(inputs, live);
   return {
     ...fields,
     metadata: {

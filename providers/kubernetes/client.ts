@@ -1,4 +1,5 @@
 import { ApiError, ApiServer, isApiError } from "./api-server";
+import { groupVersionPath, ResourceTypes, undefinedWhenNotFound } from "./resource-types";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
 
 export { ApiError, isApiError } from "./api-server";
@@ -12,28 +13,22 @@ export interface ListResult {
 export interface ListOptions {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
-  fieldSelector?: string | undefined;
   signal?: AbortSignal | undefined;
   /** Without spec, status and data. */
   metadataOnly?: boolean | undefined;
 }
 
-interface CreateOptions {
-  signal?: AbortSignal;
-  fieldManager?: string;
-  /** `Strict` refuses fields that the type does not have, as an apply does. */
-  fieldValidation?: "Strict";
+interface WatchOptions extends ListOptions {
+  fieldSelector?: string;
+  signal: AbortSignal;
+  resourceVersion: string;
+  timeoutSeconds: number;
 }
 
-/** Types of Kubernetes itself, which need no discovery. */
-const BUILT_IN: readonly ResourceType[] = [
-  { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true },
-  { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
-  { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true },
-  { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true },
-  { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true },
-  { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "leases", namespaced: true },
-];
+interface WriteOptions {
+  signal?: AbortSignal;
+  fieldManager?: string;
+}
 
 /** The field manager of everything that Kindstack applies. */
 export const FIELD_MANAGER = "kindstack";
@@ -49,31 +44,11 @@ export class KubernetesClient extends ApiServer {
     return new KubernetesClient(this.configOf({ name: "token", token }));
   }
 
-  readonly #types = new Map<string, Promise<ResourceType[]>>();
+  readonly #types = new ResourceTypes(this);
 
-  /** Where `kind` is served, by discovery; known types are asked for once. @throws ApiError 404 when it is not */
-  async resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
-    const builtIn = BUILT_IN.find((type) => type.kind === kind && type.apiVersion === apiVersion);
-    if (builtIn !== undefined) return builtIn;
-    const types = this.#types.get(apiVersion) ?? this.#discover(apiVersion);
-    this.#types.set(apiVersion, types);
-    try {
-      const found = (await types).find((type) => type.kind === kind);
-      if (found !== undefined) return found;
-      const problem = `the API server does not serve ${kind} in ${apiVersion}: is its CRD installed?`;
-      throw new ApiError(404, "UnknownKind", problem);
-    } catch (error) {
-      this.#types.delete(apiVersion); // it may be installed later
-      throw error;
-    }
-  }
-
-  async #discover(apiVersion: string): Promise<ResourceType[]> {
-    type Resources = { resources: { name: string; kind: string; namespaced: boolean }[] };
-    const found = await this.json<Resources>("GET", groupVersionPath(apiVersion)).catch(undefinedWhenNotFound);
-    return (found?.resources ?? [])
-      .filter(({ name }) => !name.includes("/"))
-      .map(({ name, kind, namespaced }) => ({ apiVersion, kind, plural: name, namespaced }));
+  /** Where `kind` is served; known types are asked for once. @throws ApiError 404 when it is not */
+  resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
+    return this.#types.find(apiVersion, kind);
   }
 
   /** One object, or `undefined` when there is none of that name, or none of that type. */
@@ -121,10 +96,13 @@ export class KubernetesClient extends ApiServer {
     } while (next !== undefined);
   }
 
-  /** Creates an object; the API server completes `generateName`. */
+  /**
+   * Creates an object; the API server completes `generateName`. The validation `Strict` refuses fields that the type does not
+   * have, as an apply does.
+   */
   async create(
     manifest: Manifest,
-    { signal, fieldManager = FIELD_MANAGER, fieldValidation }: CreateOptions = {},
+    { signal, fieldManager = FIELD_MANAGER, fieldValidation }: WriteOptions & { fieldValidation?: "Strict" } = {},
   ): Promise<LiveObject> {
     const path = await this.#path(manifest, manifest.metadata.namespace);
     return this.json<LiveObject>("POST", path, { query: { fieldManager, fieldValidation }, body: manifest, signal });
@@ -136,11 +114,7 @@ export class KubernetesClient extends ApiServer {
    */
   async apply(
     manifest: Manifest,
-    {
-      fieldManager = FIELD_MANAGER,
-      dryRun = false,
-      signal,
-    }: { fieldManager?: string; dryRun?: boolean; signal?: AbortSignal } = {},
+    { fieldManager = FIELD_MANAGER, dryRun = false, signal }: WriteOptions & { dryRun?: boolean } = {},
   ): Promise<{ object: LiveObject; created: boolean }> {
     const { name, namespace } = manifest.metadata;
     if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
@@ -232,13 +206,7 @@ export class KubernetesClient extends ApiServer {
    */
   async watch(
     type: ObjectType,
-    {
-      namespace,
-      signal,
-      timeoutSeconds,
-      metadataOnly = false,
-      ...selection
-    }: ListOptions & { signal: AbortSignal; resourceVersion: string; timeoutSeconds: number },
+    { namespace, signal, timeoutSeconds, metadataOnly = false, ...selection }: WatchOptions,
   ): Promise<AsyncIterable<Uint8Array>> {
     return this.stream(await this.#path(type, namespace), {
       query: { watch: "true", allowWatchBookmarks: "true", timeoutSeconds: String(timeoutSeconds), ...selection },
@@ -262,13 +230,4 @@ const OTHER_UID = /metadata\.uid: Invalid value/;
 
 function anotherObject({ kind }: ObjectType, name: string): ApiError {
   return new ApiError(409, "Conflict", `${kind} ${name} is another object by now`);
-}
-
-function groupVersionPath(apiVersion: string): string {
-  return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-}
-
-function undefinedWhenNotFound(error: unknown): undefined {
-  if (isApiError(error, 404)) return undefined;
-  throw error;
 }

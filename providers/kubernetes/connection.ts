@@ -21,6 +21,15 @@ export function kubeconfigNamespace(): string {
   }
 }
 
+/** Works with the process's client, and closes it. */
+export async function withKubernetes<T>(work: (client: KubernetesClient) => Promise<T>): Promise<T> {
+  try {
+    return await work(connectKubernetes());
+  } finally {
+    await disconnectKubernetes();
+  }
+}
+
 export async function disconnectKubernetes(): Promise<void> {
   const client = shared;
   shared = undefined;

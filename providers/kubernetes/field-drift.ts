@@ -39,8 +39,15 @@ interface Managed {
  * @param ignored paths that are others'
  */
 export function findFieldDrift(manifest: Manifest, live: LiveObject, ignored: readonly string[] = []): FieldDrift[] {
-  const differences = compare(named(manifest), named(live), "", managedOf(live), isSecret(manifest));
-  return differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
+  const differences = compare(named(manifest), named(live), "", managedOf(live));
+  const counted = differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
+  return isSecret(manifest) ? counted.map(masked) : counted;
+}
+
+/** A difference of a Secret, without its values. */
+function masked(drift: FieldDrift): FieldDrift {
+  if (!/^(data|stringData)\b/.test(drift.field)) return drift;
+  return { ...drift, wanted: MASKED, ...("live" in drift && { live: MASKED }) };
 }
 
 function managedOf({ metadata }: LiveObject): Managed[] {
@@ -60,18 +67,12 @@ function named({ metadata, ...rest }: Manifest): Record<string, unknown> {
   return { ...without(rest, NAMING), metadata: without(metadata, OF_SERVER) };
 }
 
-function compare(
-  wanted: unknown,
-  live: unknown,
-  field: string,
-  managed: readonly Managed[],
-  isHidden: boolean,
-): FieldDrift[] {
-  const different = () => [drift(wanted, live, field, managed, isHidden)];
+function compare(wanted: unknown, live: unknown, field: string, managed: readonly Managed[]): FieldDrift[] {
+  const different = () => [drift(wanted, live, field, managed)];
   if (isRecord(wanted) && (isRecord(live) || (live === undefined && !isEmpty(wanted)))) {
     if (live === undefined && !isSplit(managed)) return different();
     return Object.entries(wanted).flatMap(([name, value]) =>
-      compare(value, live?.[name], field + nameSegment(name, field === ""), below(managed, `f:${name}`), isHidden),
+      compare(value, live?.[name], field + nameSegment(name, field === ""), below(managed, `f:${name}`)),
     );
   }
   if (isRecord(wanted)) return isEmpty(wanted) ? [] : different();
@@ -85,28 +86,19 @@ function compare(
       const found = items.find((candidate) => isItem(candidate, keysIn(item, keys)));
       const known = found ?? item;
       const place = field + itemSegment(keys, isRecord(known) ? known : {});
-      return compare(item, found, place, belowItem(managed, known), isHidden);
+      return compare(item, found, place, belowItem(managed, known));
     });
   }
   const isSet = managed.some(({ fields }) => Object.keys(fields).some((key) => key.startsWith("v:")));
+  const agree = (item: unknown, other: unknown) => compare(item, other, field, []).length === 0;
   if (isSet || EXTENDED.test(field)) {
-    return wanted.flatMap((item) =>
-      items.some((candidate) => compare(item, candidate, field, [], isHidden).length === 0)
-        ? []
-        : [
-            drift(
-              item,
-              undefined,
-              `${field}[${JSON.stringify(item)}]`,
-              below(managed, `v:${JSON.stringify(item)}`),
-              isHidden,
-            ),
-          ],
-    );
+    const missing = wanted.filter((item) => !items.some((candidate) => agree(item, candidate)));
+    return missing.map((item) => {
+      const text = JSON.stringify(item);
+      return drift(item, undefined, `${field}[${text}]`, below(managed, `v:${text}`));
+    });
   }
-  const isSame =
-    items.length === wanted.length &&
-    wanted.every((item, index) => compare(item, items[index], field, [], isHidden).length === 0);
+  const isSame = items.length === wanted.length && wanted.every((item, index) => agree(item, items[index]));
   return isSame ? [] : different();
 }
 
@@ -139,23 +131,11 @@ export function liveFields(manifest: Manifest, live: LiveObject): [path: string,
   return fields;
 }
 
-function drift(
-  wanted: unknown,
-  live: unknown,
-  field: string,
-  managed: readonly Managed[],
-  isHidden: boolean,
-): FieldDrift {
+function drift(wanted: unknown, live: unknown, field: string, managed: readonly Managed[]): FieldDrift {
   const isOurs = managed.some(({ entry }) => isOwnEntry(entry));
   const others = managed.flatMap(({ entry }) => (isOwnEntry(entry) ? [] : [entry.manager || "an unnamed manager"]));
   const by = isOurs ? ADMISSION : [...new Set(others)].join(", ");
-  const shown = (value: unknown) => (isHidden && /^(data|stringData)\b/.test(field) ? MASKED : value);
-  return {
-    field,
-    wanted: shown(wanted),
-    ...(live !== undefined && { live: shown(live) }),
-    ...(by !== "" && { by }),
-  };
+  return { field, wanted, ...(live !== undefined && { live }), ...(by !== "" && { by }) };
 }
 
 function below(managed: readonly Managed[], key: string): Managed[] {

@@ -1,4 +1,8 @@
+import type { FieldDrift } from "../provider";
+import { findFieldDrift } from "./field-drift";
 import { covers, fieldAt, parsePath, withField } from "./field-path";
+import type { ObjectInputs } from "./object-inputs";
+import { withStoredData } from "./object-types";
 import { isOwnEntry, managedPaths } from "./ownership";
 import type { LiveObject, Manifest } from "./types";
 
@@ -26,6 +30,18 @@ export function ignoredPaths(
     const isNamed = ofKind === kind && (ofName === undefined || ofName === metadata.name);
     return isNamed && path !== undefined ? [path] : [];
   });
+}
+
+type Applied = Pick<ObjectInputs, "manifest" | "owner">;
+
+/** What is applied of a manifest to a live object, besides whose the object is. */
+export function appliedManifest({ manifest, owner }: Applied, live: LiveObject | undefined): Manifest {
+  return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
+}
+
+/** The fields of a manifest that are not so in the live object, but for those that are left to others. */
+export function driftOf({ manifest, owner }: Applied, live: LiveObject): FieldDrift[] {
+  return findFieldDrift(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
 }
 
 /**

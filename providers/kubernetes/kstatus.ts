@@ -1,3 +1,4 @@
+import type { V1PodStatus } from "@kubernetes/client-node";
 import { groupOf, typeName } from "./object-types";
 import type { LiveObject, Manifest } from "./types";
 
@@ -51,13 +52,7 @@ export function healthOf(object: LiveObject): Health {
 }
 
 const deployment: Rule = (spec, status) => {
-  const { replicas, updatedReplicas, availableReplicas, readyReplicas } = countsOf(
-    status,
-    "replicas",
-    "updatedReplicas",
-    "availableReplicas",
-    "readyReplicas",
-  );
+  const count = countIn(status);
   const wanted = numberOf(spec.replicas, 1);
   const progressing = conditionIn(status, "Progressing");
   if (progressing?.reason === "ProgressDeadlineExceeded") return failed(textOf(progressing));
@@ -65,11 +60,11 @@ const deployment: Rule = (spec, status) => {
   const hasDeadline = numberOf(spec.progressDeadlineSeconds, NO_DEADLINE) !== NO_DEADLINE;
   const isComplete = progressing?.status === "True" && progressing.reason === "NewReplicaSetAvailable";
   return (
-    fewer("made", replicas, wanted) ??
-    fewer("up to date", updatedReplicas, wanted) ??
-    surplus(replicas, wanted) ??
-    fewer("available", availableReplicas, updatedReplicas) ??
-    fewer("ready", readyReplicas, wanted) ??
+    fewer("made", count("replicas"), wanted) ??
+    fewer("up to date", count("updatedReplicas"), wanted) ??
+    surplus(count("replicas"), wanted) ??
+    fewer("available", count("availableReplicas"), count("updatedReplicas")) ??
+    fewer("ready", count("readyReplicas"), wanted) ??
     (hasDeadline && !isComplete ? inProgress("its new ReplicaSet is not available") : undefined) ??
     (conditionIn(status, "Available")?.status === "True" ? CURRENT : inProgress("it is not available"))
   );
@@ -77,21 +72,15 @@ const deployment: Rule = (spec, status) => {
 const NO_DEADLINE = 2 ** 31 - 1;
 
 const replicaSet: Rule = (spec, status) => {
-  const { replicas, fullyLabeledReplicas, availableReplicas, readyReplicas } = countsOf(
-    status,
-    "replicas",
-    "fullyLabeledReplicas",
-    "availableReplicas",
-    "readyReplicas",
-  );
+  const count = countIn(status);
   const wanted = numberOf(spec.replicas, 1);
   const failure = conditionIn(status, "ReplicaFailure");
   if (failure?.status === "True") return inProgress(textOf(failure));
   return (
-    fewer("labelled", fullyLabeledReplicas, wanted) ??
-    fewer("available", availableReplicas, wanted) ??
-    fewer("ready", readyReplicas, wanted) ??
-    surplus(replicas, wanted) ??
+    fewer("labelled", count("fullyLabeledReplicas"), wanted) ??
+    fewer("available", count("availableReplicas"), wanted) ??
+    fewer("ready", count("readyReplicas"), wanted) ??
+    surplus(count("replicas"), wanted) ??
     CURRENT
   );
 };
@@ -99,60 +88,39 @@ const replicaSet: Rule = (spec, status) => {
 const statefulSet: Rule = (spec, status) => {
   const { type, rollingUpdate } = (spec.updateStrategy ?? {}) as { type?: string; rollingUpdate?: Fields };
   if (type === "OnDelete") return CURRENT;
-  const { replicas, readyReplicas, currentReplicas, updatedReplicas } = countsOf(
-    status,
-    "replicas",
-    "readyReplicas",
-    "currentReplicas",
-    "updatedReplicas",
-  );
+  const count = countIn(status);
   const wanted = numberOf(spec.replicas, 1);
   const partition = rollingUpdate?.partition;
   const rollout = () => {
-    if (typeof partition === "number") return fewer("up to date", updatedReplicas, wanted - partition);
+    if (typeof partition === "number") return fewer("up to date", count("updatedReplicas"), wanted - partition);
     const isSame = (status.currentRevision ?? "") === (status.updateRevision ?? "");
-    return (
-      fewer("up to date", currentReplicas, wanted) ?? (isSame ? undefined : inProgress("its Pods are being replaced"))
-    );
+    const replacing = isSame ? undefined : inProgress("its Pods are being replaced");
+    return fewer("up to date", count("currentReplicas"), wanted) ?? replacing;
   };
   return (
-    fewer("made", replicas, wanted) ??
-    fewer("ready", readyReplicas, wanted) ??
-    surplus(replicas, wanted) ??
+    fewer("made", count("replicas"), wanted) ??
+    fewer("ready", count("readyReplicas"), wanted) ??
+    surplus(count("replicas"), wanted) ??
     rollout() ??
     CURRENT
   );
 };
 
 const daemonSet: Rule = (_spec, status) => {
-  const { currentNumberScheduled, updatedNumberScheduled, numberAvailable, numberReady } = countsOf(
-    status,
-    "currentNumberScheduled",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberReady",
-  );
+  const count = countIn(status);
   const { desiredNumberScheduled: wanted, observedGeneration } = status;
   if (observedGeneration === undefined || typeof wanted !== "number") return inProgress(UNSEEN);
   return (
-    fewer("scheduled", currentNumberScheduled, wanted) ??
-    fewer("up to date", updatedNumberScheduled, wanted) ??
-    fewer("available", numberAvailable, wanted) ??
-    fewer("ready", numberReady, wanted) ??
+    fewer("scheduled", count("currentNumberScheduled"), wanted) ??
+    fewer("up to date", count("updatedNumberScheduled"), wanted) ??
+    fewer("available", count("numberAvailable"), wanted) ??
+    fewer("ready", count("numberReady"), wanted) ??
     CURRENT
   );
 };
 
 const pod: Rule = (_spec, status) => {
-  const {
-    phase,
-    containerStatuses = [],
-    message = "",
-  } = status as Status & {
-    phase?: string;
-    containerStatuses?: { name: string; state?: { waiting?: { reason?: string; message?: string } } }[];
-    message?: string;
-  };
+  const { phase, containerStatuses = [], message = "" } = status as V1PodStatus;
   const waiting = containerStatuses.flatMap(({ name, state }) => (state?.waiting ? [{ name, ...state.waiting }] : []));
   const unscheduled = conditionIn(status, "PodScheduled");
   if (phase === undefined) return inProgress(UNSEEN);
@@ -221,9 +189,9 @@ function textOf({ type, reason, message }: NonNullable<Status["conditions"]>[num
   return message || reason || `its condition ${type}`;
 }
 
-/** These numbers of a status; 0 for what is not there. */
-function countsOf<Field extends string>(status: Status, ...fields: Field[]): Record<Field, number> {
-  return Object.fromEntries(fields.map((field) => [field, numberOf(status[field], 0)])) as Record<Field, number>;
+/** The numbers of a status by their fields; 0 for what is not there. */
+function countIn(status: Status): (field: string) => number {
+  return (field) => numberOf(status[field], 0);
 }
 
 function numberOf(value: unknown, otherwise: number): number {

@@ -1,8 +1,8 @@
 import { type Hold, planOutdated } from "../observation";
 import { type Applied, effectOf, isDisplaced } from "./apply-effect";
-import { findFieldDrift, liveFields } from "./field-drift";
+import { liveFields } from "./field-drift";
 import { covers, isRecord, parsePath, withField } from "./field-path";
-import { ignoredPaths } from "./ignored-fields";
+import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { withStoredData } from "./object-types";
 import {
@@ -66,21 +66,18 @@ function identityOf(live: LiveObject) {
   return { uid: live.metadata.uid, created: wasCreated(live) };
 }
 
-/** The error about a write that is held to a plan and finds something else. @param former the manifest that the state has */
+/** The error about a write that is held to a plan and finds something else. @param former as the state has it */
 export function refuseOutdated(
   hold: Hold,
   found: unknown,
   { manifest, owner }: ObjectInputs,
   live: LiveObject | undefined,
-  former: Manifest | undefined,
+  former: Applied | undefined,
 ): void {
   if (hold.admits(found)) return;
-  const ignored = ignoredPaths(owner.ignoreFields, manifest);
-  const drift = live && former ? findFieldDrift(withStoredData(former), live, ignored) : [];
-  throw outdatedObject(
-    manifest,
-    drift.map(({ field }) => field),
-  );
+  const drift = live && former ? driftOf({ manifest: former.manifest, owner }, live) : [];
+  const changed = drift.map(({ field }) => field);
+  throw outdatedObject(manifest, changed);
 }
 
 export function outdatedObject({ kind, metadata }: Manifest, changed?: readonly string[]): Error {
@@ -107,10 +104,10 @@ function fieldsOf(
  */
 function isDone({ manifest, owner, initial }: ObjectInputs, live: LiveObject): boolean {
   if (ownerUidOf(live) !== owner.uid) return false;
-  const ignored = ignoredPaths(owner.ignoreFields, manifest);
-  const isAs = (wanted: Manifest) => findFieldDrift(withStoredData(wanted), live, ignored).length === 0;
+  const isAs = (wanted: Manifest) => driftOf({ manifest: wanted, owner }, live).length === 0;
   const own = live.metadata.managedFields?.find(isOwnEntry);
   if (own === undefined) return wasCreated(live) && isAs((initial ?? { manifest }).manifest);
+  const ignored = ignoredPaths(owner.ignoreFields, manifest);
   const paths = [...ignored, ...MARKS, ...liveFields(withStoredData(manifest), live).map(([path]) => path)];
   const isKept = (field: string) => paths.some((path) => covers(path, field) || covers(field, path));
   return isAs(manifest) && managedPaths(own, live).every(isKept);

@@ -7,13 +7,12 @@ import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
 import { declareObject } from "./declared-objects";
-import { findFieldDrift } from "./field-drift";
 import { differsIn, isRecord, parsePath } from "./field-path";
-import { ignoredPaths } from "./ignored-fields";
+import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
-import { groupOf, holdsData, isSecret, withStoredData } from "./object-types";
+import { groupOf, holdsData, isSecret } from "./object-types";
 import { ownedFieldsDigest } from "./ownership";
 import { observeRemoval, releaseObject, removeObject } from "./remove-object";
 import type { Manifest } from "./types";
@@ -58,9 +57,7 @@ export class KubernetesObject<
       {
         ...inputs,
         manifest: withSecretValues(inputs.manifest),
-        ...(inputs.initial && {
-          initial: { ...inputs.initial, manifest: withSecretValues(inputs.initial.manifest) },
-        }),
+        ...(inputs.initial && { initial: { ...inputs.initial, manifest: withSecretValues(inputs.initial.manifest) } }),
         ...(paths && { replaceOnChanges: [...(inputs.replaceOnChanges ?? []), ...paths] }),
         uid: undefined,
         resourceVersion: undefined,
@@ -112,7 +109,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
     const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
-    const drift = drifted ? findFieldDrift(withStoredData(outs.manifest), live, ignored) : [];
+    const drift = drifted ? driftOf(outs, live) : [];
     const { drift: _, ...known } = outs;
     return { id, props: { ...known, ...(drift.length > 0 && { drift }), drifted } };
   },
@@ -121,13 +118,9 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], olds) };
   },
 
-  async delete(_id, outs) {
-    await removeObject(outs);
-  },
+  delete: (_id, outs) => removeObject(outs),
 
-  async release(_id, outs) {
-    await releaseObject(outs);
-  },
+  release: (_id, outs) => releaseObject(outs),
 
   comparesInWrite: true,
 
@@ -145,9 +138,8 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
   if (replaceOnChanges === undefined) return [];
   const property = "replaceOnChanges";
   if (holdsData(manifest)) {
-    return [
-      { property, reason: `a ${manifest.kind} holds data, and is not replaced. Make a second one, of another name` },
-    ];
+    const reason = `a ${manifest.kind} holds data, and is not replaced. Make a second one, of another name`;
+    return [{ property, reason }];
   }
   if (!Array.isArray(replaceOnChanges)) return [{ property, reason: "must be a list of fields" }];
   return replaceOnChanges

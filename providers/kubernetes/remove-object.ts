@@ -3,10 +3,10 @@ import { MAX_READS } from "./apply-object";
 import { isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
-import { ignoredPaths, withoutIgnored } from "./ignored-fields";
-import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
+import { appliedManifest } from "./ignored-fields";
+import type { ObjectOutputs } from "./object-inputs";
 import { refuseOutdated, removedFrom } from "./object-observation";
-import { grantsRights, limitsNamespace, withStoredData } from "./object-types";
+import { grantsRights, limitsNamespace } from "./object-types";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf, wasCreated } from "./ownership";
 import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
@@ -42,28 +42,22 @@ export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
   return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
 }
 
+type Write = (client: KubernetesClient, live: LiveObject) => Promise<void>;
+
 /** Runs a write to an object that is still the owner's; in an update that is held to a plan, to the version that was compared. */
-async function asRead(
-  outs: ObjectOutputs,
-  write: (client: KubernetesClient, live: LiveObject) => Promise<void>,
-): Promise<void> {
+async function asRead(outs: ObjectOutputs, write: Write): Promise<void> {
   const client = connectKubernetes();
   const hold = currentHold();
   for (let read = 1; ; read++) {
     const live = await client.find(outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
-    if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs.manifest);
+    if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs);
     try {
       return await write(client, live);
     } catch (error) {
       if (hold === undefined || !isApiError(error, 409) || read === MAX_READS) throw error;
     }
   }
-}
-
-/** What is applied of a manifest, besides whose the object is. */
-function appliedManifest({ manifest, owner }: ObjectInputs, live: LiveObject): Manifest {
-  return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
 }
 
 /**

@@ -32,10 +32,7 @@ function remainsOf(namespace: LiveObject): string[] {
     .flatMap(({ message }) => message ?? []);
 }
 
-async function podsHeld(
-  client: KubernetesClient,
-  { metadata: { namespace = "" }, spec }: LiveObject,
-): Promise<string[]> {
+async function podsHeld(client: KubernetesClient, { metadata, spec }: LiveObject): Promise<string[]> {
   const { matchLabels = {} } = (spec as { selector?: { matchLabels?: Record<string, string> } }).selector ?? {};
   const labelSelector = Object.entries(matchLabels)
     .map(([label, value]) => `${label}=${value}`)
@@ -43,7 +40,7 @@ async function podsHeld(
   if (labelSelector === "") return [];
   // An operator that may not list Pods names none.
   const { items } = await client
-    .list({ apiVersion: "v1", kind: "Pod" }, { namespace, labelSelector })
+    .list({ apiVersion: "v1", kind: "Pod" }, { namespace: metadata.namespace, labelSelector })
     .catch(() => ({ items: [] }));
   const held = items.filter(({ metadata }) => metadata.deletionTimestamp && metadata.finalizers?.length);
   const named = held
