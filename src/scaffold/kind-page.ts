@@ -1,22 +1,6 @@
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import type { StructuralNode } from "../../stacks/contract/schema-node";
 import { structuralSchema } from "../../stacks/contract/structural";
-
-/** A structural schema, as far as a reader of a page wants to know it. */
-interface Schema {
-  type?: string;
-  description?: string;
-  default?: unknown;
-  enum?: unknown[];
-  required?: string[];
-  properties?: Record<string, Schema>;
-  items?: Schema;
-  additionalProperties?: Schema | boolean;
-  nullable?: boolean;
-  "x-kubernetes-int-or-string"?: boolean;
-  "x-kubernetes-preserve-unknown-fields"?: boolean;
-  "x-kubernetes-validations"?: { rule: string; message?: string }[];
-  [keyword: string]: unknown;
-}
 
 const STANDARD_CONDITIONS = [
   ["Synced", "whether the last update succeeded"],
@@ -42,7 +26,7 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
     ["scope", scope === "Cluster" ? "the cluster" : "a namespace"],
     ["makes", kind.owns.map((type) => `\`${type.kind}\``).join(", ") || "no Kubernetes objects"],
   ];
-  const spec = structuralSchema(kind.spec, "spec") as Schema;
+  const spec = structuralSchema(kind.spec, "spec");
   return [
     `# ${kind.kind}`,
     description,
@@ -52,18 +36,18 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
     ...fieldsOf(spec),
     ...rulesOf([...(spec["x-kubernetes-validations"] ?? []), ...(capabilities.rules ?? [])]),
     "## Fields of the status",
-    ...fieldsOf(structuralSchema(kind.status, "status") as Schema),
+    ...fieldsOf(structuralSchema(kind.status, "status")),
     "## Conditions",
     table(["condition", "meaning"], [...STANDARD_CONDITIONS, ...Object.entries(capabilities.conditionTypes ?? {})]),
   ].join("\n\n");
 }
 
-function fieldsOf(schema: Schema): string[] {
+function fieldsOf(schema: StructuralNode): string[] {
   const rows = [...fieldRows(schema, "")];
   return [rows.length === 0 ? "None." : table(["field", "type", "default", "meaning"], rows)];
 }
 
-function* fieldRows(schema: Schema, path: string): Generator<string[]> {
+function* fieldRows(schema: StructuralNode, path: string): Generator<string[]> {
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     const here = `${path}${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}`;
     const isRequired = schema.required?.includes(name) ?? false;
@@ -76,13 +60,13 @@ function* fieldRows(schema: Schema, path: string): Generator<string[]> {
 }
 
 /** What is below a field: of an object itself, of each item of a list, of each value of a map. */
-function contentsOf({ items, additionalProperties, ...schema }: Schema): [Schema | undefined, string] {
+function contentsOf({ items, additionalProperties, ...schema }: StructuralNode): [StructuralNode | undefined, string] {
   if (items !== undefined) return [items, "[]"];
   if (typeof additionalProperties === "object") return [additionalProperties, ".*"];
   return [schema, ""];
 }
 
-function typeOf(field: Schema): string {
+function typeOf(field: StructuralNode): string {
   const { type, items, additionalProperties } = field;
   if (field["x-kubernetes-int-or-string"]) return "integer or string";
   if (type === "array") return `list of ${items === undefined ? "anything" : typeOf(items)}`;
@@ -101,7 +85,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   maxItems: "Most items",
 };
 
-function limitsOf(field: Schema): string[] {
+function limitsOf(field: StructuralNode): string[] {
   const limits = Object.entries(LIMITS).flatMap(([keyword, words]) => {
     const limit = field[keyword];
     const isWidest = typeof limit === "number" && !Number.isSafeInteger(limit * 2) && Math.abs(limit) > 2 ** 52;

@@ -31,7 +31,11 @@ const STORED: Pick<ServedVersion, "toStored" | "fromStored"> = {
 };
 
 function versionOf(kind: AnyKind, apiVersion: string): typeof STORED {
-  if (apiVersion === kindApiVersion(kind)) return STORED;
+  return apiVersion === kindApiVersion(kind) ? STORED : servedVersionOf(kind, apiVersion);
+}
+
+/** A version that is served besides the stored one. @throws TerminalError `Invalid` when there is no such version */
+export function servedVersionOf(kind: AnyKind, apiVersion: string): ServedVersion {
   const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
   if (served !== undefined) return served;
   const all = apiVersionsOf(kind);

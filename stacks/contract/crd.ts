@@ -1,7 +1,7 @@
 import Type from "typebox";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
-import { type AnyKind, kindName, type PrinterColumn } from "./kind";
+import { type AnyKind, type KindNames, kindName, type PrinterColumn } from "./kind";
 import { stackRecordSchema } from "./object";
 import type { ScalePaths } from "./served-version";
 import { structuralSchema } from "./structural";
@@ -17,7 +17,7 @@ const READY_COLUMNS: readonly PrinterColumn[] = [
   { name: "Paused", type: "string", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },
 ];
 
-const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
+export const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
 /** Installers may overwrite `managed-by`, as Helm does; `part-of` stays. */
 export const INSTALLED_LABELS = {
@@ -51,6 +51,24 @@ export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
   return conversion?.webhook?.clientConfig;
 }
 
+/** A CustomResourceDefinition. @param category what `kubectl get` takes for several kinds at once */
+export function definitionOf(
+  { group, scope, kind, plural, singular, shortNames = [] }: KindNames & Pick<AnyKind, "scope">,
+  category: string,
+  spec: object,
+): Manifest {
+  const names = {
+    kind,
+    listKind: `${kind}List`,
+    plural,
+    singular,
+    ...(shortNames.length > 0 && { shortNames: [...shortNames] }),
+    categories: [category],
+  };
+  const metadata = { name: `${plural}.${group}`, labels: INSTALLED_LABELS };
+  return { ...DEFINITION_TYPE, metadata, spec: { group, scope, names, ...spec } };
+}
+
 /**
  * The CustomResourceDefinition of a kind.
  *
@@ -60,48 +78,29 @@ export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
 export function customResourceDefinition(kind: AnyKind, converter?: WebhookClient): Manifest {
   const { versions = [] } = kind.capabilities;
   const subresourcesOf = ({ scale }: { scale?: ScalePaths }) => ({ status: {}, ...(scale && { scale }) });
-  return {
-    ...DEFINITION_TYPE,
-    metadata: { name: kindName(kind), labels: INSTALLED_LABELS },
-    spec: {
-      group: kind.group,
-      scope: kind.scope,
-      names: {
-        kind: kind.kind,
-        listKind: `${kind.kind}List`,
-        plural: kind.plural,
-        singular: kind.singular,
-        ...(kind.shortNames && { shortNames: [...kind.shortNames] }),
-        categories: [CATEGORY],
+  const webhook = { conversionReviewVersions: ["v1"], clientConfig: converter };
+  return definitionOf(kind, CATEGORY, {
+    versions: [
+      {
+        name: kind.version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: objectSchema(kind) },
+        subresources: subresourcesOf(kind.capabilities),
+        additionalPrinterColumns: [...kind.columns, ...READY_COLUMNS, AGE_COLUMN],
       },
-      versions: [
-        {
-          name: kind.version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources: subresourcesOf(kind.capabilities),
-          additionalPrinterColumns: [...kind.columns, ...READY_COLUMNS, AGE_COLUMN],
-        },
-        ...versions.map(({ version, spec, deprecationWarning, ...served }) => ({
-          name: version,
-          served: converter !== undefined,
-          storage: false,
-          ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
-          schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
-          subresources: subresourcesOf(served),
-          additionalPrinterColumns: [...READY_COLUMNS, AGE_COLUMN],
-        })),
-      ],
-      ...(versions.length > 0 &&
-        converter !== undefined && {
-          conversion: {
-            strategy: "Webhook",
-            webhook: { conversionReviewVersions: ["v1"], clientConfig: converter },
-          },
-        }),
-    },
-  };
+      ...versions.map(({ version, spec, deprecationWarning, ...served }) => ({
+        name: version,
+        served: converter !== undefined,
+        storage: false,
+        ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
+        schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
+        subresources: subresourcesOf(served),
+        additionalPrinterColumns: [...READY_COLUMNS, AGE_COLUMN],
+      })),
+    ],
+    ...(versions.length > 0 && converter !== undefined && { conversion: { strategy: "Webhook", webhook } }),
+  });
 }
 
 function objectSchema(kind: AnyKind): object {

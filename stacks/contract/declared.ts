@@ -1,11 +1,11 @@
-import type Type from "typebox";
 import { Clean, Clone, Default, Diff, Pointer } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { apiVersionsOf, convertObject } from "./convert";
+import { convertObject, servedVersionOf } from "./convert";
 import { type AnyKind, kindApiVersion, parseObject } from "./kind";
 import type { KindObject } from "./object";
 import { violatedRules } from "./rules";
+import type { SchemaNode } from "./schema-node";
 
 /**
  * Parses an object from a file, which no API server has seen, as the API server would: with the defaults and by the rules of
@@ -40,30 +40,17 @@ function writtenIn(kind: AnyKind, apiVersion: string): AnyKind {
   if (apiVersion === kindApiVersion(kind)) return kind;
   const known = versions.get(kind) ?? new Map<string, AnyKind>();
   versions.set(kind, known);
-  const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
-  if (served === undefined) {
-    const message = `apiVersion: ${apiVersion} is not served; it must be ${apiVersionsOf(kind).join(" or ")}`;
-    throw new TerminalError("Invalid", message);
-  }
+  const served = servedVersionOf(kind, apiVersion);
   const { validate: _, ...names } = kind;
   const written = known.get(apiVersion) ?? { ...names, version: served.version, spec: served.spec, capabilities: {} };
   known.set(apiVersion, written);
   return written;
 }
 
-interface NullableSchema {
-  nullable?: boolean;
-  properties?: Record<string, NullableSchema>;
-  items?: NullableSchema;
-  additionalProperties?: NullableSchema | boolean;
-  /** How TypeBox writes a map. */
-  patternProperties?: Record<string, NullableSchema>;
-}
-
 /** The API server takes a field that is null, and may not be, for one that is not there. */
-function withoutNulls(schema: Type.TSchema | NullableSchema | undefined, value: unknown): unknown {
+function withoutNulls(schema: object | undefined, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const { properties = {}, items, additionalProperties, patternProperties = {} } = (schema ?? {}) as NullableSchema;
+  const { properties = {}, items, additionalProperties, patternProperties = {} } = (schema ?? {}) as SchemaNode;
   if (Array.isArray(value)) return value.map((item) => withoutNulls(items, item));
   const [values] = Object.values(patternProperties);
   const others = typeof additionalProperties === "object" ? additionalProperties : values;

@@ -2,6 +2,7 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
 import { ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
+import { kindOf } from "./kind-name";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
 /** Of what serves all kinds: the policy, its binding, the webhook configuration. */
@@ -92,15 +93,12 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
     review: async ({ oldObject, dryRun }, view) => {
       if (oldObject === undefined || dryRun) return { allowed: true };
       const object = oldObject as LiveObject;
-      if (!kinds.some((kind) => isOfKind(kind, object))) return { allowed: true };
+      if (kindOf(kinds, object) === undefined) return { allowed: true };
       const live = await view.client.get(object, object.metadata.name, object.metadata.namespace);
       if (live === undefined || live.metadata.uid !== object.metadata.uid) return { allowed: true };
       if (followed >= MAX_FOLLOWED) {
-        return {
-          allowed: false,
-          code: 503,
-          message: "too many deletions with the policy Orphan at the same time: try again",
-        };
+        const message = "too many deletions with the policy Orphan at the same time: try again";
+        return { allowed: false, code: 503, message };
       }
       followed++;
       const signal = AbortSignal.timeout(FOLLOW_MS);
@@ -126,10 +124,6 @@ async function recordOrphaned(states: AsyncIterable<LiveObject>, { client }: Adm
       return;
     }
   } catch {} // it was not deleted, or has gone; the operator that updates the object sees the same
-}
-
-function isOfKind({ group, kind }: AnyKind, object: LiveObject): boolean {
-  return object.kind === kind && object.apiVersion.startsWith(`${group}/`);
 }
 
 function ruleOf({ group, plural, scope }: AnyKind) {

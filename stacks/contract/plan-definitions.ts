@@ -1,7 +1,8 @@
 import type Type from "typebox";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE, approvalSpecSchema } from "./approval";
-import { DEFINITION_TYPE, INSTALLED_LABELS } from "./crd";
+import { AGE_COLUMN, definitionOf } from "./crd";
+import type { KindNames, PrinterColumn } from "./kind";
 import { PLAN_TYPE, planSpecSchema, planStatusSchema } from "./plan";
 import { planPolicies } from "./plan-policy";
 import { structuralSchema } from "./structural";
@@ -9,64 +10,60 @@ import { structuralSchema } from "./structural";
 const [GROUP = "", VERSION = ""] = PLAN_TYPE.apiVersion.split("/");
 const CATEGORY = "kindstack-plans";
 
-interface Definition {
-  kind: string;
-  plural: string;
-  shortNames: string[];
+interface Content {
   description: string;
   spec: Type.TSchema;
   status?: Type.TSchema;
-  columns: { name: string; type: string; jsonPath: string; priority?: number }[];
+  columns: readonly (PrinterColumn & { priority?: number })[];
 }
-
-const AGE = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
 /** The CRDs of plans and approvals, and the policies that protect them. They come with the CRDs of kinds. */
 export function planDefinitions(): Manifest[] {
   return [
-    definition({
-      kind: PLAN_TYPE.kind,
-      plural: "plans",
-      shortNames: ["kplan"],
-      description: "What an update or the deletion of an object would do. It waits for an Approval.",
-      spec: planSpecSchema,
-      status: planStatusSchema,
-      columns: [
-        { name: "Kind", type: "string", jsonPath: ".spec.object.kind" },
-        { name: "Object", type: "string", jsonPath: ".spec.object.name" },
-        { name: "Create", type: "integer", jsonPath: ".spec.actions.create" },
-        { name: "Update", type: "integer", jsonPath: ".spec.actions.update" },
-        { name: "Replace", type: "integer", jsonPath: ".spec.actions.replace" },
-        { name: "Delete", type: "integer", jsonPath: ".spec.actions.delete" },
-        { name: "Cause", type: "string", jsonPath: ".spec.cause.reason" },
-        { name: "State", type: "string", jsonPath: ".status.state" },
-        { name: "Digest", type: "string", jsonPath: ".spec.digest", priority: 1 },
-        AGE,
-      ],
-    }),
-    definition({
-      kind: APPROVAL_TYPE.kind,
-      plural: "approvals",
-      shortNames: [],
-      description: "The approval, or the rejection, of a plan, or of all plans with the same difference.",
-      spec: approvalSpecSchema,
-      columns: [
-        { name: "Kind", type: "string", jsonPath: ".spec.object.kind" },
-        { name: "Object", type: "string", jsonPath: ".spec.object.name" },
-        { name: "Decision", type: "string", jsonPath: ".spec.decision" },
-        { name: "Approver", type: "string", jsonPath: ".spec.approver" },
-        { name: "Expires", type: "string", jsonPath: ".spec.expiresAt" },
-        { name: "Digest", type: "string", jsonPath: ".spec.digest", priority: 1 },
-        { name: "Group", type: "string", jsonPath: ".spec.group", priority: 1 },
-        AGE,
-      ],
-    }),
+    definition(
+      { kind: PLAN_TYPE.kind, plural: "plans", shortNames: ["kplan"] },
+      {
+        description: "What an update or the deletion of an object would do. It waits for an Approval.",
+        spec: planSpecSchema,
+        status: planStatusSchema,
+        columns: [
+          { name: "Kind", type: "string", jsonPath: ".spec.object.kind" },
+          { name: "Object", type: "string", jsonPath: ".spec.object.name" },
+          { name: "Create", type: "integer", jsonPath: ".spec.actions.create" },
+          { name: "Update", type: "integer", jsonPath: ".spec.actions.update" },
+          { name: "Replace", type: "integer", jsonPath: ".spec.actions.replace" },
+          { name: "Delete", type: "integer", jsonPath: ".spec.actions.delete" },
+          { name: "Cause", type: "string", jsonPath: ".spec.cause.reason" },
+          { name: "State", type: "string", jsonPath: ".status.state" },
+          { name: "Digest", type: "string", jsonPath: ".spec.digest", priority: 1 },
+          AGE_COLUMN,
+        ],
+      },
+    ),
+    definition(
+      { kind: APPROVAL_TYPE.kind, plural: "approvals" },
+      {
+        description: "The approval, or the rejection, of a plan, or of all plans with the same difference.",
+        spec: approvalSpecSchema,
+        columns: [
+          { name: "Kind", type: "string", jsonPath: ".spec.object.kind" },
+          { name: "Object", type: "string", jsonPath: ".spec.object.name" },
+          { name: "Decision", type: "string", jsonPath: ".spec.decision" },
+          { name: "Approver", type: "string", jsonPath: ".spec.approver" },
+          { name: "Expires", type: "string", jsonPath: ".spec.expiresAt" },
+          { name: "Digest", type: "string", jsonPath: ".spec.digest", priority: 1 },
+          { name: "Group", type: "string", jsonPath: ".spec.group", priority: 1 },
+          AGE_COLUMN,
+        ],
+      },
+    ),
     ...planPolicies(),
   ];
 }
 
 /** Without a subresource for the status: what a plan says and what became of it is written at once. */
-function definition({ kind, plural, shortNames, description, spec, status, columns }: Definition): Manifest {
+function definition(names: Pick<KindNames, "kind" | "plural" | "shortNames">, content: Content): Manifest {
+  const { description, spec, status, columns } = content;
   const openAPIV3Schema = {
     description,
     type: "object",
@@ -79,24 +76,10 @@ function definition({ kind, plural, shortNames, description, spec, status, colum
       ...(status && { status: structuralSchema(status, "status") }),
     },
   };
-  const manifest: Manifest = {
-    ...DEFINITION_TYPE,
-    metadata: { name: `${plural}.${GROUP}`, labels: INSTALLED_LABELS },
-    spec: {
-      group: GROUP,
-      scope: "Namespaced",
-      names: {
-        kind,
-        listKind: `${kind}List`,
-        plural,
-        singular: kind.toLowerCase(),
-        ...(shortNames.length > 0 && { shortNames }),
-        categories: [CATEGORY],
-      },
-      versions: [
-        { name: VERSION, served: true, storage: true, schema: { openAPIV3Schema }, additionalPrinterColumns: columns },
-      ],
-    },
-  };
+  const version = { name: VERSION, served: true, storage: true };
+  const own = { group: GROUP, version: VERSION, scope: "Namespaced", singular: names.kind.toLowerCase() } as const;
+  const manifest = definitionOf({ ...names, ...own }, CATEGORY, {
+    versions: [{ ...version, schema: { openAPIV3Schema }, additionalPrinterColumns: columns }],
+  });
   return JSON.parse(JSON.stringify(manifest)); // without TypeBox's own marks
 }

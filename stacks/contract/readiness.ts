@@ -27,12 +27,8 @@ export type ReadinessState = (typeof READINESS_STATES)[number];
 
 /** Whether an object is Ready as it is now specified. */
 export function isReady(object: LiveObject): boolean {
-  return isSo(object, findCondition(statusOf(object).conditions, "Ready"));
-}
-
-/** Whether an object's stack is as the object is now specified. */
-function isSynced(object: LiveObject): boolean {
-  return isSo(object, findCondition(statusOf(object).conditions, "Synced"));
+  const ready = findCondition(statusOf(object).conditions, "Ready");
+  return ready?.status === "True" && isCurrent(object, ready);
 }
 
 /** Whether a condition says only that its object is paused. */
@@ -43,17 +39,12 @@ export function isPaused({ reason }: Pick<Condition, "reason">): boolean {
 /** Whether an object's stack is as its last update left it, but for what others did since, which may end at any time. */
 export function isSettled(object: LiveObject): boolean {
   const synced = findCondition(statusOf(object).conditions, "Synced");
-  if (isSynced(object)) return true;
-  const isUntouched = synced?.reason === "FieldConflict" || (synced !== undefined && isPaused(synced));
-  return isUntouched && isCurrent(object, synced);
+  if (synced === undefined || !isCurrent(object, synced)) return false;
+  return synced.status === "True" || synced.reason === "FieldConflict" || isPaused(synced);
 }
 
 function isCurrent({ metadata }: LiveObject, { observedGeneration }: Condition): boolean {
   return observedGeneration === metadata.generation;
-}
-
-function isSo(object: LiveObject, condition: Condition | undefined): boolean {
-  return condition?.status === "True" && isCurrent(object, condition);
 }
 
 export function readinessOf(object: LiveObject): Readiness {

@@ -9,24 +9,21 @@ interface Target extends ObjectType {
   metadata: { name: string; namespace?: string };
 }
 
-/** What each reference of an object leads to, by the name that the kind gives the reference; nothing where it names nothing. */
-function targetsOf(kind: AnyKind, object: KindObject): Map<string, Target> {
-  const targets = new Map<string, Target>();
-  for (const [alias, reference] of Object.entries(kind.capabilities.reads ?? {})) {
+/** What each reference of an object leads to, with the name that the kind gives the reference; nothing where it names nothing. */
+function targetsOf(kind: AnyKind, object: KindObject): [alias: string, Target, Reference][] {
+  return Object.entries(kind.capabilities.reads ?? {}).flatMap(([alias, reference]) => {
     const name = reference.name(object);
     const namespace = reference.scope === "Cluster" ? undefined : (reference.namespace ?? object.metadata.namespace);
-    if (!name) continue;
+    if (!name) return [];
     const metadata = { name, ...(namespace !== undefined && { namespace }) };
-    targets.set(alias, { apiVersion: reference.apiVersion, kind: reference.kind, metadata });
-  }
-  return targets;
+    return [[alias, { apiVersion: reference.apiVersion, kind: reference.kind, metadata }, reference]];
+  });
 }
 
 /** The references of an object that lead to something, with what they lead to; of one that does not fit its schema, none. */
 export function referencesOf(kind: AnyKind, object: Manifest): [Reference, Target][] {
   try {
-    const targets = [...targetsOf(kind, object as unknown as KindObject)];
-    return targets.map(([alias, target]) => [kind.capabilities.reads?.[alias] as Reference, target]);
+    return targetsOf(kind, object as unknown as KindObject).map(([, target, reference]) => [reference, target]);
   } catch {
     return [];
   }
@@ -41,15 +38,13 @@ export async function readReferenced(
   kind: AnyKind,
   object: KindObject,
 ): Promise<Referenced> {
-  const targets = [...targetsOf(kind, object)];
-  return new Map(
-    await Promise.all(targets.map(async ([alias, target]) => [alias, await client.find(target)] as const)),
-  );
+  const found = targetsOf(kind, object).map(async ([alias, target]) => [alias, await client.find(target)] as const);
+  return new Map(await Promise.all(found));
 }
 
 /** What was referred to, as the status records it. */
 export function referenceRecords(kind: AnyKind, object: KindObject, referenced: Referenced): ReferenceRecord[] {
-  const records = [...targetsOf(kind, object)].map(([alias, target]) => {
+  const records = targetsOf(kind, object).map(([alias, target]) => {
     const version = referenced.get(alias)?.metadata.resourceVersion;
     return { id: objectId(target), ...(version !== undefined && { version }) };
   });

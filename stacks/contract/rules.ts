@@ -1,18 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import type { ValidationRule } from "./capabilities";
 import type { AnyKind } from "./kind";
+import type { StructuralNode } from "./schema-node";
 import { structuralSchema } from "./structural";
-
-/** The part of a CRD's schema that says what a JSON schema cannot. */
-interface RuledSchema {
-  type?: string;
-  properties?: Record<string, RuledSchema>;
-  items?: RuledSchema;
-  additionalProperties?: RuledSchema | boolean;
-  "x-kubernetes-validations"?: readonly ValidationRule[];
-  "x-kubernetes-list-type"?: "atomic" | "set" | "map";
-  "x-kubernetes-list-map-keys"?: readonly string[];
-}
 
 /** Whether a value satisfies a rule; `undefined` for a rule that only the API server can judge. */
 type Judge = (rule: string, self: unknown) => boolean | undefined;
@@ -29,14 +18,14 @@ export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<
   const { name, generateName } = manifest.metadata;
   // Of the metadata, rules see no more than this.
   const self = { ...manifest, metadata: { ...(name && { name }), ...(generateName && { generateName }) } };
-  const schema: RuledSchema = {
-    properties: { spec: structuralSchema(kind.spec, "spec") as RuledSchema },
+  const schema: StructuralNode = {
+    properties: { spec: structuralSchema(kind.spec, "spec") },
     "x-kubernetes-validations": kind.capabilities.rules ?? [],
   };
   return violationsIn(judge, schema, self, []);
 }
 
-function violationsIn(judge: Judge, schema: RuledSchema, value: unknown, path: readonly string[]): string[] {
+function violationsIn(judge: Judge, schema: StructuralNode, value: unknown, path: readonly string[]): string[] {
   const violated = (schema["x-kubernetes-validations"] ?? []).filter(
     ({ rule }) => judge(rule, celValue(schema, value)) === false,
   );
@@ -44,14 +33,14 @@ function violationsIn(judge: Judge, schema: RuledSchema, value: unknown, path: r
     violationsIn(judge, inner, part, [...path, name]),
   );
   return [
-    ...violated.map(({ message }) => describe(path, value, message)),
+    ...violated.map(({ rule, message = rule }) => describe(path, value, message)),
     ...repeatedItems(schema, value, path),
     ...parts,
   ];
 }
 
 /** The values inside a value, each with its name and its schema; what the schema does not know has no rules. */
-function partsOf(schema: RuledSchema, value: unknown): [name: string, part: unknown, inner: RuledSchema][] {
+function partsOf(schema: StructuralNode, value: unknown): [name: string, part: unknown, inner: StructuralNode][] {
   if (typeof value !== "object" || value === null) return [];
   const { properties = {}, items, additionalProperties } = schema;
   const others = Array.isArray(value) ? items : additionalProperties;
@@ -63,14 +52,14 @@ function partsOf(schema: RuledSchema, value: unknown): [name: string, part: unkn
 }
 
 /** In CEL, whole numbers and others are of different types, which JSON does not tell apart. */
-function celValue(schema: RuledSchema, value: unknown): unknown {
+function celValue(schema: StructuralNode, value: unknown): unknown {
   if (typeof value === "number" && schema.type === "integer") return BigInt(value);
   if (typeof value !== "object" || value === null) return value;
   const parts = partsOf(schema, value).map(([name, part, inner]) => [name, celValue(inner, part)] as const);
   return Array.isArray(value) ? parts.map(([, part]) => part) : Object.fromEntries(parts);
 }
 
-function repeatedItems(schema: RuledSchema, value: unknown, path: readonly string[]): string[] {
+function repeatedItems(schema: StructuralNode, value: unknown, path: readonly string[]): string[] {
   const { "x-kubernetes-list-type": type, "x-kubernetes-list-map-keys": keys = [] } = schema;
   if (!Array.isArray(value) || (type !== "set" && type !== "map")) return [];
   const identities = value.map((item) =>
