@@ -3,10 +3,11 @@ import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { parse } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
-import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { withKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { type Configuration, keySchemas, parseConfiguration } from "../../stacks/platform/configuration";
+import { type Configuration, keySchemas } from "../../stacks/platform/configuration";
 import { requireTables, withLoadedKinds } from "../../stacks/platform/kinds";
+import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
 import { type KindsOption, kindsOption } from "./kinds-option";
@@ -54,14 +55,11 @@ const EXAMPLE = `Examples:
 /** @throws Error naming all that the cluster lacks */
 async function checkCluster(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { missingPrerequisites } = await import("../../stacks/platform/prerequisites.js");
-  try {
-    const client = connectKubernetes();
+  const missing = await withKubernetes(async (client) => {
     await client.json("GET", "/version"); // a cluster that cannot be reached was not checked
-    const missing = await missingPrerequisites(configuration, kinds, client);
-    if (missing.length > 0) throw new Error(missing.join("\n"));
-  } finally {
-    await disconnectKubernetes();
-  }
+    return missingPrerequisites(configuration, kinds, client);
+  });
+  if (missing.length > 0) throw new Error(missing.join("\n"));
 }
 
 /** Writes into a folder that is new or empty, so that nothing of another version stays in it. */

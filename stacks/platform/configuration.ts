@@ -1,8 +1,4 @@
 import Type from "typebox";
-import { Compile } from "typebox/compile";
-import Value from "typebox/value";
-import { TerminalError } from "../../providers/errors";
-import { hasPassword } from "../../providers/passwords";
 import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
 import { SELECTOR } from "./labels";
 
@@ -12,6 +8,9 @@ export const STATE_DIRECTORY = "/var/lib/kindstack";
 const NAME = { pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", maxLength: 253 };
 const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
 const TEXT = { minLength: 1 };
+/** What stands in a variable among others, with commas between them. */
+const ITEM = { ...TEXT, pattern: "^[^,]+$" };
+const USER_GROUPS = { default: [DEFAULT_USER_GROUP], minItems: 1 };
 /** A map whose keys have defaults of their own. */
 const STRICT = { additionalProperties: false, default: {} };
 
@@ -122,7 +121,7 @@ export const configurationSchema = Type.Object({
     "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   ),
   allowedGroups: list(
-    { ...TEXT, pattern: "^[^,]+$" },
+    ITEM,
     "groups of everybody, such as system:authenticated, that may administer namespaces of tenants",
   ),
   memcachedImage: optional(TEXT, "the image of all Memcacheds"),
@@ -132,15 +131,8 @@ export const configurationSchema = Type.Object({
     { pattern: "^[0-9a-fA-F.:]+/[0-9]+$" },
     "CIDRs of the API servers; the NetworkPolicy then admits only them to the webhooks",
   ),
-  capsuleUserGroups: list(
-    { ...TEXT, pattern: "^[^,]+$" },
-    "groups whose members create namespaces through Capsule's Tenants",
-    { default: [DEFAULT_USER_GROUP], minItems: 1 },
-  ),
-  cordonExempt: list(
-    { ...TEXT, pattern: "^[^,]+$" },
-    "users and groups that are exempt in cordoned tenants of Capsule",
-  ),
+  capsuleUserGroups: list(ITEM, "groups whose members create namespaces through Capsule's Tenants", USER_GROUPS),
+  cordonExempt: list(ITEM, "users and groups that are exempt in cordoned tenants of Capsule"),
   deleteYounger: flag(
     false,
     "of two namespaces or Ingresses of Capsule's tenants that came at once where one is allowed, delete the younger one",
@@ -235,10 +227,7 @@ export const configurationSchema = Type.Object({
   ),
   proxy: flag(false, "a proxy that lets owners of tenants list their namespaces"),
   proxyNames: list(NAME, "host names of the proxy from outside the cluster, added to its certificate"),
-  proxyUserGroups: list(TEXT, "groups whose members list their own namespaces through the proxy", {
-    default: [DEFAULT_USER_GROUP],
-    minItems: 1,
-  }),
+  proxyUserGroups: list(TEXT, "groups whose members list their own namespaces through the proxy", USER_GROUPS),
   serviceMonitor: flag(false, "a ServiceMonitor for the Prometheus operator"),
   prometheusRule: flag(false, "alerts, as a PrometheusRule of the Prometheus operator"),
   grafanaDashboard: flag(false, "a dashboard, as a ConfigMap with the label grafana_dashboard"),
@@ -250,10 +239,8 @@ export const configurationSchema = Type.Object({
 });
 export type Configuration = Type.Static<typeof configurationSchema>;
 
-const validator = Compile(configurationSchema);
-
 /** What is read of a key's schema besides its validation. */
-interface KeySchema {
+export interface KeySchema {
   type?: string;
   description: string;
   default?: unknown;
@@ -266,77 +253,7 @@ export const keySchemas: ReadonlyMap<string, KeySchema> = new Map(
   Object.entries<KeySchema>(configurationSchema.properties as never),
 );
 
-/**
- * Parses the configuration from texts, as Pulumi hands them out: lists and maps are JSON; a list of one may be that one.
- *
- * @param values the texts by key, without `kindstack:`
- * @param version whose image is the default
- * @throws TerminalError `Misconfigured` naming each wrong key, its value (unless it is a secret) and what is allowed
- */
-export function parseConfiguration(values: Readonly<Record<string, string>>, version: string): Configuration {
-  const problems: string[] = [];
-  const given: Record<string, unknown> = { image: `kindstack:${version}` };
-  for (const [key, text] of Object.entries(values)) {
-    const schema = keySchemas.get(key);
-    if (schema !== undefined) given[key] = parseText(schema, text);
-    else problems.push(`${key} is not a key of the configuration: ${[...keySchemas.keys()].join(", ")}`);
-  }
-  const parsed = Value.Default(configurationSchema, given) as Configuration;
-  const refused = new Map<string, string>();
-  for (const error of validator.Errors(parsed)) {
-    const key = error.instancePath.split("/")[1] ?? "";
-    const shown = keySchemas.get(key)?.secret ? "its value" : JSON.stringify(values[key]);
-    const allowed =
-      error.keyword === "enum" ? `must be one of ${error.params.allowedValues.join(", ")}` : error.message;
-    refused.set(key, refused.get(key) ?? `${key}: ${shown} ${allowed}`);
-  }
-  problems.push(...refused.values());
-  if (problems.length === 0) problems.push(...contradictions(parsed));
-  if (problems.length > 0)
-    throw new TerminalError("Misconfigured", problems.map((text) => `kindstack:${text}`).join("\n"));
-  return parsed;
-}
-
 /** Whether the state is kept in a volume of the operator's own. */
 export function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
   return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
-}
-
-function parseText({ type }: KeySchema, text: string): unknown {
-  if (type === "boolean" && /^(true|false)$/.test(text)) return text === "true";
-  if (type === "integer" && /^\d+$/.test(text)) return Number(text);
-  if (type !== "array" && type !== "object") return text;
-  try {
-    const value: unknown = JSON.parse(text);
-    return type === "array" ? [value].flat() : value;
-  } catch {
-    return type === "array" ? [text] : text;
-  }
-}
-
-/** What the schema cannot say: keys that need or exclude each other. */
-function contradictions(parsed: Configuration): string[] {
-  const { backendUrl, backendFromSecret, passphrase, postgresHost, replicas } = parsed;
-  const holdsPassword = backendUrl !== undefined && hasPassword(backendUrl);
-  const checks: [refused: boolean, problem: string][] = [
-    [backendUrl !== undefined && backendFromSecret, "backendFromSecret: true and backendUrl exclude each other"],
-    [
-      backendFromSecret && passphrase !== undefined,
-      "backendFromSecret: true needs an existing Secret, but passphrase creates it; set backendUrl instead",
-    ],
-    [
-      holdsPassword && passphrase === undefined,
-      "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
-        "or also set passphrase, to create the Secret from both",
-    ],
-    [
-      replicas > 1 && usesVolume(parsed),
-      `replicas: ${replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
-    ],
-    ...(["postgresDatabase", "postgresUser", "postgresPassword"] as const).map((key): [boolean, string] => [
-      (postgresHost === undefined) !== (parsed[key] === undefined),
-      `${key}: ${postgresHost === undefined ? "needs postgresHost" : "must be given with postgresHost"}`,
-    ]),
-  ];
-  return checks.filter(([refused]) => refused).map(([, problem]) => problem);
 }

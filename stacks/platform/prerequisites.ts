@@ -10,6 +10,8 @@ const DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class";
 const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
 
 type Reader = Pick<KubernetesClient, "get" | "list">;
+/** What the cluster lacks, with a remedy; `undefined` for nothing. */
+type Missing = string | undefined;
 
 /**
  * What an installation needs and the cluster lacks, each with a remedy. What cannot be read counts as present: the
@@ -39,7 +41,7 @@ function inOrderWhereUnseen(error: unknown): undefined {
   throw error;
 }
 
-async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Promise<string | undefined> {
+async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Promise<Missing> {
   const foreign = await findForeignDefinitions(client, kinds);
   if (foreign.length === 0) return undefined;
   const others = kinds.filter((kind) => !foreign.includes(kind)).map(kindName);
@@ -49,10 +51,7 @@ async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Pr
   );
 }
 
-async function missingStorageClass(
-  { namespace, storageClass }: Configuration,
-  client: Reader,
-): Promise<string | undefined> {
+async function missingStorageClass({ namespace, storageClass }: Configuration, client: Reader): Promise<Missing> {
   const claim = await client.get({ apiVersion: "v1", kind: "PersistentVolumeClaim" }, `${NAME}-state`, namespace);
   if (claim !== undefined) return undefined;
   const { items } = await client.list({ apiVersion: "storage.k8s.io/v1", kind: "StorageClass" });
@@ -66,7 +65,7 @@ async function missingStorageClass(
   return `${problem} (${known}); set storageClass, or keep the state in a database with backendUrl`;
 }
 
-async function missingMutations(client: Reader): Promise<string | undefined> {
+async function missingMutations(client: Reader): Promise<Missing> {
   try {
     await client.list(MUTATION_TYPE);
     return undefined;
@@ -76,7 +75,7 @@ async function missingMutations(client: Reader): Promise<string | undefined> {
   }
 }
 
-async function missingServiceMonitors(client: Reader): Promise<string | undefined> {
+async function missingServiceMonitors(client: Reader): Promise<Missing> {
   const crd = await client.get(DEFINITION_TYPE, SERVICE_MONITORS);
   if (crd !== undefined) return undefined;
   return `CRD ${SERVICE_MONITORS} does not exist; install the Prometheus operator first, or set serviceMonitor to false`;
@@ -101,7 +100,7 @@ async function missingSecret(
   name: string,
   keys: readonly string[],
   client: Reader,
-): Promise<string | undefined> {
+): Promise<Missing> {
   const secret = await client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace);
   const wanted = keys.length === 0 ? "" : ` with ${keys.join(" and ")}`;
   if (secret === undefined) return `Secret ${namespace}/${name} does not exist; create it${wanted}`;

@@ -32,10 +32,11 @@ export async function declaredObjects(
   const { declared, problems } = selectDeclared(kinds, namespace, manifests);
   const messages = problems.map(({ file, message }) => `${file}: ${message}`);
   const objects: StackObject[] = [];
-  for (const { kind, manifest, file } of declared) {
+  for (const one of declared) {
     try {
-      objects.push(await declaredObject(kind, manifest, stack));
+      objects.push(await declaredObject(one, stack));
     } catch (error) {
+      const { manifest, file } = one;
       messages.push(`${file}: ${manifest.kind} ${objectKey(manifest.metadata)}: ${errorMessageOf(error)}`);
     }
   }
@@ -55,11 +56,7 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }
 
-async function declaredObject(
-  kind: AnyKind,
-  manifest: DeclaredManifest["manifest"],
-  stack: string,
-): Promise<StackObject> {
+async function declaredObject({ kind, manifest }: DeclaredManifest, stack: string): Promise<StackObject> {
   const { metadata } = manifest;
   const key = objectKey(metadata);
   const owner = ownerOf(kind, manifest, ownerUid(kind, key, stack));

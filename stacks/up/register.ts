@@ -1,4 +1,4 @@
-import type { Resource, ResourceTransformation } from "@pulumi/pulumi/resource";
+import type { ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
 import { component, withParent, withSdkParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
@@ -36,8 +36,9 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
       const program = await boundProgram(declared);
       if (declared === own) await program();
       else {
-        const within = declared.kind.capabilities.sdkRuntime ? withSdkParent : withParent;
-        await within(objectComponent(declared), program);
+        const { kind, key } = declared;
+        const within = kind.capabilities.sdkRuntime ? withSdkParent : withParent;
+        await within(component(`kindstack:${kindApiVersion(kind)}:${kind.kind}`, key), program);
       }
     }
   } finally {
@@ -50,7 +51,7 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
   const { liveState, watches = [] } = kind.capabilities;
   const owned = await liveObjects(liveState?.reads ?? [], owner.description, object.metadata.namespace);
   const watched = watches.length > 0 ? await watchedObjects(connectKubernetes(), kind, key) : [];
-  const cluster = await fromCluster(kind, undefined, clusterOf);
+  const cluster = await fromCluster(kind, clusterOf);
   const referenced = kind.capabilities.reads && (await readReferenced(connectKubernetes(), kind, object));
   const inputs = {
     owned,
@@ -80,15 +81,10 @@ async function liveObjects(
     .filter(({ metadata }) => metadata.annotations?.[OWNER_ANNOTATION] === description);
 }
 
-/** An object among others of a stack, the parent of its resources. */
-function objectComponent({ kind, key }: StackObject): Resource {
-  return component(`kindstack:${kindApiVersion(kind)}:${kind.kind}`, key);
-}
-
 /** An operator and a program that update the same object would each undo what the other did. */
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
   const { name, namespace } = object.metadata;
-  const live = await fromCluster(kind, undefined, (client) => client.get(kindType(kind), name, namespace));
+  const live = await fromCluster(kind, (client) => client.get(kindType(kind), name, namespace));
   if (live === undefined || obeyedAnnotations(live).paused) return;
   const inNamespace = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
   throw new TerminalError(
@@ -98,14 +94,14 @@ async function refuseWatched({ kind, object, key }: StackObject): Promise<void> 
   );
 }
 
-/** Asks the cluster; `otherwise` when it does not know the kind, or need not exist for it and cannot be reached. */
-async function fromCluster<T>(kind: AnyKind, otherwise: T, ask: (client: KubernetesClient) => Promise<T>): Promise<T> {
+/** Asks the cluster; `undefined` when it does not know the kind, or need not exist for it and cannot be reached. */
+async function fromCluster<T>(kind: AnyKind, ask: (client: KubernetesClient) => Promise<T>): Promise<T | undefined> {
   try {
     return await ask(connectKubernetes());
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const unreachable = ["Unreachable", "NoCluster"].includes(error.reason);
-    if (error.status === 404 || (unreachable && kind.owns.length === 0)) return otherwise;
+    if (error.status === 404 || (unreachable && kind.owns.length === 0)) return undefined;
     throw error;
   }
 }

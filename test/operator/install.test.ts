@@ -3,7 +3,7 @@ import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { installKinds, requireAuthorPolicies } from "../../src/operator/install";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
-import { parseConfiguration } from "../../stacks/platform/configuration";
+import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../stacks/platform/prerequisites";
 
 const TYPE = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };

@@ -31,19 +31,16 @@ export function namespacesOf(
  * Of the objects with a tenant's marks, those that Kindstack makes: by place and name, which only it may use there. Users may
  * write the marks elsewhere.
  */
-export function madeInNamespaces(
-  { metadata: { name, uid } }: KindObject,
-  objects: readonly LiveObject[],
-): LiveObject[] {
+export function madeInNamespaces({ metadata: { name, uid } }: KindObject, marked: readonly LiveObject[]): LiveObject[] {
   const namespaces = new Set(
-    objects.flatMap(({ kind, metadata }) =>
+    marked.flatMap(({ kind, metadata }) =>
       kind === "Namespace" && (metadata.labels?.[TENANT_LABEL] === name || metadata.labels?.[OWNER_UID_LABEL] === uid)
         ? [metadata.name]
         : [],
     ),
   );
   const isMade = (own: string) => own === indexedName(name, Number(/-(\d+)$/.exec(own)?.[1]));
-  return objects.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade(own));
+  return marked.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade(own));
 }
 
 /** Of the objects, the namespaces that are not being deleted. */

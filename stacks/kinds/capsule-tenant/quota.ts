@@ -3,7 +3,7 @@ import type { Maintenance } from "../../contract/index";
 import { endingNamespaces, rememberUse, type SeenUse } from "./ending-namespaces";
 import { indexedName, QUOTA_MANAGER } from "./labels";
 import { madeInNamespaces } from "./namespaces";
-import { type Amount, type Amounts, parseAmount, sum, unitOf } from "./quantity";
+import { type Amount, type AmountOf, type Amounts, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
@@ -56,11 +56,7 @@ export async function balanceQuotas(
 }
 
 /** What the tenant has left of an item, by resource; `undefined` while that is not known. */
-export function leftOf(
-  tenant: CapsuleTenant,
-  owned: readonly LiveObject[],
-  index: number,
-): (resource: string) => Amount | undefined {
+export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number): AmountOf {
   const { quotas, lost } = quotasOfItem(tenant, owned, index);
   return (resource) => {
     const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
@@ -99,11 +95,7 @@ function untilAsksEnd(owned: readonly LiveObject[]): { requeueAfterMs: number } 
 }
 
 /** @param lost what is used where nothing more is granted; `undefined` while that is not known, so that all stays as it is */
-function balances(
-  hard: Amounts,
-  quotas: readonly LiveQuota[],
-  lost: (resource: string) => Amount | undefined,
-): Balance[] {
+function balances(hard: Amounts, quotas: readonly LiveQuota[], lost: AmountOf): Balance[] {
   const balances = quotas.map((quota): Balance => {
     const isTakenBack = Object.keys(quota.spec?.hard ?? {}).some((resource) => !(resource in hard));
     return { quota, hard: {}, annotations: {}, isDue: isTakenBack, lowers: false };

@@ -148,8 +148,10 @@ const resourceQuota = Type.Object({
 });
 export type ResourceQuotaItem = Type.Static<typeof resourceQuota>;
 
+const SUBJECT_KIND = oneOf(["User", "Group", "ServiceAccount"]);
+
 const subject = Type.Object({
-  kind: oneOf(["User", "Group", "ServiceAccount"]),
+  kind: SUBJECT_KIND,
   name: NAME,
   apiGroup: Type.Optional(oneOf(["", "rbac.authorization.k8s.io"])),
   namespace: Type.Optional(text(63)),
@@ -171,14 +173,11 @@ export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";
 
 const forEachNamespace = <Item extends Type.TSchema>(item: Item, description: string) =>
   list(item, 32, { description });
-const additionalMetadata = {
-  additionalLabels: stringMap(UNRESERVED),
-  additionalAnnotations: stringMap(UNRESERVED),
-};
+const additionalMetadata = { additionalLabels: stringMap(UNRESERVED), additionalAnnotations: stringMap(UNRESERVED) };
 
 export const capsuleTenantSpec = Type.Object({
   owner: Type.Object(
-    { kind: oneOf(["User", "Group", "ServiceAccount"]), name: NAME },
+    { kind: SUBJECT_KIND, name: NAME },
     {
       description: "Who creates the tenant's namespaces and administers them.",
       ...rule(
@@ -256,9 +255,6 @@ export type CapsuleTenant = KindObject<CapsuleTenantSpec>;
 
 export const capsuleTenantStatus = Type.Object({
   size: Type.Integer({ description: "Number of the tenant's namespaces.", format: "int32" }),
-  namespaces: Type.Array(Type.String(), {
-    description: "The tenant's namespaces.",
-    "x-kubernetes-list-type": "set",
-  }),
+  namespaces: Type.Array(Type.String(), { description: "The tenant's namespaces.", ...SET }),
 });
 export type CapsuleTenantStatus = Type.Static<typeof capsuleTenantStatus>;

@@ -8,9 +8,9 @@ import type { Manifest } from "../../../providers/kubernetes/client";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import { objectId } from "../../../stacks/contract/object";
 import { helmChart } from "../../../stacks/platform/chart";
-import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
 import { platformManifests } from "../../../stacks/platform/manifests";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { testTools } from "../../tools";
 
 const VERSION = "1.2.3";

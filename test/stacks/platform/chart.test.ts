@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { helmChart } from "../../../stacks/platform/chart";
-import { keySchemas, parseConfiguration } from "../../../stacks/platform/configuration";
+import { keySchemas } from "../../../stacks/platform/configuration";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 
 const secretKeys = [...keySchemas].filter(([, { secret }]) => secret).map(([key]) => key);
 const CASES: Record<string, { values: Record<string, string>; advice: string }> = {

@@ -2,7 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse as parseYaml } from "yaml";
-import { configurationSchema, keySchemas, parseConfiguration } from "../../../stacks/platform/configuration";
+import { configurationSchema, keySchemas } from "../../../stacks/platform/configuration";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 
 const parse = (values: Record<string, string> = {}) => parseConfiguration(values, "1.2.3");
 

@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { createMetrics } from "../../../src/telemetry/metrics";
 import { alertingRules } from "../../../stacks/platform/alerts";
-import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { dashboard } from "../../../stacks/platform/dashboard";
 import { monitoring, prometheusRule } from "../../../stacks/platform/monitoring";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 
 const ROOT = path.resolve(__dirname, "../../..");
 const rules = alertingRules({ shards: 8 }).groups.flatMap((group) => group.rules);

@@ -3,8 +3,8 @@ import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { kindName } from "../../../stacks/contract/kind";
 import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/kinds/index";
-import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { installPlatform } from "../../../stacks/platform/program";
 import { type Registration, registrationsOf } from "./mocked-engine";
 

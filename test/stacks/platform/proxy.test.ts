@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { kinds } from "../../../stacks/kinds/index";
-import { parseConfiguration } from "../../../stacks/platform/configuration";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { installPlatform } from "../../../stacks/platform/program";
 import { registrationsOf } from "./mocked-engine";
 

@@ -37,7 +37,10 @@ export function capsuleTenantAdmission(): KindAdmission {
       namespaces: {
         apiVersion: "v1",
         kind: "Namespace",
-        indexers: { tenant: tenantLabel, collisions: hasCollisions },
+        indexers: {
+          tenant: tenantLabel,
+          collisions: ({ metadata }) => (COLLISIONS_ANNOTATION in (metadata.annotations ?? {}) ? ["true"] : []),
+        },
       },
       quotas: {
         apiVersion: "v1",
@@ -67,8 +70,4 @@ export function capsuleTenantAdmission(): KindAdmission {
 function tenantLabel({ metadata: { labels } }: LiveObject): string[] {
   const tenant = labels?.[TENANT_LABEL];
   return tenant === undefined ? [] : [tenant];
-}
-
-function hasCollisions({ metadata: { annotations = {} } }: LiveObject): string[] {
-  return COLLISIONS_ANNOTATION in annotations ? ["true"] : [];
 }

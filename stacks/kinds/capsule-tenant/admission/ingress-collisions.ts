@@ -8,6 +8,8 @@ import { type LiveTenant, tenantNameOf, tenantOf } from "./tenants";
 /** On a Tenant: Capsule's own way to say the scope. The specification has a field for it, which wins. */
 export const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
 
+const INGRESSES = { apiGroups: ["networking.k8s.io"], apiVersions: ["v1"], resources: ["ingresses"] } as const;
+
 /** Look-ups and candidates for one Ingress; what needs more is refused, so that no request occupies the operator. */
 const MAX_COMPARISONS = 50_000;
 
@@ -27,15 +29,7 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
   return {
     name: "ingresses.capsule.clastix.io",
     type: "validating",
-    rules: [
-      {
-        apiGroups: ["networking.k8s.io"],
-        apiVersions: ["v1"],
-        operations: ["CREATE", "UPDATE"],
-        resources: ["ingresses"],
-        scope: "Namespaced",
-      },
-    ],
+    rules: [{ ...INGRESSES, operations: ["CREATE", "UPDATE"], scope: "Namespaced" }],
     failurePolicy: "Fail",
     namespaceSelector: { matchExpressions: [{ key: HOSTNAME_COLLISION_LABEL, operator: "Exists" }] },
     matchConditions: [

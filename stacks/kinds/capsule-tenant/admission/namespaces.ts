@@ -1,6 +1,11 @@
 import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { isProtectedNamespace, type Manifest, protectedNamespaces } from "../../../../providers/kubernetes/index";
+import {
+  isProtectedNamespace,
+  type Manifest,
+  type OwnerReference,
+  protectedNamespaces,
+} from "../../../../providers/kubernetes/index";
 import {
   type AdmissionRequest,
   type AdmissionView,
@@ -18,8 +23,6 @@ import { addToMap } from "./patch";
 import { accountNamespaces, type LiveTenant } from "./tenants";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
 
-type OwnerReference = NonNullable<Manifest["metadata"]["ownerReferences"]>[number];
-
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 63;
 /** Each key of a namespace is compared with a tenant's expressions; Kubernetes' own keys have at most 317 characters. */
@@ -29,6 +32,17 @@ const MAX_KEY_LENGTH = 317;
 const MAX_TENANTS = 10;
 const CAPSULE_GROUP = "capsule.clastix.io/";
 
+/** What the webhooks for new namespaces have in common. */
+const OF_CREATIONS = {
+  type: "mutating",
+  rules: [
+    { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"], scope: "Cluster" },
+  ],
+  failurePolicy: "Fail",
+  timeoutSeconds: 10,
+  sideEffects: "None",
+} as const;
+
 /**
  * Namespaces that members of the groups create become their tenant's, or are refused.
  *
@@ -37,18 +51,12 @@ const CAPSULE_GROUP = "capsule.clastix.io/";
  */
 export function namespaceWebhook(): AdmissionWebhook {
   return {
+    ...OF_CREATIONS,
     name: "namespaces.capsule.clastix.io",
-    type: "mutating",
-    rules: [
-      { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"], scope: "Cluster" },
-    ],
-    failurePolicy: "Fail",
     matchConditions: [
       { name: "member-of-a-user-group", expression: isMember(userGroups()) },
       { name: "no-administrator-of-tenants", expression: `!${ADMINISTERS_TENANTS}` },
     ],
-    timeoutSeconds: 10,
-    sideEffects: "None",
     review: reviewNamespace,
   };
 }
@@ -64,20 +72,14 @@ const NAMES_A_TENANT =
  */
 export function restoredNamespaceWebhook(): AdmissionWebhook {
   return {
+    ...OF_CREATIONS,
     name: "restored.namespaces.capsule.clastix.io",
-    type: "mutating",
-    rules: [
-      { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"], scope: "Cluster" },
-    ],
-    failurePolicy: "Fail",
     matchConditions: [{ name: "names-a-tenant", expression: NAMES_A_TENANT }],
-    timeoutSeconds: 10,
-    sideEffects: "None",
-    review: async ({ object }, { client }) => {
+    review: async ({ object }, view) => {
       const { ownerReferences = [] } = object?.metadata ?? {};
       const names = new Set(ownerReferences.filter(namesTenant).map(({ name }) => name));
       if (names.size > MAX_TENANTS) return refuse(`a namespace cannot name ${names.size} Tenants as its owners`);
-      const living = await livingTenants([...names], client);
+      const living = await livingTenants([...names], view);
       const value = ownerReferences.flatMap((owner) => {
         const uid = namesTenant(owner) ? living.get(owner.name) : owner.uid;
         return uid === undefined ? [] : [{ ...owner, uid }];
@@ -95,7 +97,7 @@ function namesTenant({ apiVersion, kind }: OwnerReference): boolean {
 /** The UIDs of the tenants of these names that are not being deleted; not from a cache: one may have come a moment ago. */
 async function livingTenants(
   names: readonly string[],
-  client: AdmissionView["client"],
+  { client }: AdmissionView,
 ): Promise<ReadonlyMap<string, string>> {
   const type = { apiVersion: `${CAPSULE_GROUP}v1alpha1`, kind: "Tenant" };
   const found = await Promise.all(names.map((name) => client.get(type, name)));

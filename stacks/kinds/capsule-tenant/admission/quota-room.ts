@@ -84,11 +84,8 @@ export class QuotaRoom {
   }
 
   /** What a request adds to the tenant's ResourceQuotas in its namespace. */
-  #demandsOf(
-    { spec: { resourceQuotas = [] } }: CapsuleTenant,
-    request: AdmissionRequest,
-    view: AdmissionView,
-  ): Demand[] {
+  #demandsOf({ spec }: CapsuleTenant, request: AdmissionRequest, view: AdmissionView): Demand[] {
+    const { resourceQuotas = [] } = spec;
     const { object, resource, namespace } = request;
     if (object === undefined || resourceQuotas.length === 0) return [];
     const growth = growthOf(request);

@@ -4,6 +4,8 @@ import type { CapsuleTenantSpec } from "../schema";
 import { collisionScope } from "./ingress-collisions";
 import type { LiveTenant } from "./tenants";
 
+const TENANTS = { apiGroups: ["capsule.clastix.io"], apiVersions: ["v1alpha1"], resources: ["tenants"] } as const;
+
 /**
  * Refuses a Tenant that allows a host name by name that another one does, unless one of them has the scope `Disabled`.
  */
@@ -11,15 +13,7 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
   return {
     name: "hostnames.capsule.clastix.io",
     type: "validating",
-    rules: [
-      {
-        apiGroups: ["capsule.clastix.io"],
-        apiVersions: ["v1alpha1"],
-        operations: ["CREATE", "UPDATE"],
-        resources: ["tenants"],
-        scope: "Cluster",
-      },
-    ],
+    rules: [{ ...TENANTS, operations: ["CREATE", "UPDATE"], scope: "Cluster" }],
     failurePolicy: "Fail",
     matchConditions: [
       { name: "names-hosts", expression: "size(object.spec.?ingressHostnames.?allowed.orValue([])) > 0" },

@@ -1,11 +1,11 @@
 import type { AdmissionView } from "../../../contract/index";
-import type { Amount } from "../quantity";
+import type { Amount, AmountOf } from "../quantity";
 import { leftOf } from "../quota";
 import { tenantNamed } from "./tenants";
 
 /** What a tenant has left, at one moment: for all requests that are looked at then, it is added up once. */
 export class TenantRest {
-  readonly #ofItem = new Map<number, (resource: string) => Amount | undefined>();
+  readonly #ofItem = new Map<number, AmountOf>();
   readonly #amounts = new Map<string, Amount | undefined>();
 
   constructor(
@@ -20,7 +20,7 @@ export class TenantRest {
     return this.#amounts.get(key);
   }
 
-  #item(index: number): ((resource: string) => Amount | undefined) | undefined {
+  #item(index: number): AmountOf | undefined {
     const { view, name } = this;
     const tenant = tenantNamed(name, view);
     if (tenant === undefined) return undefined;

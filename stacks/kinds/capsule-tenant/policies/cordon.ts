@@ -1,6 +1,6 @@
 import type { Manifest } from "../../../../providers/kubernetes/index";
 import { validatingPolicy } from "../../../contract/index";
-import { ADMINISTERS_TENANTS, namesIn } from "../admission/user-groups";
+import { ADMINISTERS_TENANTS, isMember, namesIn } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
@@ -24,15 +24,14 @@ export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }
 
-/** Users and groups that are exempt in cordoned tenants: `KINDSTACK_CAPSULE_CORDON_EXEMPT`, with commas between them. */
-const cordonExempt = () => JSON.stringify(namesIn("KINDSTACK_CAPSULE_CORDON_EXEMPT"));
-
 /**
  * In a cordoned tenant, only those change anything who administer tenants, run the cluster or are exempt by name: no policy
  * sees whose rights another user has, such as a ServiceAccount of the tenant. What runs continues: its state is
  * written, and a Pod that ends is replaced.
  */
 export function cordonPolicy(): Manifest {
+  /** Users and groups, with commas between them. */
+  const exempt = namesIn("KINDSTACK_CAPSULE_CORDON_EXEMPT");
   return validatingPolicy(NAME, {
     rules: [{ apiGroups: ["*"], resources: ["*/*"], operations: ["CREATE", "UPDATE", "DELETE", "CONNECT"] }],
     matchConditions: [
@@ -42,7 +41,7 @@ export function cordonPolicy(): Manifest {
     variables: {
       resource: "request.resource.group + '/' + request.resource.resource",
       isOfRunning: `request.?subResource.orValue('') == 'status' || variables.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)}`,
-      isExempt: `request.userInfo.username in ${cordonExempt()} || request.userInfo.groups.exists(group, group in ${cordonExempt()})`,
+      isExempt: `request.userInfo.username in ${JSON.stringify(exempt)} || ${isMember(exempt)}`,
       tenant: `namespaceObject == null ? 'of this namespace' : namespaceObject.metadata.labels['${TENANT_LABEL}']`,
     },
     validations: [
