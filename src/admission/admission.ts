@@ -8,7 +8,7 @@ import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-
 import { Informer, withoutManagedFields } from "../cache/informer";
 import { watchEvents } from "../cache/watch-events";
 import { EventRecorder } from "../controller/event-recorder";
-import type { Address, Listener } from "../http/server";
+import { type Address, hostPort, type Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
 import {
   type AdmissionLocation,
@@ -97,7 +97,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
       client,
       namespace,
       name: CERTIFICATE_SECRET,
-      dnsNames: locationNames(options.location ?? { url: urlOf(host, port) }),
+      dnsNames: locationNames(options.location ?? { url: `https://${hostPort({ host, port })}` }),
       logger,
     });
     signal.addEventListener("abort", () => certificate.close());
@@ -105,7 +105,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
     server = await startAdmissionServer({ port, host, certificate, clientCa, handlers, logger });
     const { port: ownPort } = server;
 
-    const location = options.location ?? { url: urlOf(host, ownPort) };
+    const location = options.location ?? { url: `https://${hostPort({ host, port: ownPort })}` };
     const clientOf = (path: string) => clientConfig(location, path, certificate.caBundle);
     const objects = new EnsuredObjects({
       client,
@@ -197,8 +197,4 @@ async function follow(
       }
     }
   })();
-}
-
-function urlOf(host: string, port: number): string {
-  return `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { Check } from "typebox/value";
 import { review } from "../../providers/kubernetes/access-review";
 import { isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
-import { connectKubernetes, disconnectKubernetes, kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { kubeconfigNamespace, withKubernetes } from "../../providers/kubernetes/connection";
 import {
   APPROVAL_TYPE,
   type Approval,
@@ -85,13 +85,10 @@ Examples:
     .action(async (kind: string | undefined, name: string | undefined, options: DecisionOptions) => {
       const ways = [name, options.group, options.report].filter((way) => way !== undefined);
       if (ways.length !== 1) command.error("error: name either an object, by its kind and name, or --group");
-      try {
-        const client = connectKubernetes();
+      await withKubernetes(async (client) => {
         const targets = await targetsOf(command, client, kind, name, options);
         await decideAll(client, decision, targets, options);
-      } finally {
-        await disconnectKubernetes();
-      }
+      });
     });
 }
 
@@ -124,9 +121,9 @@ async function targetsOf(
 }
 
 function namesOf(kind: AnyKind, { metadata, spec: { object, digest } }: Plan): Target["names"] {
-  const isElsewhere = object.namespace !== undefined && object.namespace !== metadata.namespace;
-  const elsewhere = isElsewhere ? { namespace: object.namespace as string } : {};
-  return { object: { kind: kindName(kind), ...elsewhere, name: object.name }, digest };
+  const { namespace, name } = object;
+  const elsewhere = namespace !== undefined && namespace !== metadata.namespace && { namespace };
+  return { object: { kind: kindName(kind), ...elsewhere, name }, digest };
 }
 
 /** An approval in each namespace that has such plans. */
@@ -136,11 +133,7 @@ function targetsOfGroup(plans: readonly Plan[], start: string): Target[] {
   const [group] = groups;
   if (group === undefined) throw new Error(`no plan has the group ${start}: see kindstack plans --group`);
   if (groups.length > 1) throw new Error(`${start} may be ${groups.join(" or ")}`);
-  const byNamespace = new Map<string, Plan[]>();
-  for (const plan of members) {
-    const namespace = plan.metadata.namespace ?? "";
-    byNamespace.set(namespace, [...(byNamespace.get(namespace) ?? []), plan]);
-  }
+  const byNamespace = Map.groupBy(members, ({ metadata }) => metadata.namespace ?? "");
   return [...byNamespace].map(([namespace, plans]) => ({
     title: `${plans.length} ${plans.length === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
     namespace,

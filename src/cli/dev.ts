@@ -177,18 +177,10 @@ function status(dir: string): void {
   if (state === "stopped") {
     throw new Error(`no development cluster runs there; start one with: kindstack dev${dirArgument(dir)}`);
   }
-  print(
-    renderTable(
-      ["name", "pid", "port", "state", "log"],
-      processes.map((process) => [
-        process.name,
-        process.pid,
-        process.port,
-        process.running ? "running" : "ended",
-        process.logFile,
-      ]),
-    ),
-  );
+  const rows = processes.map(({ name, pid, port, running, logFile }) => {
+    return [name, pid, port, running ? "running" : "ended", logFile];
+  });
+  print(renderTable(["name", "pid", "port", "state", "log"], rows));
   if (state === "damaged") {
     throw new Error(`some processes have exited; restart them with: kindstack dev${dirArgument(dir)}`);
   }

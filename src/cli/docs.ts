@@ -5,18 +5,13 @@ import { sampleOf } from "../../stacks/kinds/catalog";
 import { kindPage, pageName } from "../scaffold/kind-page";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 
-interface DocsOptions extends KindsOption {
-  dir?: string;
-}
-
 export function docsCommand(): Command {
   return new Command("docs")
     .description("write a page for the users of each kind: fields, defaults, an example, conditions")
     .addOption(kindsOption("kinds to describe"))
     .option("--dir <folder>", "write a Markdown file for each kind there, instead of standard output")
     .addHelpText("after", "\nExample:\n  kindstack docs --kinds ./src --dir docs")
-    .action((options: DocsOptions) => {
-      const { dir } = options;
+    .action(({ dir, ...options }: KindsOption & { dir?: string }) => {
       if (dir !== undefined) mkdirSync(dir, { recursive: true });
       for (const kind of allKinds(options)) {
         const sample = sampleOf(kind);

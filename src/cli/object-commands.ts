@@ -82,36 +82,18 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
 }
 
 function historyTable(updates: Answers["/v1/history"]): string {
-  return renderTable(
-    ["started", "took", "operation", "result", "changes"],
-    updates.map((update) => [
-      update.startTime,
-      durationOf(update) ?? "",
-      update.kind,
-      update.result,
-      [
-        update.changes === undefined
-          ? countsOf(update.resourceChanges)
-          : listChanges(update.changes, SHOWN_CHANGES).join(", "),
-        update.message,
-      ]
-        .filter(Boolean)
-        .join("; "),
-    ]),
-  );
+  const rows = updates.map((update) => {
+    const { startTime, kind, result, message, changes, resourceChanges } = update;
+    const changed = changes === undefined ? countsOf(resourceChanges) : listChanges(changes, SHOWN_CHANGES).join(", ");
+    return [startTime, durationOf(update) ?? "", kind, result, [changed, message].filter(Boolean).join("; ")];
+  });
+  return renderTable(["started", "took", "operation", "result", "changes"], rows);
 }
 
 function outputsTable(resources: Answers["/v1/outputs"]): string {
-  return renderTable(
-    ["type", "name", "id", "outputs"],
-    resources.map(({ type, name, id, outputs }) => [
-      type,
-      name,
-      id,
-      Object.entries(outputs)
-        .filter(([, value]) => value === null || typeof value !== "object")
-        .map(([property, value]) => `${property}=${shortValue(value, 40)}`)
-        .join(" "),
-    ]),
-  );
+  const rows = resources.map(({ type, name, id, outputs }) => {
+    const shown = Object.entries(outputs).filter(([, value]) => value === null || typeof value !== "object");
+    return [type, name, id, shown.map(([property, value]) => `${property}=${shortValue(value, 40)}`).join(" ")];
+  });
+  return renderTable(["type", "name", "id", "outputs"], rows);
 }

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { connectKubernetes, disconnectKubernetes, kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { kubeconfigNamespace, withKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import type { Plan } from "../../stacks/contract/plan";
@@ -28,15 +28,11 @@ export function plansCommand(): Command {
     .addOption(outputOption())
     .addHelpText("after", "\nExamples:\n  kindstack plans\n  kindstack plans --group\n  kindstack plans -n team-a")
     .action(async ({ namespace, group, output }: PlansOptions) => {
-      try {
-        const plans = await readPlans(connectKubernetes(), namespace);
-        const shown = group ? groupsOf(plans) : plans.map(planRow);
-        const none = `no plans${namespace === undefined ? "" : ` in the namespace ${namespace}`}`;
-        const text = () => (shown.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));
-        process.stdout.write(`${output === "json" ? safeJson(shown) : text()}\n`);
-      } finally {
-        await disconnectKubernetes();
-      }
+      const plans = await withKubernetes((client) => readPlans(client, namespace));
+      const shown = group ? groupsOf(plans) : plans.map(planRow);
+      const none = `no plans${namespace === undefined ? "" : ` in the namespace ${namespace}`}`;
+      const text = () => (shown.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));
+      process.stdout.write(`${output === "json" ? safeJson(shown) : text()}\n`);
     });
 }
 
@@ -63,15 +59,11 @@ Example:
     .action(async (word: string, name: string, options: PlanOptions) => {
       const kind = findKind(kindsWith(command, options, word), word);
       const namespace = options.namespace ?? kubeconfigNamespace();
-      try {
-        const plan = await findPlan(connectKubernetes(), kind, { name, namespace });
-        if (plan === undefined) throw nothingPending(kind, { name, namespace });
-        const report = RENDERERS[options.output](planReport(kind, plan)).trimEnd();
-        const approve = `\n\nTo approve it: kindstack approve ${visible(approvalWords(kind, plan))}`;
-        process.stdout.write(`${report}${options.output === "text" ? approve : ""}\n`);
-      } finally {
-        await disconnectKubernetes();
-      }
+      const plan = await withKubernetes((client) => findPlan(client, kind, { name, namespace }));
+      if (plan === undefined) throw nothingPending(kind, { name, namespace });
+      const report = RENDERERS[options.output](planReport(kind, plan)).trimEnd();
+      const approve = `\n\nTo approve it: kindstack approve ${visible(approvalWords(kind, plan))}`;
+      process.stdout.write(`${report}${options.output === "text" ? approve : ""}\n`);
     });
 }
 
@@ -86,66 +78,39 @@ function planRow({ metadata, spec, status }: Plan) {
 }
 
 function planTable(plans: readonly Plan[]): string {
-  return renderTable(
-    ["object", "changes", "state", "cause", "since", "digest"],
-    plans.map((plan) => [
-      planTitle(plan),
-      changesOf(plan.spec.actions),
-      plan.status.state,
-      plan.spec.cause.reason,
-      plan.spec.cause.at,
-      shortDigest(plan.spec.digest),
-    ]),
-  );
+  const rows = plans.map((plan) => {
+    const { actions, cause, digest } = plan.spec;
+    return [planTitle(plan), changesOf(actions), plan.status.state, cause.reason, cause.at, shortDigest(digest)];
+  });
+  return renderTable(["object", "changes", "state", "cause", "since", "digest"], rows);
 }
 
-/** All plans with the same difference. */
-interface PlanGroup {
-  group: string;
-  plans: number;
-  kind: string;
-  states: Record<string, number>;
-  /** Of each object. */
-  actions: Plan["spec"]["actions"];
-  causes: string[];
-  /** When the first of them was planned. */
-  since: string;
-  objects: string[];
-}
-
-/** The largest first. */
-function groupsOf(plans: readonly Plan[]): PlanGroup[] {
-  const groups = new Map<string, PlanGroup>();
-  for (const plan of plans) {
-    const { group, actions, cause, object } = plan.spec;
-    const known = groups.get(group) ?? {
-      ...{ group, plans: 0, kind: object.kind, states: {}, actions, causes: [], since: cause.at, objects: [] },
+/** All plans with the same difference; the largest group first. */
+function groupsOf(plans: readonly Plan[]) {
+  const groups = [...Map.groupBy(plans, ({ spec }) => spec.group)].map(([group, members]) => {
+    const [{ spec: first }] = members as [Plan, ...Plan[]];
+    const states = [...Map.groupBy(members, ({ status }) => status.state)];
+    return {
+      group,
+      plans: members.length,
+      kind: first.object.kind,
+      states: Object.fromEntries(states.map(([state, some]) => [state, some.length])),
+      actions: first.actions, // of each object
+      causes: [...new Set(members.map(({ spec }) => spec.cause.reason))],
+      since: first.cause.at,
+      objects: members.map(planTitle),
     };
-    known.plans++;
-    known.states[plan.status.state] = (known.states[plan.status.state] ?? 0) + 1;
-    if (!known.causes.includes(cause.reason)) known.causes.push(cause.reason);
-    known.objects.push(planTitle(plan));
-    groups.set(group, known);
-  }
-  return [...groups.values()].sort((a, b) => b.plans - a.plans);
+  });
+  return groups.sort((a, b) => b.plans - a.plans);
 }
 
-function groupTable(groups: readonly PlanGroup[]): string {
-  return renderTable(
-    ["group", "objects", "kind", "changes of each", "states", "cause", "since", "such as"],
-    groups.map(({ group, plans, kind, actions, states, causes, since, objects }) => [
-      shortDigest(group),
-      plans,
-      kind,
-      changesOf(actions),
-      Object.entries(states)
-        .map(([state, count]) => `${count} ${state}`)
-        .join(", "),
-      causes.join(", "),
-      since,
-      objects[0] ?? "",
-    ]),
-  );
+function groupTable(groups: ReturnType<typeof groupsOf>): string {
+  const rows = groups.map(({ group, plans, kind, actions, states, causes, since, objects }) => {
+    const counts = Object.entries(states).map(([state, count]) => `${count} ${state}`);
+    const [changes, shown] = [changesOf(actions), shortDigest(group)];
+    return [shown, plans, kind, changes, counts.join(", "), causes.join(", "), since, objects[0] ?? ""];
+  });
+  return renderTable(["group", "objects", "kind", "changes of each", "states", "cause", "since", "such as"], rows);
 }
 
 /** `1 update, 2 delete` */

@@ -3,7 +3,6 @@ import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { type Manifests, readManifests } from "../../stacks/contract/manifests";
-import type { ManifestProblem, SourcedDocument } from "../../stacks/contract/parse-manifests";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
@@ -111,11 +110,7 @@ async function readSources({ filename, render, pruneAgainst }: PreviewOptions) {
   };
 }
 
-function merged(sources: readonly Manifests[]): {
-  objects: SourcedDocument[];
-  problems: ManifestProblem[];
-  notes: string[];
-} {
+function merged(sources: readonly Manifests[]) {
   return {
     objects: sources.flatMap(({ objects }) => objects),
     problems: sources.flatMap(({ problems }) => problems),

@@ -55,8 +55,8 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack trace of an error.`,
     );
   const [name = ""] = words;
-  if (isCommand(name)) {
-    program.addCommand(await COMMANDS[name]());
+  if (Object.hasOwn(COMMANDS, name)) {
+    program.addCommand(await COMMANDS[name as keyof typeof COMMANDS]());
   } else if (name === "completion-server") {
     program.addCommand((await import("./completion.js")).completionServerCommand(buildProgram));
   } else {
@@ -87,10 +87,6 @@ export async function runProgram(words: readonly string[], program?: Command): P
     }
     return 1;
   }
-}
-
-function isCommand(word: string): word is keyof typeof COMMANDS {
-  return Object.hasOwn(COMMANDS, word);
 }
 
 /** A command that was built before it was added inherits no settings. */

@@ -198,18 +198,12 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       gracePeriodMs: options.gracePeriod * 1000,
     });
     operator = manager;
-    console = lazyConsole({
-      kinds,
-      server: client.server,
-      operator: manager,
-      recorder,
-      engine: opened.engine,
-    });
+    console = lazyConsole({ kinds, server: client.server, operator: manager, recorder, engine: opened.engine });
     giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     if (options.authorMayNotApprove) await requireAuthorPolicies(client);
-    const install: typeof installKinds = (...args) => installKinds(args[0], args[1], args[2], options);
-    const prepare = options.installCrds ? install : refuseForeignDefinitions;
+    const prepare: typeof installKinds = (client, kinds, report) =>
+      options.installCrds ? installKinds(client, kinds, report, options) : refuseForeignDefinitions(client, kinds);
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
     const graceMs = options.gracePeriod * 1000;
@@ -223,19 +217,8 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         await admission?.close();
         admission = await serveAdmission(options, kinds, client, logger);
       };
-      const { host } = opened;
-      const parts = {
-        chosen: options.kinds,
-        kinds,
-        client,
-        host,
-        operator: manager,
-        prepare,
-        restartAdmission,
-        signal,
-        logger,
-      };
-      watch = new KindWatch(parts);
+      const served = { kinds, client, host: opened.host, operator: manager, signal, logger };
+      watch = new KindWatch({ ...served, chosen: options.kinds, prepare, restartAdmission });
     };
     await manager.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");

@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import { TerminalError } from "../../providers/errors";
-import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { withKubernetes } from "../../providers/kubernetes/connection";
 import { isLoopback } from "../http/loopback";
 import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
@@ -49,15 +49,11 @@ Examples:
         );
       }
       const kinds = allKinds(options);
-      try {
-        // The operator's own certificate is made at each start; clients cannot verify it. It is taken from this machine only.
-        const metrics = { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLocal };
-        const overview = await readOverview(connectKubernetes(), kinds, metrics, namespace);
-        process.stdout.write(`${output === "json" ? safeJson(overview) : renderOverview(overview)}\n`);
-        const unreadable = overview.kinds.filter((kind) => "error" in kind && kind.error !== "not installed");
-        if (unreadable.length === kinds.length) throw new Error("no kind could be read");
-      } finally {
-        await disconnectKubernetes();
-      }
+      // The operator's own certificate is made at each start; clients cannot verify it. It is taken from this machine only.
+      const metrics = { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLocal };
+      const overview = await withKubernetes((client) => readOverview(client, kinds, metrics, namespace));
+      process.stdout.write(`${output === "json" ? safeJson(overview) : renderOverview(overview)}\n`);
+      const unreadable = overview.kinds.filter((kind) => "error" in kind && kind.error !== "not installed");
+      if (unreadable.length === kinds.length) throw new Error("no kind could be read");
     });
 }

@@ -13,14 +13,21 @@ import { portOf } from "./ports";
 import { type PostgresSettings, startPostgres } from "./postgres";
 import { removePostgresData } from "./postgres-installation";
 import { isRunning, type ProcessIdentity } from "./process";
-import { type Component, type ComponentFailedError, readRecord, Supervisor, stopRecorded } from "./supervisor";
+import {
+  type Component,
+  type ComponentFailedError,
+  type Log,
+  readRecord,
+  Supervisor,
+  stopRecorded,
+} from "./supervisor";
 
 export interface DevClusterOptions {
   /** The directory of all its data; made when there is none. */
   dir: string;
   /** Start empty: delete what an earlier cluster in this directory has stored. */
   fresh?: boolean;
-  log?: (message: string) => void;
+  log?: Log;
   observeTools?: (event: ToolEvent) => void;
   /**
    * Called when the API server and the database serve, before the programs of controllers and nodes are made, which takes
@@ -46,7 +53,7 @@ export interface DevCluster {
   /** Starts one more process that belongs to the cluster. @throws ComponentFailedError */
   start(component: Component): Promise<ProcessIdentity>;
   /** Stops all of it; what it stored stays. */
-  stop(log?: (message: string) => void): Promise<void>;
+  stop(log?: Log): Promise<void>;
 }
 
 /** A cluster is running in that directory. */
@@ -111,7 +118,7 @@ export async function removeDevCluster(dir: string): Promise<void> {
 }
 
 /** Stops what runs in a directory, the operator included. Says whether anything did. */
-export async function stopDevCluster(dir: string, log: (message: string) => void = () => {}): Promise<boolean> {
+export async function stopDevCluster(dir: string, log: Log = () => {}): Promise<boolean> {
   const layout = layoutOf(dir);
   if (readRecord(layout) === undefined) return false;
   return underLock(layout, () => stopRecorded(layout, log));
@@ -120,13 +127,9 @@ export async function stopDevCluster(dir: string, log: (message: string) => void
 /** What runs in a directory; `damaged`: some of its processes have ended without being asked to. */
 export function devClusterStatus(dir: string) {
   const layout = layoutOf(dir);
-  const processes = (readRecord(layout) ?? []).map((process) => ({
-    name: process.name,
-    pid: process.pid,
-    port: process.port,
-    running: isRunning(process),
-    logFile: logFileOf(layout, process.name),
-  }));
+  const processes = (readRecord(layout) ?? []).map((process) => {
+    return { ...process, running: isRunning(process), logFile: logFileOf(layout, process.name) };
+  });
   const running = processes.filter((process) => process.running).length;
   const state = running === 0 ? "stopped" : running === processes.length ? "running" : "damaged";
   return { state, processes };
@@ -135,7 +138,7 @@ export function devClusterStatus(dir: string) {
 async function startServing(
   supervisor: Supervisor,
   binaries: Parameters<typeof startApiServer>[1] & { postgres: string },
-  log: (message: string) => void,
+  log: Log,
 ): Promise<{ cluster: DevCluster; apiServerPort: number }> {
   const { layout, failure } = supervisor;
   for (const directory of [layout.logs, layout.state, layout.work]) {

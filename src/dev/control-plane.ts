@@ -1,17 +1,16 @@
 import fs from "node:fs";
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import pRetry from "p-retry";
 import { KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { apiServerFlags, controllerFlags, controllerManagerFlags, etcdFlags, type Flags } from "./flags";
 import { answersOk } from "./health";
-import type { Layout } from "./layout";
 import { type Credential, KWOK_USER, kubeconfigOf, type Pki, preparePki } from "./pki";
 import { portOf } from "./ports";
-import type { Component, Supervisor } from "./supervisor";
+import type { Component, Log, Supervisor } from "./supervisor";
 
-const SERVICE_RANGE = "10.0.0.0/24";
 const POD_RANGE = "10.128.0.0/16";
 const NODE_ADDRESS = "10.64.0.1";
 const FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node";
@@ -26,14 +25,11 @@ export const CONTROLLER_TOOLS = ["kube-controller-manager", "kube-scheduler", "k
 type ApiServerTool = (typeof API_SERVER_TOOLS)[number];
 type ControllerTool = (typeof CONTROLLER_TOOLS)[number];
 
-/** Arguments of a component. They are kubeadm's, but bound to 127.0.0.1. */
-type Flags = Readonly<Record<string, string>>;
-
 /** Starts etcd and the API server, and writes the kubeconfig. @returns the API server's port */
 export async function startApiServer(
   supervisor: Supervisor,
   binaries: Readonly<Record<ApiServerTool, string>>,
-  log: (message: string) => void,
+  log: Log,
 ): Promise<number> {
   const { layout } = supervisor;
   const pki = await preparePki(layout.pki);
@@ -63,7 +59,7 @@ export async function startControllers(
   supervisor: Supervisor,
   apiServerPort: number,
   binaries: Readonly<Record<ControllerTool, string>>,
-  log: (message: string) => void,
+  log: Log,
 ): Promise<void> {
   const { layout, signal } = supervisor;
   const pki = await preparePki(layout.pki);
@@ -91,15 +87,9 @@ export async function startControllers(
   try {
     for (const manifest of KWOK_ROLE) await client.apply(manifest, { fieldManager: FIELD_MANAGER });
     const started = [
-      startClient("kube-controller-manager", pki.controllerManager, (port, kubeconfig) => ({
-        ...controllerFlags(port, kubeconfig),
-        "use-service-account-credentials": "true",
-        "service-account-private-key-file": pki.serviceAccount.keyFile,
-        "root-ca-file": pki.ca.certificateFile,
-        "cluster-signing-cert-file": pki.ca.certificateFile,
-        "cluster-signing-key-file": pki.ca.keyFile,
-        "service-cluster-ip-range": SERVICE_RANGE,
-      })),
+      startClient("kube-controller-manager", pki.controllerManager, (port, kubeconfig) =>
+        controllerManagerFlags(pki, port, kubeconfig),
+      ),
       startClient("kube-scheduler", pki.scheduler, controllerFlags),
       startClient("kwok", pki.kwok, (port) => ({
         config: binaries["kwok-stages"],
@@ -136,66 +126,6 @@ function componentOf({ healthPath, flags, tls, ...program }: Program): Component
     ...program,
     args: Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
     isHealthy: () => answersOk(`https://127.0.0.1:${program.port}${healthPath}`, tls),
-  };
-}
-
-function etcdFlags(layout: Layout, pki: Pki, clientPort: number, peerPort: number): Flags {
-  const [clientUrl, peerUrl] = [`https://127.0.0.1:${clientPort}`, `https://127.0.0.1:${peerPort}`];
-  return {
-    name: "dev",
-    "data-dir": layout.etcd,
-    "listen-client-urls": clientUrl,
-    "advertise-client-urls": clientUrl,
-    "listen-peer-urls": peerUrl,
-    "initial-advertise-peer-urls": peerUrl,
-    "initial-cluster": `dev=${peerUrl}`,
-    "cert-file": pki.etcd.certificateFile,
-    "key-file": pki.etcd.keyFile,
-    "trusted-ca-file": pki.etcdCa.certificateFile,
-    "client-cert-auth": "true",
-    "peer-cert-file": pki.etcd.certificateFile,
-    "peer-key-file": pki.etcd.keyFile,
-    "peer-trusted-ca-file": pki.etcdCa.certificateFile,
-    "peer-client-cert-auth": "true",
-    // A development cluster may lose its last second when the machine does; it need not wait for the disk.
-    "unsafe-no-fsync": "true",
-    "log-level": "warn",
-  };
-}
-
-export function apiServerFlags(pki: Pki, port: number, etcdPort: number): Flags {
-  return {
-    "bind-address": "127.0.0.1",
-    "advertise-address": "127.0.0.1",
-    "secure-port": String(port),
-    // A loopback address cannot be an endpoint, and nothing in this cluster needs one.
-    "endpoint-reconciler-type": "none",
-    "etcd-servers": `https://127.0.0.1:${etcdPort}`,
-    "etcd-cafile": pki.etcdCa.certificateFile,
-    "etcd-certfile": pki.apiServerEtcdClient.certificateFile,
-    "etcd-keyfile": pki.apiServerEtcdClient.keyFile,
-    "tls-cert-file": pki.apiServer.certificateFile,
-    "tls-private-key-file": pki.apiServer.keyFile,
-    "client-ca-file": pki.ca.certificateFile,
-    "authorization-mode": "Node,RBAC",
-    "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
-    "service-account-key-file": pki.serviceAccount.certificateFile,
-    "service-account-signing-key-file": pki.serviceAccount.keyFile,
-    "service-cluster-ip-range": SERVICE_RANGE,
-  };
-}
-
-/** Of the controller manager and the scheduler. */
-function controllerFlags(port: number, kubeconfig: string): Flags {
-  return {
-    "authentication-kubeconfig": kubeconfig,
-    "authorization-kubeconfig": kubeconfig,
-    "bind-address": "127.0.0.1",
-    "secure-port": String(port),
-    "leader-elect": "false", // there is no other one
-    // The defaults protect an API server that has other clients.
-    "kube-api-qps": "200",
-    "kube-api-burst": "400",
   };
 }
 
@@ -259,7 +189,5 @@ function isReadyNode(node: LiveObject | undefined): boolean {
 
 /** A client with the rights of the cluster's administrator; close it after use. */
 export function adminClient(kubeconfig: string): KubernetesClient {
-  const config = new KubeConfig();
-  config.loadFromFile(kubeconfig);
-  return new KubernetesClient(config);
+  return new KubernetesClient(loadKubeconfig(kubeconfig));
 }

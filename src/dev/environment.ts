@@ -2,12 +2,8 @@ import { pathToFileURL } from "node:url";
 import type { Layout } from "./layout";
 import type { PostgresSettings } from "./postgres";
 
-/** The environment variables that kubectl, psql, Pulumi and Kindstack need to find the cluster and its operator. */
-export function environmentOf(
-  layout: Layout,
-  postgres: PostgresSettings,
-  operatorPort: number,
-): Record<string, string> {
+/** The environment variables that kubectl, psql, Pulumi and Kindstack need to find the cluster and its operator. @param port of the operator */
+export function environmentOf(layout: Layout, postgres: PostgresSettings, port: number): Record<string, string> {
   return {
     KUBECONFIG: layout.kubeconfig,
     PSQL_HOST: postgres.host,
@@ -24,7 +20,7 @@ export function environmentOf(
     PULUMI_BACKEND_URL: pathToFileURL(layout.state).href,
     PULUMI_CONFIG_PASSPHRASE_FILE: layout.passphrase,
     KINDSTACK_WORK_DIR: layout.work,
-    KINDSTACK_METRICS_URL: `http://127.0.0.1:${operatorPort}/metrics`,
+    KINDSTACK_METRICS_URL: `http://127.0.0.1:${port}/metrics`,
   };
 }
 

@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { portOf } from "./ports";
 import { locatePostgres, type PostgresInstallation, passwordFileOf } from "./postgres-installation";
 import { programName } from "./process";
-import { type Component, ComponentFailedError, type Supervisor } from "./supervisor";
+import { type Component, ComponentFailedError, type Log, type Supervisor } from "./supervisor";
 
 export interface PostgresSettings {
   host: string;
@@ -27,11 +27,7 @@ const USER = "developer";
  *
  * @param server the program `postgres`, beside its others
  */
-export async function startPostgres(
-  supervisor: Supervisor,
-  server: string,
-  log: (message: string) => void,
-): Promise<PostgresSettings> {
+export async function startPostgres(supervisor: Supervisor, server: string, log: Log): Promise<PostgresSettings> {
   const { layout, signal } = supervisor;
   log("starting PostgreSQL");
   const installation = await locatePostgres(layout, server);

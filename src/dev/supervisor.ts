@@ -28,6 +28,9 @@ export interface Component extends Pick<SpawnOptions, "uid" | "gid"> {
 /** What `cluster.json` remembers of a process, so that another command can see and stop it. */
 type ProcessRecord = ProcessIdentity & Pick<Component, "name" | "port" | "tier" | "stopSignal" | "stopSeconds">;
 
+/** Tells what is done, in a line. */
+export type Log = (message: string) => void;
+
 /** A component ended, or never became healthy. The message ends with the last lines of its log. */
 export class ComponentFailedError extends Error {
   override readonly name = "ComponentFailedError";
@@ -105,7 +108,7 @@ function writeRecord(layout: Layout, processes: readonly ProcessRecord[]): void 
 }
 
 /** Stops what still runs in a directory, tier by tier from the highest, and forgets it. Says whether anything ran. */
-export async function stopRecorded(layout: Layout, log: (message: string) => void): Promise<boolean> {
+export async function stopRecorded(layout: Layout, log: Log): Promise<boolean> {
   const processes = readRecord(layout) ?? [];
   const running = processes.filter(isRunning);
   const tiers = new Set(processes.map(({ tier }) => tier).sort((one, other) => other - one));

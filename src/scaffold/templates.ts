@@ -44,11 +44,15 @@ export function packageFiles(names: NewKindNames, versions: Readonly<Record<stri
   };
 }
 
+/** The files of a kind, without those that a package has already. */
+function ownFiles(names: NewKindNames): [file: string, text: string][] {
+  return Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
+}
+
 /** The files of one more kind in a package: a folder of `src`, and a test. */
 export function furtherFiles(names: NewKindNames): Files {
-  const files = Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
   return Object.fromEntries(
-    files.map(([file, text]) => {
+    ownFiles(names).map(([file, text]) => {
       if (file === "test/kind.test.ts") {
         return [`test/${names.folder}.test.ts`, text.replace("../src/kind", `../src/${names.folder}/kind`)];
       }
@@ -61,9 +65,8 @@ export function furtherFiles(names: NewKindNames): Files {
 export function folderFiles(names: NewKindNames): Files {
   const folder = `stacks/kinds/${names.folder}`;
   const modules = modulesOf(names);
-  const files = Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
   return Object.fromEntries(
-    files.map(([file, text]) => {
+    ownFiles(names).map(([file, text]) => {
       const target = `${file.startsWith("test/") ? "test/" : ""}${folder}/${path.posix.basename(file)}`;
       const adapted = text.replace(/(?<= from ")[^"]+/g, (specifier) => {
         const module = modules[specifier];

@@ -11,7 +11,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { userConfig } from "../../bench/users";
 import { ApiError, KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
-import { apiServerFlags } from "../../src/dev/control-plane";
+import { apiServerFlags } from "../../src/dev/flags";
 import { layoutOf } from "../../src/dev/layout";
 import { preparePki } from "../../src/dev/pki";
 import { freePort } from "../../src/dev/ports";
