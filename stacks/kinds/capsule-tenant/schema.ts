@@ -1,92 +1,25 @@
 import Type from "typebox";
 import type { KindObject } from "../../contract/index";
-import { type Amounts, QUANTITY } from "./quantity";
-
-/*
- * Every list and every string has a bound: the API server counts the cost of the rules with them, and refuses a CRD
- * whose rules could take too long.
- */
+import {
+  allowed,
+  amounts,
+  denied,
+  flag,
+  INT_OR_STRING,
+  labelSelector,
+  list,
+  NAME,
+  oneOf,
+  optional,
+  requirements,
+  rule,
+  SET,
+  stringMap,
+  text,
+} from "./schema-parts";
 
 /** Where two Ingresses may not have the same host name and path. */
 export const COLLISION_SCOPES = ["Cluster", "Tenant", "Namespace", "Disabled"] as const;
-
-const text = (maxLength: number) => Type.String({ maxLength });
-const NAME = Type.String({ minLength: 1, maxLength: 253 });
-
-const oneOf = <const Values extends string[]>(values: readonly [...Values], description?: string) =>
-  Type.Enum(values, { type: "string", ...(description && { description }) });
-
-const list = <Item extends Type.TSchema>(
-  item: Item,
-  maxItems: number,
-  { description, ...options }: Type.TArrayOptions & { description?: string } = {},
-) => Type.Optional(Type.Array(item, { ...(description && { description }), maxItems, ...options }));
-
-const SET = { "x-kubernetes-list-type": "set" };
-
-const rule = (rule: string, message: string) => ({ "x-kubernetes-validations": [{ rule, message }] });
-
-const optional = <Properties extends Type.TProperties>(properties: Properties, description: string) =>
-  Type.Optional(Type.Object(properties, { description }));
-
-const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
-
-/** A map of strings; TypeBox's own records are written with a pattern, which CRDs do not know. */
-const stringMap = (options: Record<string, unknown> = {}) =>
-  Type.Optional(
-    Type.Unsafe<Record<string, string>>({
-      type: "object",
-      additionalProperties: { type: "string", maxLength: 4096 },
-      maxProperties: 64,
-      ...options,
-    }),
-  );
-
-const INT_OR_STRING = { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true };
-
-const amounts = (description: string) =>
-  Type.Optional(
-    Type.Unsafe<Amounts>({
-      type: "object",
-      description,
-      additionalProperties: { ...INT_OR_STRING, maxLength: 64, minimum: 0, pattern: QUANTITY },
-      maxProperties: 64,
-    }),
-  );
-
-/** Requirements on something that `key` names. */
-const requirements = <Key extends Type.TProperties>(key: Key, maxItems: number, maxLength: number) =>
-  list(
-    Type.Object({
-      ...key,
-      operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist"]),
-      values: list(text(maxLength), 64),
-    }),
-    maxItems,
-  );
-
-const labelSelector = (description: string) =>
-  Type.Object(
-    { matchLabels: stringMap(), matchExpressions: requirements({ key: text(317) }, 16, 63) },
-    { description },
-  );
-
-const REGULAR_EXPRESSION = Type.Optional(
-  Type.String({
-    description: "A regular expression in RE2 syntax; an empty one matches nothing.",
-    maxLength: 512,
-    // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
-    ...rule("''.matches(self) in [true, false]", "must be a regular expression in RE2's syntax"),
-  }),
-);
-
-/** What may be used: what is named exactly, and what an expression matches. */
-const allowed = (description: string) =>
-  optional({ allowed: list(text(253), 100), allowedRegex: REGULAR_EXPRESSION }, description);
-
-/** What may not be used: what is named exactly, and what an expression matches. */
-const denied = (description: string) =>
-  optional({ denied: list(text(317), 100), deniedRegex: REGULAR_EXPRESSION }, description);
 
 const limitRange = Type.Object({
   limits: Type.Array(
