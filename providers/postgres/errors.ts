@@ -83,7 +83,7 @@ const TABLE_STATES = ["3F000", "42703", "42P01", "42P10"];
 /** Whether an error that was classified here says that a table, not one of its rows, is not as it has to be. */
 export function isAboutTable(error: unknown): boolean {
   const state = sqlStateOf(error);
-  // The other one with this SQLSTATE is a row that a policy refuses.
+  // A row that a policy refuses has the same SQLSTATE.
   if (state === "42501") return routineOf(error) === "aclcheck_error";
   return state !== undefined && TABLE_STATES.includes(state);
 }

@@ -4,16 +4,10 @@ import { Command } from "commander";
 import { withScratch } from "../automation/scratch";
 import { type Backend, restore, writeBackup } from "../backup/backup";
 import { readStream, writeStream } from "../backup/stream";
-import { withStates } from "./open-stacks";
+import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
-const HELP = `
-Environment:
-  PULUMI_BACKEND_URL                where the operator keeps the state
-  AWS_…, GOOGLE_…, AZURE_…          credentials for s3://, gs:// and azblob://, as pulumi reads them
-  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
-                                    the state's encryption; secrets stay encrypted in a backup`;
 /** Number of stacks between two updates of the progress. */
 const STEP = 50;
 /** In place of a directory. */
@@ -25,7 +19,7 @@ export function backupCommand(): Command {
     .argument("<directory>", "target directory, which must be empty or absent; - for standard output")
     .addHelpText(
       "after",
-      `\nExamples:\n  kindstack backup state-backup\n  kindstack backup - > state-backup.jsonl\n${HELP}`,
+      `\nExamples:\n  kindstack backup state-backup\n  kindstack backup - > state-backup.jsonl\n${STATES_HELP}`,
     )
     .action((directory: string) =>
       withBackend(`backup to ${directory}`, (backend) =>
@@ -47,7 +41,7 @@ export function restoreCommand(): Command {
     .description("write the stacks of a backup to the backend; stop the operator first")
     .argument("<directory>", "directory that `kindstack backup` wrote; - for standard input")
     .option("--overwrite", "replace the state of stacks that exist", false)
-    .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${HELP}`)
+    .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${STATES_HELP}`)
     .action((directory: string, { overwrite }: { overwrite: boolean }) =>
       withBackend(`restore from ${directory}`, async (backend) => {
         const from = (files: string) => restore(files, backend, { overwrite });

@@ -58,7 +58,7 @@ Nothing that exists is overwritten. To a package that has a kind, one more is ad
 Examples:
   kindstack new kind Notice --package        # ./notice, with package.json
   kindstack new kind Notice --package --dir .   # one more, where the folder is a package of kinds
-  kindstack new kind Notice                  # stacks/notice, in a clone of Kindstack`,
+  kindstack new kind Notice                  # stacks/kinds/notice, in a clone of Kindstack`,
         )
         .action((name: string, options: NewKindOptions, command: Command) => {
           const names = orWrongUsage(command, () => namesOf(name, options.group, options.plural));

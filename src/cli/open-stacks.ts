@@ -32,6 +32,14 @@ export async function openStacks(kinds: readonly AnyKind[], settings: Settings):
   return { engine: new GoEngine({ ...all, processes: await openEngine(all) }), host };
 }
 
+/** The environment variables of {@link withStates}, for a command's help. */
+export const STATES_HELP = `
+Environment:
+  PULUMI_BACKEND_URL                where the operator keeps the state
+  AWS_…, GOOGLE_…, AZURE_…          credentials for s3://, gs:// and azblob://, as pulumi reads them
+  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
+                                    the state's encryption; secrets stay encrypted`;
+
 /** Works with the states of the backend that the environment names, in a scratch folder; it runs no program or provider. */
 export function withStates<T>(
   observe: NonNullable<ResolveOptions["observe"]>,

@@ -1,16 +1,12 @@
 import { Command } from "commander";
 import type { GoEngine } from "../automation/go-engine";
-import { withStates } from "./open-stacks";
+import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
 const HELP = `
 status.stack.name of an object has its stack's name.
-
-Environment:
-  PULUMI_BACKEND_URL                where the operator keeps the state
-  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
-                                    the state's encryption`;
+${STATES_HELP}`;
 
 /** Removes the locks of a stack. */
 export function unlockCommand(): Command {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
@@ -28,15 +28,8 @@ export function vendorDownload(download: { url: string; checksums: Checksums; me
       const name = path.posix.basename(new URL(download.url).pathname);
       const expected = await publishedChecksum(download.checksums, name, signal);
       const archive = path.join(scratch, name);
-      const hash = createHash("sha256");
-      const hashed = async function* (body: AsyncIterable<Buffer>) {
-        for await (const chunk of body) {
-          hash.update(chunk);
-          yield chunk;
-        }
-      };
-      await pipeline(await get(download.url, signal), hashed, createWriteStream(archive), { signal });
-      const actual = hash.digest("hex");
+      await pipeline(await get(download.url, signal), createWriteStream(archive), { signal });
+      const actual = hash("sha256", await fs.readFile(archive));
       if (actual !== expected) {
         throw new Error(`the checksum of ${download.url} is ${actual}; its vendor published ${expected}`);
       }

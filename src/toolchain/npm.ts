@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { execa } from "execa";
@@ -29,9 +29,7 @@ export function npmPackage(spec: {
         execa(command, args, { cwd, cancelSignal: signal, stdin: "ignore" });
       await run("npm", ["pack", `${name}@${version}`, "--ignore-scripts", "--loglevel=error"]);
       const archive = path.join(scratch, (await fs.readdir(scratch))[0] ?? "");
-      const actual = `sha512-${createHash("sha512")
-        .update(await fs.readFile(archive))
-        .digest("base64")}`;
+      const actual = `sha512-${hash("sha512", await fs.readFile(archive), "base64")}`;
       if (actual !== integrity) throw new Error(`the checksum of ${name}@${version} is ${actual}, not ${integrity}`);
       await run("tar", ["-xzf", archive]);
       const unpacked = path.join(scratch, "package");

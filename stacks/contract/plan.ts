@@ -23,7 +23,6 @@ const STEP_ACTIONS = [
 ] as const;
 
 export const PLAN_STATES = ["Pending", "Applying", "Rejected", "Outdated"] as const;
-export type PlanState = (typeof PLAN_STATES)[number];
 
 /** Of a plan with more, `omitted` says how many there are. */
 export const MAX_STEPS = 100;

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
-import type { Plan, PlanState } from "../../stacks/contract/plan";
+import type { Plan } from "../../stacks/contract/plan";
 import { tenantObject, withConditions } from "../objects";
 
 describe("createMetrics", () => {
@@ -52,7 +52,7 @@ describe("createMetrics", () => {
     const metrics = createMetrics();
     expect(await metrics.registry.metrics()).toContain('kindstack_plan_age_seconds{state="Pending"} 0\n');
     const since = (seconds: number) => ({ at: new Date(Date.now() - seconds * 1000).toISOString(), reason: "Drifted" });
-    const plan = (seconds: number, state: PlanState) =>
+    const plan = (seconds: number, state: string) =>
       ({ spec: { cause: since(seconds) }, status: { state } }) as unknown as Plan;
     metrics.plans(() => [plan(10, "Pending"), plan(100, "Pending"), plan(1000, "Rejected")]);
     const text = await metrics.registry.metrics();
