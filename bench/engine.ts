@@ -6,7 +6,7 @@ import { DynamicResource } from "../providers/dynamic";
 import { ProviderHost } from "../providers/host/host";
 import type { DynamicProvider } from "../providers/provider";
 import type { UpResult } from "../src/automation/engine";
-import type { EngineUsage } from "../src/automation/engine-process";
+import type { EngineUsage } from "../src/automation/engine-protocol";
 import { GoEngine } from "../src/automation/go-engine";
 import { openEngine } from "../src/automation/workspace";
 import { packageRoot } from "../src/package";
@@ -170,7 +170,7 @@ async function withoutRest(context: BenchContext, folder: string, count: number)
   const most: EngineUsage = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
   let done = 0;
   const sample = setInterval(async () => {
-    const usage = await stacks.usage();
+    const usage = await stacks.processes.usage();
     for (const key of Object.keys(most) as (keyof EngineUsage)[]) most[key] = Math.max(most[key], usage[key]);
     context.detail(`${done} of ${count} updates`);
   }, 200);
@@ -184,7 +184,7 @@ async function withoutRest(context: BenchContext, folder: string, count: number)
       { what: `CPU time: of ${count} updates without rest, each`, value: ms, unit: "ms" },
       { what: "memory of the engine", value: most.memoryBytes / 2 ** 20, unit: "MiB", mark: atMost(200) },
       { what: "descriptors of the engine", value: most.descriptors, unit: "count", mark: atMost(1_500) },
-      { what: "processes that took over", value: stacks.counts.successors, unit: "count" },
+      { what: "processes that took over", value: stacks.processes.counts.successors, unit: "count" },
     ];
   } finally {
     clearInterval(sample);

@@ -1,4 +1,5 @@
 /** A text that has at most `limit` characters, for messages. */
 export function shortened(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
 }

@@ -5,7 +5,7 @@ import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { ConcurrentUpdateError, StackNotFoundError } from "@pulumi/pulumi/automation/errors";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
-import { type OutputMap, Stack } from "@pulumi/pulumi/automation/stack";
+import { Stack } from "@pulumi/pulumi/automation/stack";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import * as settings from "@pulumi/pulumi/runtime/settings";
 import { execa } from "execa";
@@ -37,7 +37,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 
   private constructor(
     readonly settings: EngineSettings,
-    readonly options: OperationsOptions,
+    options: OperationsOptions,
     readonly workspace: Workspace,
   ) {
     super(options);
@@ -72,9 +72,10 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 
   async #operate(operation: Operation, workspace: Workspace, exists: boolean): Promise<Ran> {
-    const { method, stack, options, program, signals } = operation;
+    const { method, stack, options, program } = operation;
+    const { timeoutMs } = this.options;
     const events: EngineEvent[] = [];
-    const { release } = options;
+    const { release, signal } = options;
     const session = this.options.host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
     const abort = new AbortController();
     const interrupt = () => abort.abort();
@@ -96,7 +97,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     const run = { signal: abort.signal, onEvent: (event: EngineEvent) => void events.push(event) };
     let ended: Ended;
     try {
-      ended = await runInterruptible({ timeoutMs: this.options.timeoutMs, signals }, () => {
+      ended = await runInterruptible({ timeoutMs, signal }, () => {
         const gone = Promise.withResolvers<never>();
         const kill = () => {
           interrupt();
@@ -119,7 +120,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     const message = succeeded || isTold || interrupted ? undefined : withoutPasswords(errorMessageOf(error));
     return {
       ended: error instanceof EngineGoneError ? ended : { ...(interrupted && { interrupted }) },
-      outcome: { exists, succeeded, message, phasesMs: {} },
+      outcome: { exists, succeeded, ...(message !== undefined && { message }), phasesMs: {} },
       events,
       refused: session.failures,
       given: session.given,
@@ -129,10 +130,6 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 
   history(stack: string): Promise<HistoryEntry[] | undefined> {
     return this.#turn(async () => (await this.#find(stack))?.history(undefined, undefined, false));
-  }
-
-  outputs(stack: string): Promise<OutputMap> {
-    return this.#turn(async () => (await (await this.#find(stack))?.outputs()) ?? {});
   }
 
   exportStack(stack: string): Promise<StackState | undefined> {
@@ -147,14 +144,6 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       if (stderr.includes(`no stack named '${stack}' found`)) return undefined;
       throw new RetryableError("Unreadable", withoutPasswords(stderr));
     });
-  }
-
-  async importStack(stack: string, state: StackState): Promise<void> {
-    await this.#turn(async () => (await Stack.createOrSelect(stack, this.workspace)).importStack(state));
-  }
-
-  listStacks(): Promise<{ name: string }[]> {
-    return this.#turn(async () => (await this.workspace.listStacks()).map(({ name }) => ({ name })));
   }
 
   async removeStack(stack: string): Promise<void> {

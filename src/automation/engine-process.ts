@@ -2,17 +2,14 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
-import Type from "typebox";
-import { Compile } from "typebox/compile";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
+import type { ProviderSession } from "../../providers/host/session";
 import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
+import { describeEnd } from "./engine-end";
+import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
 import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
-
-/** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
-const PROTOCOL = 3;
 
 export interface EngineProcessOptions {
   /** The program that is run. */
@@ -28,9 +25,6 @@ export interface EngineProcessOptions {
   onIdle?: (() => void) | undefined;
 }
 
-/** What a process has in use. */
-export type EngineUsage = Type.Static<typeof usageSchema>;
-
 /** Takes a stack that was asked for; the next one comes when it has resolved. */
 export type OnStack = (name: string, state: unknown) => Promise<void>;
 
@@ -44,38 +38,26 @@ const PING_MS = 10_000;
 const PINGS = 4;
 /** Of what the process says when it fails, the end is logged. */
 const KEPT_STDERR = 4_000;
-const MORE_MEMORY = "raise the memory limit (`resources` of the installation), or lower `concurrency`";
 /** How long a process has to end after its input was closed. */
 const END_MS = 1_000;
-
-const usageSchema = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number(), goroutines: Type.Number() });
-const helloSchema = Compile(Type.Object({ version: Type.String(), protocol: Type.Number() }));
-const providerCallSchema = Compile(
-  Type.Object({ id: Type.Number(), request: Type.Unsafe<ProviderRequest>({ type: "object", required: ["urn"] }) }),
-);
-const eventSchema = Compile(Type.Object({ id: Type.Number(), event: Type.Unsafe<EngineEvent>({ type: "object" }) }));
-const logSchema = Compile(Type.Object({ message: Type.String(), facts: Type.Object({}) }));
-const stackSchema = Compile(Type.Object({ id: Type.Number(), name: Type.String(), state: Type.Unknown() }));
-const isUsage = Compile(usageSchema);
 
 /** The process ended before it answered. The message says why and, where something can be done, what. */
 export class EngineGoneError extends Error {}
 
 /** One process of `tools/engine`. */
 export class EngineProcess {
+  readonly #greeting = Promise.withResolvers<void>();
   /** Resolves when it has greeted. @throws TerminalError `Misconfigured`, RetryableError `NoEngine` */
-  readonly ready: Promise<void>;
+  readonly ready = this.#greeting.promise;
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
   /** How many operations it has begun. */
   operations = 0;
-  readonly #options: EngineProcessOptions;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #connection: Connection;
   readonly #listeners = new Map<number, OperationListener>();
   readonly #onStack = new Map<number, OnStack>();
   readonly #stderr: () => string;
-  #greeted: { resolve(): void; reject(error: Error): void } = { resolve: () => {}, reject: () => {} };
   #isOver = false;
   /** Why this process has killed it. */
   #killedAs: string | undefined;
@@ -85,12 +67,11 @@ export class EngineProcess {
   #unanswered = 0;
 
   /** @param onEnd told when it ends: `crashed` if nothing had asked it to */
-  constructor(options: EngineProcessOptions, onEnd: (how: { crashed: boolean }) => void) {
-    this.#options = options;
+  constructor(
+    private readonly options: EngineProcessOptions,
+    onEnd: (how: { crashed: boolean }) => void,
+  ) {
     const { file, args, environment, log } = options;
-    this.ready = new Promise((resolve, reject) => {
-      this.#greeted = { resolve, reject };
-    });
     this.ready.catch(() => undefined); // those that wait are told
     const child = spawn(file, args, {
       env: environment,
@@ -108,7 +89,7 @@ export class EngineProcess {
         if (child.pid !== undefined) return;
         this.#isOver = true;
         // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
-        this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine could not be started: ${error.message}`));
+        this.#greeting.reject(new RetryableError("NoEngine", `Pulumi's engine could not be started: ${error.message}`));
         resolve();
       });
       child.once("close", (code, signal) => {
@@ -163,7 +144,7 @@ export class EngineProcess {
 
   async usage(): Promise<EngineUsage> {
     const usage = await this.#call("ping", {}).result;
-    if (!isUsage.Check(usage)) throw new RpcError("no usage", undefined);
+    if (!messages.usage.Check(usage)) throw new RpcError("no usage", undefined);
     return usage;
   }
 
@@ -197,37 +178,37 @@ export class EngineProcess {
   }
 
   async #answer(method: string, params: unknown): Promise<object> {
-    if (method === "stack" && stackSchema.Check(params)) {
+    if (method === "stack" && messages.stack.Check(params)) {
       await this.#onStack.get(params.id)?.(params.name, params.state);
       return {};
     }
-    if (method === "plugins" && this.#options.pluginHost !== undefined) return this.#options.pluginHost();
-    if (!providerCallSchema.Check(params)) throw new Error("a provider's call of another form");
+    if (method === "plugins" && this.options.pluginHost !== undefined) return this.options.pluginHost();
+    if (!messages.providerCall.Check(params)) throw new Error("a provider's call of another form");
     const listener = this.#listeners.get(params.id);
     if (listener === undefined) throw new Error("the update of this stack has ended");
     return listener.session.call(method, params.request);
   }
 
   readonly #onNotification = (method: string, params: unknown) => {
-    if (method === "event" && eventSchema.Check(params)) this.#listeners.get(params.id)?.event(params.event);
-    else if (method === "log" && logSchema.Check(params)) this.#options.log.warn(params.facts, params.message);
-    else if (method === "idle") this.#options.onIdle?.();
-    else if (method === "hello" && helloSchema.Check(params)) this.#greet(params);
+    if (method === "event" && messages.event.Check(params)) this.#listeners.get(params.id)?.event(params.event);
+    else if (method === "log" && messages.log.Check(params)) this.options.log.warn(params.facts, params.message);
+    else if (method === "idle") this.options.onIdle?.();
+    else if (method === "hello" && messages.hello.Check(params)) this.#greet(params);
     else this.#refuse(`${method} ${JSON.stringify(params)}`);
   };
 
   #greet({ version, protocol }: { version: string; protocol: number }): void {
     // The build for clouds says so behind its version.
     if (protocol === PROTOCOL && version.replace(/\.clouds$/, "") === ENGINE_VERSION) {
-      this.#greeted.resolve();
+      this.#greeting.resolve();
       return;
     }
-    const { file } = this.#options;
+    const { file } = this.options;
     const message =
       `${file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs ${ENGINE_VERSION} with protocol ` +
       `${PROTOCOL}: unset KINDSTACK_ENGINE, or name the engine of this version`;
     this.#isOver = true;
-    this.#greeted.reject(new TerminalError("Misconfigured", message));
+    this.#greeting.reject(new TerminalError("Misconfigured", message));
     this.#child.stdin.end();
   }
 
@@ -238,7 +219,7 @@ export class EngineProcess {
 
   #refuse(line: string): void {
     if (this.#isOver) return;
-    this.#options.log.error({ line: line.slice(0, 200) }, "killing Pulumi's engine: invalid output");
+    this.options.log.error({ line: line.slice(0, 200) }, "killing Pulumi's engine: invalid output");
     this.#kill("its output is invalid");
   }
 
@@ -251,9 +232,9 @@ export class EngineProcess {
         this.#connection.call("ping", {}).result.catch(() => undefined);
         return;
       }
-      this.#options.log.error({ pid: this.pid }, "killing Pulumi's engine: it does not answer");
+      this.options.log.error({ pid: this.pid }, "killing Pulumi's engine: it does not answer");
       this.#kill("it did not answer");
-    }, this.#options.pingMs ?? PING_MS);
+    }, this.options.pingMs ?? PING_MS);
   }
 
   #close(code: number | null, signal: NodeJS.Signals | null): void {
@@ -261,24 +242,7 @@ export class EngineProcess {
     this.#isOver = true;
     killSession(this.pid); // what it may have started: plugins have groups of their own
     const words = this.#stderr().trim() || `exit code ${code}`;
-    this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
-    this.#connection.end(new EngineGoneError(this.#howItEnded(code, signal)));
+    this.#greeting.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
+    this.#connection.end(new EngineGoneError(describeEnd(code, signal, this.#killedAs, this.#killsBefore)));
   }
-
-  #howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
-    if (this.#killedAs !== undefined) return `Pulumi's engine was killed, as ${this.#killedAs}`;
-    if (signal === null) return `Pulumi's engine ended with exit code ${code}; the operator's log has its last words`;
-    if (signal !== "SIGKILL") return `Pulumi's engine was killed by ${signal}`;
-    const { kills, limitBytes } = containerMemory();
-    if (kills === undefined) return `Pulumi's engine was killed by SIGKILL, perhaps for lack of memory: ${MORE_MEMORY}`;
-    if (kills === this.#killsBefore) return "Pulumi's engine was killed by SIGKILL";
-    const limit =
-      limitBytes === undefined ? "" : `, the container's limit being ${Math.round(limitBytes / 2 ** 20)} MiB`;
-    return `Pulumi's engine was killed for lack of memory${limit}: ${MORE_MEMORY}`;
-  }
-}
-
-/** To the engine, no time left would mean for ever. */
-export function wholeMs(ms: number): number {
-  return Math.max(1, Math.ceil(ms));
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { RetryableError } from "../../providers/errors";
-import { EngineProcess, type EngineProcessOptions, type EngineUsage, wholeMs } from "./engine-process";
+import { EngineProcess, type EngineProcessOptions } from "./engine-process";
+import { type EngineUsage, ttlArguments } from "./engine-protocol";
 import { PluginHost, type PluginHostTiming } from "./plugin-host";
 
 export interface EngineTiming extends PluginHostTiming {
@@ -43,7 +44,6 @@ export class EngineProcesses {
   readonly counts: EngineCounts = { operations: 0, phaseSeconds: {}, successors: 0, crashes: 0 };
   /** What runs plugins for all of them. */
   readonly plugins: PluginHost;
-  readonly #options: EngineProcessesOptions;
   /** Names this process in the locks of its operations. */
   readonly #session = randomUUID();
   readonly #all = new Set<EngineProcess>();
@@ -56,8 +56,7 @@ export class EngineProcesses {
   #notBefore = 0;
   #allowedUntil: number | undefined;
 
-  constructor(options: EngineProcessesOptions) {
-    this.#options = options;
+  constructor(private readonly options: EngineProcessesOptions) {
     this.plugins = new PluginHost(options);
   }
 
@@ -89,7 +88,7 @@ export class EngineProcesses {
 
   /** What the processes have in use, all together. */
   async usage(): Promise<EngineUsage> {
-    const total = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
+    const total = { ...NOTHING };
     for (const process of [...this.#all, ...(this.plugins.process === undefined ? [] : [this.plugins.process])]) {
       const { memoryBytes, descriptors, goroutines } = await process.usage().catch(() => NOTHING);
       total.memoryBytes += memoryBytes;
@@ -112,7 +111,7 @@ export class EngineProcesses {
   }
 
   #running(): EngineProcess {
-    const share = this.#options.operationsPerProcess ?? OPERATIONS;
+    const share = this.options.operationsPerProcess ?? OPERATIONS;
     const former = this.#current;
     if (former?.isOver === false && former.operations < share) return former;
     const waitMs = this.#notBefore - performance.now();
@@ -128,15 +127,14 @@ export class EngineProcesses {
   }
 
   #start(): EngineProcess {
-    const ttlMs = this.#allowedUntil === undefined ? undefined : this.#allowedUntil - performance.now();
     const args = [
-      ...this.#options.args,
+      ...this.options.args,
       `--session=${this.#session}`,
       ...(this.#isChecked ? [] : ["--check-passphrase"]),
-      ...(ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`]),
+      ...ttlArguments(this.#allowedUntil),
     ];
     const pluginHost = () => this.plugins.address();
-    const process = new EngineProcess({ ...this.#options, args, pluginHost }, ({ crashed }) => {
+    const process = new EngineProcess({ ...this.options, args, pluginHost }, ({ crashed }) => {
       this.#all.delete(process);
       if (crashed) this.#backOff();
     });
@@ -158,7 +156,7 @@ export class EngineProcesses {
       void process.stop();
       return;
     }
-    const idleMs = process.operations === 0 ? UNUSED_IDLE_MS : (this.#options.idleMs ?? IDLE_MS);
+    const idleMs = process.operations === 0 ? UNUSED_IDLE_MS : (this.options.idleMs ?? IDLE_MS);
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => process.isIdle && void process.stop(), idleMs).unref();
   }

@@ -1,5 +1,4 @@
-import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
-import type { StackSummary } from "@pulumi/pulumi/automation/workspace";
+import type { OpMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { Observations } from "../../providers/observation";
 import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
@@ -15,7 +14,8 @@ export type { OpMap } from "@pulumi/pulumi/automation/stack";
  * Runs stacks, with the names and types of `@pulumi/pulumi/automation`. Where the Automation API throws an error with the
  * CLI's words, a result here has the failures of an operation, each with a class that a queue can act on.
  *
- * Operations on one stack exclude each other. All throw RetryableError `Unreadable`, `Locked`, `NoEngine`.
+ * Operations on one stack exclude each other. All throw RetryableError: `NoEngine`, those that write `Locked`, those that read
+ * `Unreadable`, a preview that was aborted `Interrupted`.
  */
 export interface StackEngine {
   /** Creates or updates what `program` registers; makes the stack when there is none. */
@@ -28,17 +28,10 @@ export interface StackEngine {
   destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
   /** What `destroy` would do: nothing when there is no such stack. */
   previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
-  /** Interrupts what runs on a stack in this process: the engine finishes the current step and saves. */
-  cancel(stack: string): Promise<void>;
   /** The updates, newest first; `undefined` when there is no such stack. */
   history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
-  /** What the stack itself exports. */
-  outputs(stack: string, signal?: AbortSignal): Promise<OutputMap>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** Replaces a stack's state with one of `pulumi stack export`; makes the stack when there is none. */
-  importStack(stack: string, state: StackState, signal?: AbortSignal): Promise<void>;
-  listStacks(signal?: AbortSignal): Promise<Pick<StackSummary, "name">[]>;
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
   removeStack(stack: string, signal?: AbortSignal): Promise<void>;
   /** Operations may run for so long from now, and then end unless this is called again; without any call, for ever. */

@@ -40,11 +40,11 @@ const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove
 export function reportOf(events: Iterable<EngineEvent>): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
+  /** By URN, what a refresh found that is not as it should be. */
   const found = new Map<string, FieldDrift[]>();
   for (const { resOutputsEvent, resOpFailedEvent, diagnosticEvent } of events) {
     if (resOutputsEvent !== undefined) {
-      const { metadata } = resOutputsEvent;
-      if (!isScaffolding(metadata.urn)) addStep(report, resources, found, metadata);
+      if (!isScaffolding(resOutputsEvent.metadata.urn)) addStep(resOutputsEvent.metadata);
     } else if (resOpFailedEvent !== undefined) {
       report.failed.push(resOpFailedEvent.metadata.urn);
     } else if (diagnosticEvent?.severity === "error") {
@@ -54,22 +54,20 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
   }
   report.resources = [...resources.values()];
   return report;
-}
 
-function addStep(
-  report: EngineReport,
-  resources: Map<string, StackResource>,
-  found: Map<string, FieldDrift[]>,
-  { op, urn, type, old, new: state }: StepEventMetadata,
-): void {
-  const operation = op as OpType;
-  const resource = (outputs: Properties | undefined): StackResource => {
-    return { urn, type, name: nameOf(urn), operation, outputs: unescapeReserved(maskSecrets(outputs ?? {})) };
-  };
-  if (operation !== "same" && operation !== "refresh") {
-    report.changes[operation] = (report.changes[operation] ?? 0) + 1;
-  }
-  if (!GONE.includes(operation) && state) {
+  function addStep({ op, urn, type, old, new: state }: StepEventMetadata): void {
+    const operation = op as OpType;
+    const resource = (outputs: Properties | undefined): StackResource => {
+      return { urn, type, name: nameOf(urn), operation, outputs: unescapeReserved(maskSecrets(outputs ?? {})) };
+    };
+    if (operation !== "same" && operation !== "refresh") {
+      report.changes[operation] = (report.changes[operation] ?? 0) + 1;
+    }
+    if (GONE.includes(operation) || !state) {
+      if (operation !== "delete-replaced") resources.delete(urn);
+      if (operation === "delete") report.deleted.push(resource(old?.outputs));
+      return;
+    }
     const next = resource(state.outputs);
     const corrected = found.get(urn);
     if (operation === "refresh") {
@@ -78,10 +76,7 @@ function addStep(
       found.set(urn, isOwn ? driftIn(next.outputs) : differences(old?.outputs ?? {}, next.outputs));
     } else if (operation !== "same" && corrected?.length) next.corrected = corrected;
     resources.set(urn, next);
-    return;
   }
-  if (operation !== "delete-replaced") resources.delete(urn);
-  if (operation === "delete") report.deleted.push(resource(old?.outputs));
 }
 
 const DYNAMIC = "pulumi-nodejs:dynamic/";

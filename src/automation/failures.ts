@@ -1,4 +1,5 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
+import Type from "typebox";
 import { type Failure, failureOf } from "../../providers/errors";
 import type { Given, ResourceFailure } from "../../providers/host/session";
 import type { Observations } from "../../providers/observation";
@@ -17,21 +18,22 @@ export interface UpdateFailure extends Failure {
 }
 
 /** How an operation ended, as the engine says itself. */
-export interface Outcome {
-  exists: boolean;
-  succeeded: boolean;
-  message?: string | undefined;
-  plan?: BindingPlan;
+export const outcomeSchema = Type.Object({
+  exists: Type.Boolean(),
+  succeeded: Type.Boolean(),
+  message: Type.Optional(Type.String()),
+  plan: Type.Optional(Type.Unsafe<BindingPlan>({ type: "object" })),
   /** It ended because it would have done something else than its plan. */
-  outdated?: boolean;
-  phasesMs: Readonly<Record<string, number>>;
-}
+  outdated: Type.Optional(Type.Boolean()),
+  phasesMs: Type.Record(Type.String(), Type.Number()),
+});
+export type EngineOutcome = Type.Static<typeof outcomeSchema>;
 
 /** What an operation came to. */
 export interface Ran {
   ended: Ended;
   /** How it ended, where the engine tells. */
-  outcome: Outcome | undefined;
+  outcome: EngineOutcome | undefined;
   events: readonly EngineEvent[];
   /** What the providers refused. */
   refused: readonly ResourceFailure[];

@@ -1,21 +1,18 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
-import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
-import type { BindingPlan } from "./binding-plan";
 import type { DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
-import type { EngineUsage, OnStack } from "./engine-process";
-import type { EngineCounts, EngineProcesses } from "./engine-processes";
-import type { Outcome, Ran } from "./failures";
+import type { OnStack } from "./engine-process";
+import type { EngineProcesses } from "./engine-processes";
+import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
-import type { PluginProcess } from "./plugin-host";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
-import { outputsIn, type StackState } from "./stack-state";
+import type { StackState } from "./stack-state";
 import { resourceChangeSchema } from "./update-changes";
 
 export interface GoEngineOptions extends OperationsOptions {
@@ -42,16 +39,7 @@ const history = Type.Object({
 });
 /** What the process answers, by request. */
 const answers = {
-  outcome: Compile(
-    Type.Object({
-      exists: Type.Boolean(),
-      succeeded: Type.Boolean(),
-      message: Type.Optional(Type.String()),
-      plan: Type.Optional(Type.Unsafe<BindingPlan>({ type: "object" })),
-      outdated: Type.Optional(Type.Boolean()),
-      phasesMs: Type.Record(Type.String(), Type.Number()),
-    }),
-  ),
+  outcome: Compile(outcomeSchema),
   state: Compile(state),
   export: Compile(Type.Object({ state: Type.Union([Type.Null(), state]) })),
   history: Compile(history),
@@ -63,11 +51,11 @@ const answers = {
 
 /** Pulumi's engine in processes of `tools/engine`, which ask the providers of this one. */
 export class GoEngine extends Operations implements StackEngine {
-  readonly #options: GoEngineOptions;
+  readonly processes: EngineProcesses;
 
-  constructor(options: GoEngineOptions) {
+  constructor({ processes, ...options }: GoEngineOptions) {
     super(options);
-    this.#options = options;
+    this.processes = processes;
   }
 
   override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
@@ -84,10 +72,6 @@ export class GoEngine extends Operations implements StackEngine {
     }));
   }
 
-  async outputs(stack: string, signal?: AbortSignal): Promise<OutputMap> {
-    return outputsIn(await this.exportStack(stack, signal));
-  }
-
   async exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
     return (await this.#ask(answers.export, "export", { stack }, signal)).state ?? undefined;
   }
@@ -100,6 +84,7 @@ export class GoEngine extends Operations implements StackEngine {
     });
   }
 
+  /** Replaces a stack's state with one of `pulumi stack export`; makes the stack when there is none. */
   async importStack(stack: string, deployment: StackState, signal?: AbortSignal): Promise<void> {
     await this.#ask(answers.anything, "import", { stack, deployment }, signal);
   }
@@ -129,49 +114,29 @@ export class GoEngine extends Operations implements StackEngine {
     if (state?.deployment.resources?.some(({ protect }) => protect)) await this.unprotect(stack, undefined, signal);
   }
 
-  get counts(): EngineCounts {
-    return this.#options.processes.counts;
-  }
-
-  usage(): Promise<EngineUsage> {
-    return this.#options.processes.usage();
-  }
-
-  /** The processes of plugins that updates use, or have used a short while ago. */
-  plugins(): Promise<PluginProcess[]> {
-    return this.#options.processes.plugins.list();
-  }
-
   allow(ms: number): void {
-    this.#options.processes.allow(ms);
+    this.processes.allow(ms);
   }
 
   close(): Promise<void> {
-    return this.#options.processes.close();
+    return this.processes.close();
   }
 
-  protected async run({ method, stack, program, options, signals }: Operation): Promise<Ran> {
-    const { processes, host, timeoutMs } = this.#options;
-    const { refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
+  protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
+    const { host, timeoutMs } = this.options;
+    const { signal, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
     try {
-      if (program !== undefined) prepared = await prepareProgram(program, { sdkRuntime });
-      const params = {
-        stack,
-        refresh,
-        savesOnce,
-        plans,
-        plan,
-        message,
-        ...(prepared && { program: prepared.parameter }),
-      };
+      if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime);
+      const operation = { stack, refresh, savesOnce, plans, plan, message };
+      const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
-      ended = await processes.use(
-        (process) => runInterruptible({ timeoutMs, signals }, () => process.operate(method, params, listener)),
+      ended = await this.processes.use(
+        (process) => runInterruptible({ timeoutMs, signal }, () => process.operate(method, params, listener)),
         { operates: true },
       );
     } catch (error) {
@@ -182,7 +147,7 @@ export class GoEngine extends Operations implements StackEngine {
       prepared?.close();
     }
     const outcome = outcomeOf(ended);
-    processes.count(outcome?.phasesMs);
+    this.processes.count(outcome?.phasesMs);
     const { failures: refused, given, observed: seen } = session;
     return { ended, outcome, events, refused, given, observed: seen, programError: programError ?? prepared?.error() };
   }
@@ -196,7 +161,7 @@ export class GoEngine extends Operations implements StackEngine {
   ): Promise<T> {
     signal?.throwIfAborted();
     try {
-      const answer = await this.#options.processes.use((process) => process.ask(method, params, onStack));
+      const answer = await this.processes.use((process) => process.ask(method, params, onStack));
       signal?.throwIfAborted();
       if (schema.Check(answer)) return answer;
       throw new Error(`the engine's answer to ${method} has another form`);
@@ -209,7 +174,7 @@ export class GoEngine extends Operations implements StackEngine {
 }
 
 /** @throws RetryableError `Locked` */
-function outcomeOf({ result, error }: Ended): Outcome | undefined {
+function outcomeOf({ result, error }: Ended): EngineOutcome | undefined {
   if (answers.outcome.Check(result)) return result;
   if (!(error instanceof RpcError)) return undefined;
   if (error.kind === "locked") throw new RetryableError("Locked", error.message);

@@ -28,12 +28,6 @@ export interface RunningCommand {
   kill(): void;
 }
 
-export interface CommandLimits {
-  timeoutMs: number;
-  /** Each ends it. */
-  signals: readonly (AbortSignal | undefined)[];
-}
-
 /** How an operation ended, and why we ended it, when we did. */
 export interface Ended {
   result?: unknown;
@@ -48,10 +42,10 @@ export interface Ended {
  * @throws RetryableError when the fence has come down before
  */
 export async function runInterruptible(
-  { timeoutMs, signals: given }: CommandLimits,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal | undefined },
   start: () => RunningCommand,
 ): Promise<Ended> {
-  if (given.some((signal) => signal?.aborted)) return { interrupted: "aborted" };
+  if (signal?.aborted) return { interrupted: "aborted" };
   checkFence();
   const command = start();
   let interrupted: Ended["interrupted"];
@@ -72,7 +66,7 @@ export async function runInterruptible(
     end("aborted", reason instanceof UrgentAbort ? reason.graceMs : INTERRUPT_GRACE_MS);
   };
   const timeout = setTimeout(() => end("timeout", INTERRUPT_GRACE_MS), timeoutMs);
-  const signals = [...given, currentFence()?.signal];
+  const signals = [signal, currentFence()?.signal];
   for (const one of signals) one?.addEventListener("abort", onAbort);
   try {
     const ended = await command.ended.then(

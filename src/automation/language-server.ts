@@ -8,41 +8,37 @@ import { errorMessageOf } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
 import { runSdkProgram } from "./sdk-program";
 
+/** The part of Pulumi's language-runtime service that an engine needs of a program that runs already. */
+type LanguageRuntime = Pick<ILanguageRuntimeServer, "run" | "getRequiredPackages" | "getPluginInfo"> &
+  grpc.UntypedServiceImplementation;
+
 /** Serves a program of the SDK's runtime in this process, so that no language host has to be started or even installed. */
 export async function serveProgram(program: () => void | Promise<void>) {
   let thrown: unknown;
   const server = new grpc.Server();
-  server.addService(
-    LanguageRuntimeService,
-    languageRuntime(async (request) => {
-      const response = new RunResponse();
-      try {
-        await runSdkProgram(program, request);
-        return response;
-      } catch (error) {
-        // What was not registered because something failed must not be deleted for that: the engine hears of it.
-        if (error instanceof NotRegisteredError) return response.setError(error.message).setBail(true);
-        thrown = error;
-        return response.setError(errorMessageOf(error));
-      }
-    }),
-  );
+  const run = async (request: RunRequest): Promise<RunResponse> => {
+    const response = new RunResponse();
+    try {
+      await runSdkProgram(program, request);
+      return response;
+    } catch (error) {
+      // What was not registered because something failed must not be deleted for that: the engine hears of it.
+      if (error instanceof NotRegisteredError) return response.setError(error.message).setBail(true);
+      thrown = error;
+      return response.setError(errorMessageOf(error));
+    }
+  };
+  const runtime: LanguageRuntime = {
+    run: (call, callback) => void run(call.request).then((response) => callback(null, response)),
+    getRequiredPackages: (_call, callback) => callback(null, new GetRequiredPackagesResponse()),
+    getPluginInfo: (_call, callback) => callback(null, new PluginInfo().setVersion(version)),
+  };
+  server.addService(LanguageRuntimeService, runtime);
   const bind = promisify(server.bindAsync.bind(server));
   const port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
   return {
     parameter: { address: `127.0.0.1:${port}` },
     error: () => thrown,
     close: () => server.forceShutdown(),
-  };
-}
-
-/** The part of Pulumi's language-runtime service that an engine needs of a program that runs already. */
-function languageRuntime(
-  answer: (request: RunRequest) => Promise<RunResponse>,
-): Pick<ILanguageRuntimeServer, "run" | "getRequiredPackages" | "getPluginInfo"> & grpc.UntypedServiceImplementation {
-  return {
-    run: (call, callback) => void answer(call.request).then((response) => callback(null, response)),
-    getRequiredPackages: (_call, callback) => callback(null, new GetRequiredPackagesResponse()),
-    getPluginInfo: (_call, callback) => callback(null, new PluginInfo().setVersion(version)),
   };
 }

@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { parseJson } from "./parse-json";
+import { parseJson } from "../text/json";
 
 export const neededPluginSchema = Type.Object({
   name: Type.String(),

@@ -33,22 +33,18 @@ export interface Operation {
   stack: string;
   program: Program | undefined;
   options: UpOptions & DestroyOptions & PreviewOptions;
-  /** Each interrupts it. */
-  signals: readonly (AbortSignal | undefined)[];
 }
 
 /** The part of a {@link StackEngine} that is the same for all: one operation writes a stack at a time, and what came of it. */
 export abstract class Operations
-  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy" | "cancel">
+  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy">
 {
-  readonly #timeoutMs: number;
   readonly #previews: LimitFunction;
-  /** What interrupts the operation that writes a stack. */
-  readonly #writing = new Map<string, AbortController>();
+  /** The stacks that are being written. */
+  readonly #writing = new Set<string>();
 
-  constructor({ timeoutMs, previewsAtOnce = 1 }: OperationsOptions) {
-    this.#timeoutMs = timeoutMs;
-    this.#previews = pLimit(previewsAtOnce);
+  constructor(readonly options: OperationsOptions) {
+    this.#previews = pLimit(options.previewsAtOnce ?? 1);
   }
 
   /** @throws RetryableError `Locked`, `NoEngine` */
@@ -67,15 +63,11 @@ export abstract class Operations
   }
 
   preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<PreviewResult> {
-    return this.#plan("preview", stack, options, program);
+    return this.#preview("preview", stack, options, program);
   }
 
   previewDestroy(stack: string, options: PreviewOptions = {}): Promise<PreviewResult> {
-    return this.#plan("previewDestroy", stack, options);
-  }
-
-  async cancel(stack: string): Promise<void> {
-    this.#writing.get(stack)?.abort();
+    return this.#preview("previewDestroy", stack, options);
   }
 
   async #write(
@@ -88,16 +80,14 @@ export abstract class Operations
     if (this.#writing.has(stack)) {
       throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
     }
-    const cancelled = new AbortController();
-    this.#writing.set(stack, cancelled);
+    this.#writing.add(stack);
     const startTime = new Date();
     try {
-      const signals = [options.signal, cancelled.signal];
-      const ran = await this.run({ method, stack, program, options, signals });
+      const ran = await this.run({ method, stack, program, options });
       checkFence(); // whatever ended it, it is another's stack now
       const report = reportOf(ran.events);
       const { changes: resourceChanges, resources, deleted } = report;
-      const { succeeded, failures, restDone } = assess(ran, report, this.#timeoutMs);
+      const { succeeded, failures, restDone } = assess(ran, report, this.options.timeoutMs);
       const result = succeeded ? "succeeded" : "failed";
       return {
         summary: { kind, startTime, endTime: new Date(), result, resourceChanges },
@@ -112,11 +102,10 @@ export abstract class Operations
     }
   }
 
-  async #plan(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
-    const signals = [options.signal];
-    const ran = await this.#previews(() => this.run({ method, stack, program, options, signals }));
+  async #preview(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
+    const ran = await this.#previews(() => this.run({ method, stack, program, options }));
     if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
-    const { failures } = assess(ran, reportOf(ran.events), this.#timeoutMs);
+    const { failures } = assess(ran, reportOf(ran.events), this.options.timeoutMs);
     const plan = ran.outcome?.plan;
     const changes = plannedChanges(ran.events, ran.given);
     const held = plan && { plan, observed: ran.observed ?? new Map() };

@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { EngineProcess, type EngineProcessOptions, wholeMs } from "./engine-process";
+import { EngineProcess, type EngineProcessOptions } from "./engine-process";
+import { ttlArguments } from "./engine-protocol";
 import { RpcError } from "./rpc";
 
 export const pluginProcessSchema = Type.Object({
@@ -67,8 +68,8 @@ export class PluginHost {
 
   /** The processes of plugins; none while the host does not run. */
   async list(): Promise<PluginProcess[]> {
-    if (this.#current === undefined || this.#current.isOver) return [];
-    const answer = await this.#current.ask("ping", {});
+    if (this.process === undefined) return [];
+    const answer = await this.process.ask("ping", {});
     if (!hasPlugins.Check(answer)) throw new RpcError("no plugins", undefined);
     return answer.plugins;
   }
@@ -89,8 +90,7 @@ export class PluginHost {
 
   #running(): EngineProcess {
     if (this.process !== undefined) return this.process;
-    const ttlMs = this.#allowedUntil === undefined ? undefined : this.#allowedUntil - performance.now();
-    const args = [...this.#options.args, ...(ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`])];
+    const args = [...this.#options.args, ...ttlArguments(this.#allowedUntil)];
     const process = new EngineProcess({ ...this.#options, args, onIdle: () => void process.stop() }, () => {});
     this.#current = process;
     return process;

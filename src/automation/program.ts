@@ -4,11 +4,6 @@ import { serveProgram } from "./language-server";
 /** What a Pulumi program is here: a function that registers resources. */
 export type Program = () => void | Promise<void>;
 
-export interface ProgramOptions {
-  /** Run it in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
-  sdkRuntime?: boolean | undefined;
-}
-
 /** A program as an engine runs it: as data, or at the address of its language runtime. */
 export interface PreparedProgram {
   parameter: { resources: DeclaredResource[] } | { address: string };
@@ -18,11 +13,12 @@ export interface PreparedProgram {
 }
 
 /**
- * Runs a program for the engine: before it, or with `sdkRuntime` while the engine asks for it.
+ * Runs a program for the engine: before it, or while the engine asks for it.
  *
+ * @param sdkRuntime see {@link Capabilities.sdkRuntime}
  * @throws what the program throws before
  */
-export async function prepareProgram(program: Program, { sdkRuntime }: ProgramOptions): Promise<PreparedProgram> {
+export async function prepareProgram(program: Program, sdkRuntime: boolean | undefined): Promise<PreparedProgram> {
   if (sdkRuntime) return serveProgram(program);
   const resources = await declaredBy(program);
   return { parameter: { resources }, error: () => undefined, close: () => {} };

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { parseJson } from "./parse-json";
+import { parseJson } from "../text/json";
 
 /** The other side's answer in place of a result. */
 export class RpcError extends Error {
@@ -29,29 +29,23 @@ export interface Handlers {
   notification(method: string, params: unknown): void;
 }
 
-interface Call {
-  resolve(result: unknown): void;
-  reject(error: Error): void;
-}
-
 /** JSON-RPC 2.0 in both directions, one JSON value a line, without the version field; `tools/engine/rpc` is the other end. */
 export class Connection {
-  readonly #send: (line: string) => void;
-  readonly #handlers: Handlers;
-  readonly #calls = new Map<number, Call>();
+  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
 
-  constructor(send: (line: string) => void, handlers: Handlers) {
-    this.#send = send;
-    this.#handlers = handlers;
-  }
+  constructor(
+    private readonly send: (line: string) => void,
+    private readonly handlers: Handlers,
+  ) {}
 
   /** @throws RpcError; what {@link end} is given */
   call(method: string, params: object): { id: number; result: Promise<unknown> } {
     const id = ++this.#lastId;
-    const result = new Promise<unknown>((resolve, reject) => this.#calls.set(id, { resolve, reject }));
+    const call = Promise.withResolvers<unknown>();
+    this.#calls.set(id, call);
     this.#write({ id, method, params });
-    return { id, result };
+    return { id, result: call.promise };
   }
 
   notify(method: string, params: object): void {
@@ -69,7 +63,7 @@ export class Connection {
       this.#calls.delete(id);
       if (error === undefined) call?.resolve(result);
       else call?.reject(new RpcError(error.message, error.kind));
-    } else if (id === undefined) this.#handlers.notification(method, params);
+    } else if (id === undefined) this.handlers.notification(method, params);
     else void this.#answer(id, method, params);
     return true;
   }
@@ -82,13 +76,13 @@ export class Connection {
 
   async #answer(id: number, method: string, params: unknown): Promise<void> {
     try {
-      this.#write({ id, result: await this.#handlers.request(method, params) });
+      this.#write({ id, result: await this.handlers.request(method, params) });
     } catch (error) {
       this.#write({ id, error: { message: error instanceof Error ? error.message : String(error) } });
     }
   }
 
   #write(message: object): void {
-    this.#send(`${JSON.stringify(message)}\n`);
+    this.send(`${JSON.stringify(message)}\n`);
   }
 }

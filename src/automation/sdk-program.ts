@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as afterRejections } from "node:timers/promises";
 import type { ServiceError } from "@grpc/grpc-js";
+import { isGrpcError } from "@pulumi/pulumi/errors";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
@@ -88,16 +89,10 @@ const REFUSED = /^failed to register new resource /;
 
 function classified(error: unknown): unknown {
   const message = errorMessageOf(error);
-  if (isEngineGone(error) || NOT_MADE.test(message)) return new NotRegisteredError(message);
+  if ((error instanceof Error && isGrpcError(error)) || NOT_MADE.test(message)) return new NotRegisteredError(message);
   if (!REFUSED.test(message)) return error;
   const [, dependency] = /no resource (plugin '[^']+')/.exec(message) ?? [];
   return new RetryableError("UpdateFailed", message, { dependency });
-}
-
-/** What `isGrpcError` of the SDK's `errors.js` asks. */
-function isEngineGone(error: unknown): boolean {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return code === 14 /* UNAVAILABLE */ || code === 1 /* CANCELLED */;
 }
 
 let diverted = false;

@@ -1,6 +1,6 @@
-import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import type { Deployment } from "@pulumi/pulumi/automation/workspace";
-import { MASKED, maskSecrets } from "../../providers/literal";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
 import type { Properties } from "../../providers/provider";
 
 export interface RecordedResource {
@@ -33,13 +33,18 @@ export function urnsIn({ deployment }: StackState): string[] {
   return (deployment.resources ?? []).map(({ urn }) => urn);
 }
 
-/** What the stack itself exports; secrets read `[secret]`. */
-export function outputsIn(state: StackState | undefined): OutputMap {
-  const stack = state?.deployment.resources?.find(({ type }) => type === "pulumi:pulumi:Stack");
-  return Object.fromEntries(
-    Object.entries(stack?.outputs ?? {}).map(([name, output]) => {
-      const value = maskSecrets(output);
-      return [name, { value, secret: value !== output && value === MASKED }];
-    }),
-  );
+/** The Kubernetes objects in a state, as far as a state knows them. */
+export function recordedObjects(state: StackState | undefined): LiveObject[] {
+  return (state?.deployment.resources ?? []).flatMap(({ outputs = {} }) => {
+    if (!isObjectOutputs(outputs)) return [];
+    const { manifest, uid, resourceVersion } = outputs;
+    return [{ ...manifest, metadata: { ...manifest.metadata, uid, resourceVersion } as LiveObject["metadata"] }];
+  });
+}
+
+/** The UID of the object that a state was made for. */
+export function recordedOwner(state: StackState | undefined): string | undefined {
+  const resources = state?.deployment.resources ?? [];
+  const owners = resources.map(({ outputs }) => outputs?.owner as { uid?: string } | undefined);
+  return owners.find((owner) => owner?.uid !== undefined)?.uid;
 }

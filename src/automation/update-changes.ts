@@ -27,11 +27,9 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
     .join(", ");
 }
 
-const LONGEST_VALUE = 60;
-
 /** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
 function describeDrift({ field, wanted, live, by }: FieldDrift): string {
-  return `${field} ${describeValue(live, LONGEST_VALUE)} → ${shortValue(wanted, LONGEST_VALUE)}${by === undefined ? "" : ` (${by})`}`;
+  return `${field} ${describeValue(live)} → ${shortValue(wanted, 60)}${by === undefined ? "" : ` (${by})`}`;
 }
 
 /** `create Pod web/a` for each of the first changes, with what each corrected, then how many more there are. */

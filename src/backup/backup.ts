@@ -5,10 +5,10 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
 import type { GoEngine } from "../automation/go-engine";
-import { parseJson } from "../automation/parse-json";
 import { withScratch } from "../automation/scratch";
 import type { StackState } from "../automation/stack-state";
 import { packageVersion } from "../package";
+import { parseJson } from "../text/json";
 
 const SHOWN = 5;
 const LIST = "backup.json";

@@ -5,7 +5,7 @@ import type { Writable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
-import { parseJson } from "../automation/parse-json";
+import { parseJson } from "../text/json";
 
 /** A backup as one stream, for where there is no shared file system: a line of JSON for each file of the directory. */
 const lineValidator = Compile(

@@ -168,7 +168,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       previewsAtOnce: options.concurrency, // a worker does not wait for another one's
     });
     stacks = opened;
-    if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine);
+    if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine.processes);
     else {
       logger.warn(ONE_AT_A_TIME);
       if (options.shards > 1) throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
@@ -209,7 +209,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const graceMs = options.gracePeriod * 1000;
     inspection = await serveInspection(options, {
       ...{ kinds, client, engine: file, planKey: key, state, logger, signal, graceMs },
-      ...(opened.engine instanceof GoEngine && { plugins: opened.engine.plugins.bind(opened.engine) }),
+      plugins: opened.engine instanceof GoEngine ? opened.engine.processes.plugins : undefined,
     });
     const startWatch = async () => {
       const { KindWatch } = await import("../dev/kind-watch.js");

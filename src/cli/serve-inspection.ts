@@ -1,13 +1,9 @@
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { Logger } from "pino";
-import type { KubernetesClient } from "../../providers/kubernetes/client";
-import type { AnyKind } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
-import type { PluginProcess } from "../automation/plugin-host";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import type { Listener } from "../http/server";
-import type { Inspection } from "../preview/inspect";
+import type { InspectionServerOptions } from "../preview/server";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
 
@@ -34,19 +30,13 @@ export function withPreviewServerOptions(command: Command): Command {
     );
 }
 
-interface Collaborators {
-  kinds: readonly AnyKind[];
-  client: KubernetesClient;
+/** The key is the operator's own, so that the digests of plans are the same. */
+interface Collaborators
+  extends Pick<InspectionServerOptions, "kinds" | "client" | "planKey" | "plugins" | "logger" | "graceMs"> {
   engine: string;
-  /** Of the digests of plans; the operator's own, so that they are the same. */
-  planKey: Inspection["planKey"];
-  /** The processes of plugins of the operator's updates. */
-  plugins?(): Promise<PluginProcess[]>;
   state: StateConfig;
-  logger: Logger;
   /** Once it is aborted, requests may continue for `graceMs`; no others are taken. */
   signal: AbortSignal;
-  graceMs: number;
 }
 
 const TIMEOUT_MS = 5 * 60_000;
@@ -95,7 +85,7 @@ export async function serveInspection(
     logger,
     graceMs,
     planKey,
-    ...(plugins && { plugins }),
+    plugins,
     // It previews one object at a time: updates have priority.
     engine: async () => (await open()).engine,
   });

@@ -1,14 +1,8 @@
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { EngineUsage } from "../automation/engine-process";
-import type { EngineCounts } from "../automation/engine-processes";
+import type { EngineProcesses } from "../automation/engine-processes";
 
 /** What the engine has done and has in use, asked at every scrape. */
-interface Source {
-  readonly counts: EngineCounts;
-  usage(): Promise<EngineUsage>;
-}
-
-export function addEngineMetrics(registry: Registry, source: Source): void {
+export function addEngineMetrics(registry: Registry, source: Pick<EngineProcesses, "counts" | "usage">): void {
   const registers = [registry];
   const counted = (name: string, help: string, value: () => number) =>
     new Counter({

@@ -22,9 +22,9 @@ export function shortValue(value: unknown, limit = 80): string {
   return shortened(visible(JSON.stringify(value) ?? ""), limit);
 }
 
-/** The same, of what may not be there. */
-export function describeValue(value: unknown, limit: number): string {
-  return value === undefined ? "nothing" : shortValue(value, limit);
+/** The same for one of several values in a line, which may not be there. */
+export function describeValue(value: unknown): string {
+  return value === undefined ? "nothing" : shortValue(value, 60);
 }
 
 /** JSON text in which no character can take effect on a terminal; the same value when it is parsed. */

@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 import { expect, it } from "vitest";
-import type { EngineUsage } from "../../src/automation/engine-process";
+import type { EngineUsage } from "../../src/automation/engine-protocol";
 import { TestEngine } from "./test-engine";
 
 const UPDATES = Number(process.env.ENGINE_UPDATES ?? 10_000);
@@ -11,7 +11,7 @@ const AT_ONCE = 8;
 it(`the engine does not grow over ${UPDATES} updates without rest`, { timeout: 1_800_000 }, async () => {
   const engine = await TestEngine.open();
   const samples: EngineUsage[] = [];
-  const sampling = setInterval(async () => samples.push(await engine.engine.usage()), 250);
+  const sampling = setInterval(async () => samples.push(await engine.engine.processes.usage()), 250);
   try {
     const updates = Array.from({ length: UPDATES }, (_, index) => index);
     await pLimit(AT_ONCE).map(updates, async (index) => {
@@ -22,9 +22,9 @@ it(`the engine does not grow over ${UPDATES} updates without rest`, { timeout: 1
     console.log({
       memoryMiB: most("memoryBytes") / 2 ** 20,
       descriptors: most("descriptors"),
-      ...engine.engine.counts,
+      ...engine.engine.processes.counts,
     });
-    expect(engine.engine.counts).toMatchObject({ operations: UPDATES, crashes: 0 });
+    expect(engine.engine.processes.counts).toMatchObject({ operations: UPDATES, crashes: 0 });
     expect(engine.things.live.size).toBe(STACKS);
     expect(most("memoryBytes")).toBeLessThan(200 * 2 ** 20);
     expect(most("descriptors")).toBeLessThan(2_000);

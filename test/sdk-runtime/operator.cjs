@@ -30,7 +30,7 @@ async function main() {
     new CustomResource("vault:index:Entry", "killed/entry", { path: "killed", value: "a value" }, { provider });
   };
   const { failures } = await engine.up("killed", program, { sdkRuntime: true });
-  const plugins = await engine.plugins();
+  const plugins = await processes.plugins.list();
   const host = processes.plugins.process.pid;
   process.stdout.write(`${JSON.stringify({ failures, pids: [host, ...plugins.map(({ pid }) => pid)] })}\n`);
 }

@@ -74,12 +74,12 @@ async function open(timing: EngineTiming) {
   close = () => processes.close();
 }
 
-async function up(stack: string, { token = TOKEN, entry = stack, value = "a value" } = {}) {
+async function up(stack: string, { token = TOKEN, entry = stack, value = "a value" } = {}, signal?: AbortSignal) {
   const program = async () => {
     const provider = new Vault(`${stack}/vault`, { directory, token: secret(token) });
     new Entry(`${stack}/entry`, { path: entry, value: secret(value) }, { provider });
   };
-  return engine.up(stack, program, { sdkRuntime: true });
+  return engine.up(stack, program, { sdkRuntime: true, signal });
 }
 
 const starts = async () => (await readFile(path.join(directory, "starts"), "utf8")).trim().split("\n").map(Number);
@@ -138,15 +138,16 @@ describe("the process of a plugin", () => {
 
   it("is not cancelled for one update while another uses it: it is drained and replaced", async () => {
     const noted = async () => (await readFile(path.join(directory, "log"), "utf8").catch(() => "")).split("\n");
-    const hanging = up("hanging", { entry: "hangs" });
+    const abort = new AbortController();
+    const hanging = up("hanging", { entry: "hangs" }, abort.signal);
     const waiting = up("waiting", { entry: "waits" });
     await eventually(async () => expect(await noted()).toEqual(expect.arrayContaining(["hangs", "waits"])));
-    await engine.cancel("hanging");
+    abort.abort();
     expect(await hanging).toMatchObject({ interrupted: true });
     expect(await up("one")).toMatchObject({ failures: [] });
     const [first = 0, second = 0, ...others] = await starts();
     expect(others).toEqual([]);
-    expect(await engine.plugins()).toMatchObject([
+    expect(await processes.plugins.list()).toMatchObject([
       { pid: first, state: "draining", inUse: 1 },
       { pid: second, state: "idle" },
     ]);
@@ -209,18 +210,18 @@ describe("the process of a plugin", () => {
   });
 
   it("is listed, with what it has in memory", async () => {
-    expect(await engine.plugins()).toEqual([]);
+    expect(await processes.plugins.list()).toEqual([]);
     await up("one");
     await up("two");
     const [pid] = await starts();
-    expect(await engine.plugins()).toEqual([
+    expect(await processes.plugins.list()).toEqual([
       {
         ...{ name: "vault", pid, updates: 2, inUse: 0, state: "idle" },
         startedAt: expect.stringMatching(/^\d{4}-/),
         memoryBytes: expect.any(Number),
       },
     ]);
-    const [{ memoryBytes = 0 } = {}] = await engine.plugins();
+    const [{ memoryBytes = 0 } = {}] = await processes.plugins.list();
     expect(memoryBytes).toBeGreaterThan(20 * 2 ** 20);
   });
 

@@ -69,11 +69,13 @@ const dataOf = async (name: string) => (await cluster.find(name)) as { data?: ob
 
 describe("Pulumi's plugin for Kubernetes", () => {
   let pid: number | undefined;
-  afterAll(async () => expect(await engine.plugins()).toMatchObject([{ name: "kubernetes", pid, state: "idle" }]));
+  afterAll(async () =>
+    expect(await processes.plugins.list()).toMatchObject([{ name: "kubernetes", pid, state: "idle" }]),
+  );
 
   it("creates, and changes in place", async () => {
     expect(await up("first", { color: "red" })).toMatchObject({ failures: [], summary: { result: "succeeded" } });
-    pid = (await engine.plugins())[0]?.pid;
+    pid = (await processes.plugins.list())[0]?.pid;
     expect(await up("first", { color: "blue" })).toMatchObject({ failures: [] });
     expect(await dataOf("first")).toMatchObject({ data: { color: "blue" } });
   });

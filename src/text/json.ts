@@ -1,0 +1,14 @@
+/** What a text of JSON says; `undefined` for what is none, such as what is torn. */
+export function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same, if it fits the schema. */
+export function parseJson<T>(schema: { Check(value: unknown): value is T }, text: string): T | undefined {
+  const value = readJson(text);
+  return schema.Check(value) ? value : undefined;
+}
