@@ -5,7 +5,8 @@ import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../.
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
-import { Informer, withoutManagedFields } from "../cache/informer";
+import { withoutManagedFields } from "../cache/change";
+import { Informer } from "../cache/informer";
 import { watchEvents } from "../cache/watch-events";
 import { EventRecorder } from "../controller/event-recorder";
 import { type Address, hostPort, type Listener } from "../http/server";

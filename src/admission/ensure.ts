@@ -5,7 +5,8 @@ import type { KubernetesClient, Manifest } from "../../providers/kubernetes/clie
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
-import { Informer, type ObjectChange } from "../cache/informer";
+import type { ObjectChange } from "../cache/change";
+import { Informer } from "../cache/informer";
 import { exponentialBackoff } from "../queue/backoff";
 
 export interface EnsuredObjectsOptions {

@@ -13,13 +13,10 @@ export interface InformerFactoryOptions {
 
 /** Makes informers of one cluster and runs them together. */
 export class InformerFactory {
-  readonly #options: InformerFactoryOptions;
   /** What ends each; `undefined` for those that have not been started. */
   readonly #informers = new Map<Informer, AbortController | undefined>();
 
-  constructor(options: InformerFactoryOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: InformerFactoryOptions) {}
 
   get hasSynced(): boolean {
     return [...this.#informers.keys()].every(({ hasSynced }) => hasSynced);
@@ -36,7 +33,7 @@ export class InformerFactory {
     options: Pick<InformerOptions, "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "transform">,
     name = `${apiVersion}/${kind}`,
   ): Promise<Informer> {
-    const { client, logger, relistIntervalMs, metrics } = this.#options;
+    const { client, logger, relistIntervalMs, metrics } = this.options;
     const type = await client.resourceType(apiVersion, kind);
     const observer = metrics.informer(name, () => informer.lastContact);
     const informer: Informer = new Informer({ ...options, client, logger, relistIntervalMs, type, observer });

@@ -10,22 +10,9 @@ import {
 } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
+import type { ObjectChange } from "./change";
 import { type Indexers, Store } from "./store";
 import { type WatchEvent, watchEvents } from "./watch-events";
-
-/**
- * What happened to an object between two states of the cache. `previous` is what the cache held. A deletion that was
- * `reported` came as an event, with the last state of the object; others are concluded from what is there later.
- */
-export type ObjectChange =
-  | { type: "added"; object: LiveObject }
-  | { type: "modified"; object: LiveObject; previous: LiveObject }
-  | { type: "deleted"; object: LiveObject; previous: LiveObject; reported?: true };
-
-/** The states of an object before and after a change, of those that exist. */
-export function statesOf(change: ObjectChange): LiveObject[] {
-  return change.type === "added" ? [change.object] : [change.previous, change.object];
-}
 
 export interface InformerObserver {
   /** All objects were listed again, after the first time. */
@@ -60,33 +47,16 @@ const BACKOFF = { baseMs: 500, capMs: 30_000 };
 const SHORTEST_WATCH_MS = 1_000;
 
 /**
- * Negative when `a` is the older version, 0 when they are the same, positive when it is the newer one. Resource
- * versions of one type are decimal numbers of any length and can be compared as such (so defined since Kubernetes 1.35).
- */
-export function compareResourceVersions(a: string, b: string): number {
-  if (a.length !== b.length) return a.length - b.length;
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Managed fields are not read, and they are the larger part of a small object. */
-export function withoutManagedFields(object: LiveObject): LiveObject {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
-}
-
-/**
  * A cache of all objects of one type, kept up to date by a list and then a watch, as client-go's informers do.
  *
  * A watch that ends is continued from the last version seen. When the API server no longer has that version (410), or
  * refuses for another reason, everything is listed again and the differences to the cache are reported as changes.
  */
 export class Informer extends Store {
-  readonly #options: InformerOptions;
   readonly #logger: Logger;
+  readonly #filled = Promise.withResolvers<void>();
   /** Resolves when the cache is filled for the first time; rejects when the informer was stopped before. */
-  readonly synced: Promise<void>;
-  #resolveSynced!: () => void;
-  #rejectSynced!: (reason: unknown) => void;
+  readonly synced = this.#filled.promise;
   #hasSynced = false;
 
   #resourceVersion = "0";
@@ -99,14 +69,9 @@ export class Informer extends Store {
   #warned = false;
   #refusal: ApiError | undefined;
 
-  constructor(options: InformerOptions) {
+  constructor(private readonly options: InformerOptions) {
     super(options.indexers);
-    this.#options = options;
     this.#logger = options.logger.child({ resource: options.type.plural });
-    this.synced = new Promise((resolve, reject) => {
-      this.#resolveSynced = resolve;
-      this.#rejectSynced = reject;
-    });
     this.synced.catch(() => {}); // not everyone waits for it
   }
 
@@ -139,11 +104,11 @@ export class Informer extends Store {
         if (!signal.aborted) await this.#recover(error, signal);
       }
     }
-    this.#rejectSynced(signal.reason);
+    this.#filled.reject(signal.reason);
   }
 
   async #relist(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, metadataOnly, observer } = this.#options;
+    const { client, type, labelSelector, metadataOnly, observer } = this.options;
     const { items, resourceVersion } = await client.list(type, { labelSelector, metadataOnly, signal });
     this.#lastContact = performance.now();
     this.#listedAt = performance.now();
@@ -159,15 +124,13 @@ export class Informer extends Store {
 
     this.#resourceVersion = resourceVersion;
     this.#listNeeded = false;
-    if (!this.#hasSynced) {
-      this.#hasSynced = true;
-      this.#resolveSynced();
-    }
+    this.#hasSynced = true;
+    this.#filled.resolve();
   }
 
   /** One watch, until the server ends it or it is silent for too long. */
   async #watch(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, metadataOnly, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
+    const { client, type, labelSelector, metadataOnly, relistIntervalMs = RELIST_INTERVAL_MS } = this.options;
     const idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs);
     const idle = new AbortController();
     const idleTimer = setTimeout(() => idle.abort(), idleTimeoutMs);
@@ -208,7 +171,7 @@ export class Informer extends Store {
   }
 
   #untilRelist(): number {
-    return this.#listedAt + (this.#options.relistIntervalMs ?? RELIST_INTERVAL_MS) - performance.now();
+    return this.#listedAt + (this.options.relistIntervalMs ?? RELIST_INTERVAL_MS) - performance.now();
   }
 
   #handle(event: WatchEvent): void {
@@ -226,7 +189,7 @@ export class Informer extends Store {
   }
 
   #transformed(object: LiveObject): LiveObject {
-    return this.#options.transform?.(object) ?? object;
+    return this.options.transform?.(object) ?? object;
   }
 
   #store(object: LiveObject): void {
@@ -255,32 +218,27 @@ export class Informer extends Store {
 
   #report(change: ObjectChange): void {
     try {
-      this.#options.onChange(change);
+      this.options.onChange(change);
     } catch (error) {
-      this.#logger.error(
-        { err: error, key: objectKey(change.object.metadata), change: change.type },
-        "change handler failed",
-      );
+      const facts = { err: error, key: objectKey(change.object.metadata), change: change.type };
+      this.#logger.error(facts, "change handler failed");
     }
   }
 
   /** Decides how to continue after an error, and waits for the back-off. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
-    const gone = isApiError(error, 410);
     // What the server refused will not work from this version; of a broken connection nothing is lost.
-    if (error instanceof ApiError && isRefusal(error.status)) {
+    if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
       this.#listNeeded = true;
       if (error.status === 401 || error.status === 403) this.#refusal = error;
     }
     const failures = this.#failures++;
-    if (gone) {
+    if (isApiError(error, 410)) {
       this.#logger.info({ resourceVersion: this.#resourceVersion }, "version has expired, listing again");
       if (failures === 0) return; // it is how things are meant to go, unless it happens again
     } else {
-      this.#logger[this.#warned ? "debug" : "warn"](
-        { err: error, reason: errorMessageOf(error) },
-        "list or watch failed",
-      );
+      const facts = { err: error, reason: errorMessageOf(error) };
+      this.#logger[this.#warned ? "debug" : "warn"](facts, "list or watch failed");
       this.#warned = true;
     }
     await timers.setTimeout(exponentialBackoff(failures, BACKOFF), undefined, { signal }).catch(() => {}); // or until the stop
@@ -292,8 +250,4 @@ export class Informer extends Store {
     this.#warned = false;
     this.#refusal = undefined;
   }
-}
-
-function isRefusal(status: number): boolean {
-  return status >= 400 && status < 500 && status !== 429;
 }

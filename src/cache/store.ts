@@ -6,12 +6,10 @@ export type Indexers = Record<string, (object: LiveObject) => string[]>;
 /** Objects by key and by the values of indexers, as client-go's stores have them. Callers must not modify the objects. */
 export class Store {
   readonly #objects = new Map<string, LiveObject>();
-  readonly #indexers: Indexers;
   /** Index name → value → objects by key. */
   readonly #indexes: ReadonlyMap<string, Map<string, Map<string, LiveObject>>>;
 
-  constructor(indexers: Indexers = {}) {
-    this.#indexers = indexers;
+  constructor(private readonly indexers: Indexers = {}) {
     this.#indexes = new Map(Object.keys(indexers).map((name) => [name, new Map()]));
   }
 
@@ -39,7 +37,7 @@ export class Store {
   protected replace(key: string, object: LiveObject | undefined): void {
     const previous = this.#objects.get(key);
     for (const [name, index] of this.#indexes) {
-      const valuesOf = (object: LiveObject | undefined) => (object && this.#indexers[name]?.(object)) ?? [];
+      const valuesOf = (object: LiveObject | undefined) => (object && this.indexers[name]?.(object)) ?? [];
       for (const value of valuesOf(previous)) {
         const objects = index.get(value);
         objects?.delete(key);

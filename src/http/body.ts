@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { TProperties, TSchema } from "typebox";
 import type { Validator } from "typebox/compile";
+import { readJson } from "../text/json";
 import { clientOf } from "./connection-limit";
 import type { Flight } from "./flight";
 import { Refusal } from "./refusal";
@@ -22,9 +23,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
       size += length;
       const isWithin = flight?.begin(client, length) ?? true;
       if (size > maxBytes) throw tooLarge();
-      if (!isWithin) {
-        throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
-      }
+      if (!isWithin) throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
       chunks.push(chunk as Buffer);
     }
   } finally {
@@ -40,12 +39,8 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
  * @throws Refusal 400 saying where it is wrong
  */
 export function parseBody<T>(schema: Validator<TProperties, TSchema, T>, text: string, what: string): T {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Refusal(400, "BadRequest", "the body is not JSON");
-  }
+  const value = readJson(text);
+  if (value === undefined) throw new Refusal(400, "BadRequest", "the body is not JSON");
   if (schema.Check(value)) return value;
   const [error] = schema.Errors(value);
   throw new Refusal(400, "BadRequest", `the body is not ${what}: ${error?.instancePath || "/"} ${error?.message}`);

@@ -31,8 +31,6 @@ export class ConnectionLimit {
   readonly #limits: Required<ConnectionLimits>;
   /** By {@link idOf}; the oldest first. */
   readonly #connections = new Map<string, Connection>();
-  /** Of each user, the oldest first. */
-  readonly #byIdentity = new Map<string, Set<string>>();
   /** Where a connection costs a handshake: kubelet's probes come from a node's address, as others may. */
   readonly #arrivals: Arrivals | undefined;
 
@@ -55,12 +53,10 @@ export class ConnectionLimit {
     const id = idOf(socket);
     const connection = this.#connections.get(id);
     if (connection === undefined || connection.identity === identity) return;
-    this.#forgetIdentity(id, connection);
     connection.identity = identity;
-    const own = this.#byIdentity.get(identity) ?? new Set();
-    this.#byIdentity.set(identity, own.add(id));
-    const [oldest] = own;
-    if (own.size > this.#limits.perIdentity && oldest !== undefined) this.#end(oldest);
+    const own = [...this.#connections].filter(([, other]) => other.identity === identity);
+    const oldest = own.length > this.#limits.perIdentity ? own[0]?.[0] : undefined;
+    if (oldest !== undefined) this.#end(oldest);
     else this.#arrivals?.excuse(connection.address);
   }
 
@@ -80,45 +76,32 @@ export class ConnectionLimit {
     this.#connections.set(id, connection);
     socket.once("close", () => {
       // It may have been ended here before, and another one may have come from the same port since.
-      if (this.#connections.get(id) === connection) this.#remove(id);
+      if (this.#connections.get(id) === connection) this.#connections.delete(id);
     });
-    if (this.#connections.size > this.#limits.max) this.#end(this.#oldestStranger(id) ?? this.#oldestOfMost() ?? id);
+    if (this.#connections.size <= this.#limits.max) return;
+    const stranger = this.#oldestOfMost(({ identity, address }) => (identity === undefined ? address : undefined));
+    // The new one alone is given its chance.
+    this.#end(
+      stranger === undefined || stranger === id ? (this.#oldestOfMost(({ identity }) => identity) ?? id) : stranger,
+    );
   }
 
   #end(id: string): void {
     this.#connections.get(id)?.socket.destroy();
-    this.#remove(id); // it may take a moment to close, and must not be chosen again
+    this.#connections.delete(id); // it may take a moment to close, and must not be chosen again
     this.#limits.dropped();
   }
 
-  #remove(id: string): void {
-    const connection = this.#connections.get(id);
-    if (connection !== undefined) this.#forgetIdentity(id, connection);
-    this.#connections.delete(id);
-  }
-
-  #forgetIdentity(id: string, { identity = "" }: Connection): void {
-    const own = this.#byIdentity.get(identity);
-    own?.delete(id);
-    if (own?.size === 0) this.#byIdentity.delete(identity);
-  }
-
-  /** Of the address with most connections of unknown users, the oldest; the new one alone is given its chance. */
-  #oldestStranger(added: string): string | undefined {
-    const byAddress = new Map<string, { oldest: string; count: number }>();
-    for (const [id, { address, identity }] of this.#connections) {
-      if (identity !== undefined) continue;
-      const { oldest = id, count = 0 } = byAddress.get(address) ?? {};
-      byAddress.set(address, { oldest, count: count + 1 });
+  /** Of those with most connections, the oldest. @param whose undefined for connections that do not count */
+  #oldestOfMost(whose: (connection: Connection) => string | undefined): string | undefined {
+    const counts = new Map<string, { oldest: string; count: number }>();
+    for (const [id, connection] of this.#connections) {
+      const owner = whose(connection);
+      if (owner === undefined) continue;
+      const { oldest = id, count = 0 } = counts.get(owner) ?? {};
+      counts.set(owner, { oldest, count: count + 1 });
     }
-    const most = [...byAddress.values()].reduce((a, b) => (b.count > a.count ? b : a), { oldest: added, count: 0 });
-    return most.oldest === added ? undefined : most.oldest;
-  }
-
-  #oldestOfMost(): string | undefined {
-    const users = [...this.#byIdentity.values()];
-    const [oldest] = users.reduce((a, b) => (b.size > a.size ? b : a), users[0] ?? new Set<string>());
-    return oldest;
+    return [...counts.values()].sort((a, b) => b.count - a.count)[0]?.oldest;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { NamespaceView } from "../../stacks/contract/capabilities";
-import { compareResourceVersions, Informer, type ObjectChange } from "../cache/informer";
+import { compareResourceVersions, type ObjectChange } from "../cache/change";
+import { Informer } from "../cache/informer";
 import type { Identity } from "../http/identity";
 
 const BY_OWNER = "owner";

@@ -16,12 +16,9 @@ interface Entry<T> {
 export class FairQueue<T extends Item> {
   /** By fairness key, the next one first: its items, oldest first. */
   readonly #queues = new Map<string, Map<string, Entry<T>>>();
-  readonly #fairnessKeyOf: (item: T) => string;
   #size = 0;
 
-  constructor(fairnessKeyOf: (item: T) => string) {
-    this.#fairnessKeyOf = fairnessKeyOf;
-  }
+  constructor(private readonly fairnessKeyOf: (item: T) => string) {}
 
   get size(): number {
     return this.#size;
@@ -33,11 +30,11 @@ export class FairQueue<T extends Item> {
   }
 
   has(item: T): boolean {
-    return this.#queues.get(this.#fairnessKeyOf(item))?.has(item.id) ?? false;
+    return this.#queues.get(this.fairnessKeyOf(item))?.has(item.id) ?? false;
   }
 
   add(item: T): void {
-    const key = this.#fairnessKeyOf(item);
+    const key = this.fairnessKeyOf(item);
     const entries = this.#queues.get(key) ?? new Map();
     this.#queues.set(key, entries);
     if (!entries.has(item.id)) this.#size++;

@@ -43,21 +43,14 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * A queue for level-based reconciling, with the semantics of client-go's work queue.
  *
  * An item is worked on by one worker at a time: the groups in rotation, in each the fairness keys in rotation, the items of
- * one in the order of arrival. An
- * item added twice before a worker takes it is worked on once; one added while a worker has it is worked on again
- * afterwards. So every request is followed by a run that starts after it.
+ * one in the order of arrival. An item added twice before a worker takes it is worked on once; one added while a worker has
+ * it is worked on again afterwards. So every request is followed by a run that starts after it.
  *
  * An item has at most one pending run, and the earliest request decides its time: `add` makes an item that waits for its
  * back-off run at once, and a request for later does not delay what is in the queue already. A worker that wants to see
  * its item again asks for it in every run.
  */
 export class WorkQueue<T extends Item> {
-  readonly #logger: Logger;
-  readonly #observer: WorkQueueObserver | undefined;
-  readonly #accepts: (item: T) => boolean;
-
-  readonly #fairnessKeyOf: (item: T) => string;
-  readonly #groupOf: ((item: T) => string) | undefined;
   /** By name, the one whose turn it is first. */
   readonly #groups = new Map<string, Group<T>>();
   readonly #running = new Set<string>();
@@ -67,23 +60,13 @@ export class WorkQueue<T extends Item> {
   readonly #delayed = new Map<string, { timer: NodeJS.Timeout; due: number }>();
   readonly #failures = new Map<string, number>();
   readonly #outages = new Outages<T>();
-  readonly #drained: Promise<void>;
-  #resolveDrained!: () => void;
+  readonly #drained = Promise.withResolvers<void>();
 
   #concurrency = 0;
   #worker: ((item: T) => Promise<void>) | undefined;
   #draining = false;
 
-  constructor({ logger, observer, fairnessKeyOf, groupOf, accepts = () => true }: WorkQueueOptions<T>) {
-    this.#logger = logger;
-    this.#fairnessKeyOf = fairnessKeyOf ?? (() => "");
-    this.#groupOf = groupOf;
-    this.#observer = observer;
-    this.#accepts = accepts;
-    this.#drained = new Promise((resolve) => {
-      this.#resolveDrained = resolve;
-    });
-  }
+  constructor(private readonly options: WorkQueueOptions<T>) {}
 
   /** Items in the queue; those that run, or are added later, do not count. */
   get depth(): number {
@@ -120,21 +103,19 @@ export class WorkQueue<T extends Item> {
     this.#delayed.set(id, { timer: setTimeout(() => this.add(item), Math.min(ms, LONGEST_TIMER_MS)), due });
   }
 
-  /** Counts a failure of this item and adds it after its back-off: 1 s, doubled up to 5 min, ±20 %. Returns the ms. */
-  addRateLimited(item: T): number {
-    const failures = this.failures(item);
+  /** Counts a failure of this item and adds it after its back-off: 1 s, doubled up to 5 min, ±20 %. */
+  addRateLimited(item: T): void {
+    const failures = this.#failures.get(item.id) ?? 0;
     this.#failures.set(item.id, failures + 1);
-    const ms = exponentialBackoff(failures, BACKOFF);
-    this.#observer?.retried();
-    this.addAfter(item, ms);
+    this.options.observer?.retried();
+    this.addAfter(item, exponentialBackoff(failures, BACKOFF));
     this.#retry(this.#outages.abandoned(item));
-    return ms;
   }
 
   /** The item has failed because something is missing or away: it is added when that is back, see {@link Outages}. */
   addWhenBack(item: T, dependency: string): void {
     this.forget(item);
-    this.#observer?.retried();
+    this.options.observer?.retried();
     this.#retry(this.#outages.failed(item, dependency));
   }
 
@@ -155,11 +136,6 @@ export class WorkQueue<T extends Item> {
     this.#retry(this.#outages.abandoned(item));
   }
 
-  /** How often `addRateLimited` was called for this item since it was last forgotten. */
-  failures(item: T): number {
-    return this.#failures.get(item.id) ?? 0;
-  }
-
   /**
    * Gives items to `worker`, up to `concurrency` at a time, until `signal` or `drain` ends it; resolves when the last
    * worker is done. A worker handles its own errors: what it throws all the same is logged and the item rate-limited.
@@ -171,7 +147,7 @@ export class WorkQueue<T extends Item> {
     const stop = () => void this.drain();
     signal.addEventListener("abort", stop, { once: true });
     this.#dispatch();
-    return this.#drained.finally(() => signal.removeEventListener("abort", stop));
+    return this.#drained.promise.finally(() => signal.removeEventListener("abort", stop));
   }
 
   /** Gives out no new work, drops what waits, and resolves when the running workers are done. */
@@ -182,16 +158,20 @@ export class WorkQueue<T extends Item> {
       this.#delayed.clear();
       this.#again.clear();
       for (const { queue } of this.#groups.values()) queue.clear();
-      this.#observer?.depthChanged(0);
+      this.options.observer?.depthChanged(0);
       this.#resolveWhenDrained();
     }
-    return this.#drained;
+    return this.#drained.promise;
+  }
+
+  #accepts(item: T): boolean {
+    return this.options.accepts?.(item) ?? true;
   }
 
   #enqueue(item: T): void {
     this.#group(item).queue.add(item);
-    this.#observer?.added();
-    this.#observer?.depthChanged(this.depth);
+    this.options.observer?.added();
+    this.options.observer?.depthChanged(this.depth);
   }
 
   #retry(retries: readonly Retry<T>[]): void {
@@ -204,15 +184,16 @@ export class WorkQueue<T extends Item> {
   }
 
   #group(item: T): Group<T> {
-    const name = this.#groupOf?.(item) ?? "";
-    const group = this.#groups.get(name) ?? { queue: new FairQueue(this.#fairnessKeyOf), running: 0 };
+    const { groupOf, fairnessKeyOf = () => "" } = this.options;
+    const name = groupOf?.(item) ?? "";
+    const group = this.#groups.get(name) ?? { queue: new FairQueue(fairnessKeyOf), running: 0 };
     this.#groups.set(name, group);
     return group;
   }
 
   /** The next item of the groups in rotation, without those that hold three quarters of the workers. */
   #take() {
-    const mayHoldAll = this.#groupOf === undefined || this.#concurrency < SHARED_FROM;
+    const mayHoldAll = this.options.groupOf === undefined || this.#concurrency < SHARED_FROM;
     const limit = mayHoldAll ? this.#concurrency : Math.ceil(this.#concurrency * 0.75);
     for (const [name, group] of this.#groups) {
       const next = group.running < limit ? group.queue.take() : undefined;
@@ -229,14 +210,14 @@ export class WorkQueue<T extends Item> {
     while (this.#running.size < this.#concurrency) {
       const next = this.#take();
       if (next === undefined) break;
-      this.#observer?.depthChanged(this.depth);
+      this.options.observer?.depthChanged(this.depth);
       if (!this.#accepts(next.item)) {
         this.abandon(next.item);
         continue;
       }
       this.#running.add(next.item.id);
       this.#group(next.item).running++;
-      this.#observer?.started((performance.now() - next.since) / 1000);
+      this.options.observer?.started((performance.now() - next.since) / 1000);
       void this.#work(next.item, this.#worker);
     }
   }
@@ -246,18 +227,18 @@ export class WorkQueue<T extends Item> {
     try {
       await worker(item);
     } catch (error) {
-      this.#logger.error({ err: error, key: item.id }, "worker failed");
+      this.options.logger.error({ err: error, key: item.id }, "worker failed");
       this.addRateLimited(item);
     }
     this.#running.delete(item.id);
     this.#group(item).running--;
-    this.#observer?.finished((performance.now() - start) / 1000);
+    this.options.observer?.finished((performance.now() - start) / 1000);
     if (this.#again.delete(item.id)) this.#enqueue(item);
     this.#dispatch();
     this.#resolveWhenDrained();
   }
 
   #resolveWhenDrained(): void {
-    if (this.#draining && this.running === 0) this.#resolveDrained();
+    if (this.#draining && this.running === 0) this.#drained.resolve();
   }
 }

@@ -29,25 +29,11 @@ export class LeaseConflict extends Error {
 }
 
 /** Leases, as one operator's replicas share them. Every write is a compare-and-swap. */
-export interface LeaseStore {
-  /** All of them, as they are now: not from a cache. */
-  list(): Promise<LeaseRecord[]>;
-  /** @throws LeaseConflict when there is one of this name */
-  create(name: string, change: LeaseChange): Promise<LeaseRecord>;
-  /** @throws LeaseConflict when it has changed since `record` */
-  update(record: LeaseRecord, change: LeaseChange): Promise<LeaseRecord>;
-  /** Removes this very Lease; it may be gone already. */
-  remove(record: LeaseRecord): Promise<void>;
-}
+export type LeaseStore = ReturnType<typeof kubernetesLeases>;
 
 const LEASE = { apiVersion: "coordination.k8s.io/v1", kind: "Lease" } as const;
 const LABEL = "kindstack.dev/lease";
 const SHARDS_ANNOTATION = "kindstack.dev/shards";
-
-interface LeaseSpec {
-  holderIdentity?: string | null;
-  leaseTransitions?: number;
-}
 
 /**
  * Leases (`coordination.k8s.io/v1`) in one namespace of the cluster.
@@ -57,35 +43,30 @@ interface LeaseSpec {
  *
  * @param timeoutMs time-out of a request
  */
-export function kubernetesLeases(client: KubernetesClient, namespace: string, timeoutMs: number): LeaseStore {
+export function kubernetesLeases(client: KubernetesClient, namespace: string, timeoutMs: number) {
   const options = () => ({ signal: AbortSignal.timeout(timeoutMs) });
   return {
-    async list() {
+    /** All of them, as they are now: not from a cache. */
+    async list(): Promise<LeaseRecord[]> {
       const { items } = await client.list(LEASE, { namespace, labelSelector: `${LABEL}=true`, ...options() });
       return items.map(recordOf);
     },
-    async create(name, change) {
-      const manifest = {
-        ...LEASE,
-        metadata: {
-          name,
-          namespace,
-          labels: { [LABEL]: "true" },
-          ...(change.shards !== undefined && { annotations: { [SHARDS_ANNOTATION]: String(change.shards) } }),
-        },
-        spec: specOf(change),
-      };
-      return recordOf(await client.create(manifest, options()).catch(conflictOn([409], name)));
+    /** @throws LeaseConflict when there is one of this name */
+    async create(name: string, change: LeaseChange): Promise<LeaseRecord> {
+      const annotations = change.shards !== undefined && { [SHARDS_ANNOTATION]: String(change.shards) };
+      const metadata = { name, namespace, labels: { [LABEL]: "true" }, ...(annotations && { annotations }) };
+      const lease = { ...LEASE, metadata, spec: specOf(change) };
+      return recordOf(await client.create(lease, options()).catch(conflictOn([409], name)));
     },
-    async update({ name, uid, version }, change) {
+    /** @throws LeaseConflict when it has changed since `record` */
+    async update({ name, uid, version }: LeaseRecord, change: LeaseChange): Promise<LeaseRecord> {
       const annotations = { [SHARDS_ANNOTATION]: change.shards === undefined ? null : String(change.shards) };
       const metadata = { uid, resourceVersion: version, annotations };
-      const patch = { metadata, spec: specOf(change) };
-      return recordOf(
-        await client.mergePatch(LEASE, name, namespace, patch, options()).catch(conflictOn([404, 409], name)),
-      );
+      const patched = client.mergePatch(LEASE, name, namespace, { metadata, spec: specOf(change) }, options());
+      return recordOf(await patched.catch(conflictOn([404, 409], name)));
     },
-    async remove({ name, uid }) {
+    /** Removes this very Lease; it may be gone already. */
+    async remove({ name, uid }: LeaseRecord): Promise<void> {
       await client.delete(LEASE, name, namespace, { uid }).catch((error: unknown) => {
         if (!isApiError(error, 409)) throw error;
       });
@@ -104,6 +85,7 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
 }
 
 function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
+  type LeaseSpec = { holderIdentity?: string | null; leaseTransitions?: number };
   const { holderIdentity, leaseTransitions } = (spec ?? {}) as LeaseSpec;
   const shards = metadata.annotations?.[SHARDS_ANNOTATION];
   return {
@@ -118,9 +100,6 @@ function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
 
 function conflictOn(statuses: readonly number[], name: string): (error: unknown) => never {
   return (error) => {
-    if (isApiError(error, ...statuses)) {
-      throw new LeaseConflict(name, { cause: error });
-    }
-    throw error;
+    throw isApiError(error, ...statuses) ? new LeaseConflict(name, { cause: error }) : error;
   };
 }

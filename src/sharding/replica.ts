@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
+import { expire, renewLease } from "./session-lease";
 import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type ShardingConfig, step } from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
@@ -45,8 +46,6 @@ interface Session {
  * after the renewal deadline, which is shorter than the Lease's duration; by then nothing of it may run any more.
  */
 export class Replica {
-  readonly #options: ReplicaOptions;
-  readonly #now: () => number;
   readonly #held = new Map<number, LeaseRecord>();
   readonly #yielding = new Map<number, boolean>();
   readonly #state: ReplicaState = {
@@ -65,10 +64,7 @@ export class Replica {
   /** Ends the pause between two ticks. */
   #wake = () => {};
 
-  constructor(options: ReplicaOptions) {
-    this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-  }
+  constructor(private readonly options: ReplicaOptions) {}
 
   /** Whether nothing is ours, nor will be. */
   get hasLeft(): boolean {
@@ -87,12 +83,12 @@ export class Replica {
 
   /** Time until the last running work must have ended, in ms, unless a renewal follows. */
   get endsInMs(): number {
-    return Math.max(0, this.#msUntil(killAfterMs(this.#options.timing)));
+    return Math.max(0, this.#msUntil(killAfterMs(this.options.timing)));
   }
 
   /** Takes part until {@link leave} was called and all is given back. */
   async run(): Promise<void> {
-    const { logger, timing } = this.#options;
+    const { logger, timing } = this.options;
     while (!this.hasLeft) {
       await this.tick().catch((error: unknown) => logger.warn({ err: error }, "Leases cannot be read or written"));
       if (this.hasLeft) break;
@@ -115,9 +111,9 @@ export class Replica {
     const session = await this.#renew();
     if (session === undefined) return;
     await this.#releaseDrained(session);
-    const leases = await this.#options.store.list();
+    const leases = await this.options.store.list();
     if (!this.#isCurrent(session)) return;
-    const { actions, ...known } = step(this.#state, session.record, leases, this.#now(), this.#options);
+    const { actions, ...known } = step(this.#state, session.record, leases, this.#now(), this.options);
     Object.assign(this.#state, known);
     for (const action of actions) {
       if (!this.#isCurrent(session) || !(await this.#perform(action, session))) return;
@@ -135,7 +131,7 @@ export class Replica {
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     for (const record of [this.#session?.record, this.#former]) {
-      if (record !== undefined) await this.#options.store.remove(record);
+      if (record !== undefined) await this.options.store.remove(record);
     }
     this.#session = undefined;
     this.#former = undefined;
@@ -143,7 +139,7 @@ export class Replica {
 
   /** @returns the session, when it was renewed in time */
   async #renew(): Promise<Session | undefined> {
-    const { store, timing, shards, sessionName, worker } = this.#options;
+    const { store, timing, shards, sessionName, worker } = this.options;
     const sentAt = this.#now();
     const wanted = { shards: this.#state.standsBack ? undefined : shards, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
@@ -154,7 +150,7 @@ export class Replica {
       session = { record: await store.create(name, { holder: name, ...wanted }), renewedAt: sentAt };
       this.#session = session;
     } else {
-      const record = await this.#update(session.record, wanted);
+      const record = await renewLease(store, session.record, wanted);
       if (session !== this.#session) return undefined;
       if (record === undefined) {
         this.#lose("another replica has declared this one dead", 0);
@@ -170,28 +166,11 @@ export class Replica {
     return session;
   }
 
-  /** @returns the session as it now is; `undefined` when it is not ours any more */
-  async #update(record: LeaseRecord, wanted: { shards: number | undefined }): Promise<LeaseRecord | undefined> {
-    const { store } = this.#options;
-    try {
-      return await store.update(record, { holder: record.name, ...wanted });
-    } catch (error) {
-      if (!(error instanceof LeaseConflict)) throw error;
-    }
-    // A renewal whose answer was lost, or a label that a user added, is no reason to stop.
-    const current = (await store.list()).find(({ uid }) => uid === record.uid);
-    if (current?.holder !== record.name) return undefined;
-    return store.update(current, { holder: record.name, ...wanted }).catch((error: unknown) => {
-      if (error instanceof LeaseConflict) return undefined;
-      throw error;
-    });
-  }
-
   /** @returns whether the actions that follow still apply */
   async #perform(action: Action, session: Session): Promise<boolean> {
     switch (action.type) {
       case "expire":
-        return this.#expire(action.session, action.silentMs);
+        return expire(this.options, action.session, action.silentMs);
       case "lose":
         this.#lose(action.reason, 0);
         break;
@@ -205,8 +184,8 @@ export class Replica {
         this.#yield(action.shard);
         break;
       case "standBack": {
-        const facts = { shards: this.#options.shards, others: action.others };
-        this.#options.logger.warn(facts, "waits for replicas with another number of shards to leave");
+        const facts = { shards: this.options.shards, others: action.others };
+        this.options.logger.warn(facts, "waits for replicas with another number of shards to leave");
         break;
       }
       case "acquire":
@@ -215,24 +194,8 @@ export class Replica {
     return true;
   }
 
-  /** @returns whether this ended the session; else it was just renewed, or another replica was faster */
-  async #expire(record: LeaseRecord, silentMs: number): Promise<boolean> {
-    const { store, logger } = this.#options;
-    try {
-      const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
-      if (record.holder !== undefined) {
-        logger.warn({ replica: record.name, silentMs }, "replica expired, releasing its shards");
-      }
-      await store.remove(dead);
-      return true;
-    } catch (error) {
-      if (!(error instanceof LeaseConflict)) throw error;
-      return false;
-    }
-  }
-
   async #acquire(session: Session, { count, candidates }: Extract<Action, { type: "acquire" }>): Promise<void> {
-    const { store } = this.#options;
+    const { store } = this.options;
     const holder = session.record.name;
     let missing = count;
     for (const { shard, record } of candidates) {
@@ -251,7 +214,7 @@ export class Replica {
   }
 
   #hold(shard: number, record: LeaseRecord): void {
-    const { worker, logger, observe } = this.#options;
+    const { worker, logger, observe } = this.options;
     const isNew = !this.#held.has(shard);
     this.#held.set(shard, record);
     if (!isNew) return;
@@ -265,7 +228,7 @@ export class Replica {
     if (this.#yielding.has(shard)) return;
     const session = this.#session;
     this.#yielding.set(shard, false);
-    void this.#options.worker.drained(shard).then(() => {
+    void this.options.worker.drained(shard).then(() => {
       if (session === undefined || !this.#isCurrent(session)) return;
       this.#yielding.set(shard, true);
       this.#wake();
@@ -274,7 +237,7 @@ export class Replica {
 
   /** Clears the holders, so that others take the shards at once. When the outcome is unknown, it is tried again. */
   async #releaseDrained(session: Session): Promise<void> {
-    const { store, logger } = this.#options;
+    const { store, logger } = this.options;
     for (const [shard, isDrained] of [...this.#yielding]) {
       const record = this.#held.get(shard);
       if (!isDrained || record === undefined) continue;
@@ -291,12 +254,12 @@ export class Replica {
   #released(shard: number): void {
     this.#held.delete(shard);
     this.#yielding.delete(shard);
-    this.#options.logger.info({ shard }, "shard released");
-    this.#options.observe?.("released", this.#held.size);
+    this.options.logger.info({ shard }, "shard released");
+    this.options.observe?.("released", this.#held.size);
   }
 
   #lose(reason: string, graceMs: number): void {
-    const { worker, logger, observe } = this.#options;
+    const { worker, logger, observe } = this.options;
     logger.error({ reason, shards: [...this.#held.keys()], graceMs }, "lost the Lease, stopping all work");
     this.#former = this.#session?.record;
     this.#session = undefined;
@@ -310,6 +273,10 @@ export class Replica {
     observe?.("lost", 0);
   }
 
+  #now(): number {
+    return this.options.now?.() ?? performance.now();
+  }
+
   /** Time until `sinceRenewalMs` after the last renewal, in ms; 0 without a session. */
   #msUntil(sinceRenewalMs: number): number {
     return this.#session === undefined ? 0 : this.#session.renewedAt + sinceRenewalMs - this.#now();
@@ -318,7 +285,7 @@ export class Replica {
   /** Whether our session is valid; notices an expiry that was missed before. */
   #isValid(): boolean {
     if (this.#session === undefined) return false;
-    if (this.#msUntil(this.#options.timing.renewDeadlineMs) > 0) return true;
+    if (this.#msUntil(this.options.timing.renewDeadlineMs) > 0) return true;
     this.#lose("it could not be renewed in time", this.endsInMs);
     return false;
   }

@@ -15,6 +15,7 @@ export interface ShardListener {
 
 /** One piece of work that runs. */
 interface Run {
+  shard: number;
   abort: AbortController;
   ended: Promise<unknown>;
 }
@@ -22,21 +23,17 @@ interface Run {
 /** The shards that this replica holds, and the running work on them. A shard covers many shard keys. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
-  readonly #allow: (ms: number) => void;
-  readonly #shards: number;
-  readonly #runs = new Map<number, Set<Run>>();
+  readonly #runs = new Set<Run>();
   #listener: ShardListener = { acquired: () => {}, released: () => {} };
 
   /** @param options `allow` is called repeatedly with how long the processes of updates may run from now, in ms */
-  constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
+  constructor(private readonly options: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
     this.#replica = new Replica({ ...options, worker: this });
-    this.#shards = options.shards;
-    this.#allow = allow;
   }
 
   /** Whether work on what has this shard key may begin here and now. */
   holds(shardKey: string): boolean {
-    return this.#replica.holds(shardOf(shardKey, this.#shards));
+    return this.#replica.holds(shardOf(shardKey, this.options.shards));
   }
 
   /**
@@ -50,7 +47,7 @@ export class Shards implements ShardWorker {
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T | undefined> {
-    const shard = shardOf(shardKey, this.#shards);
+    const shard = shardOf(shardKey, this.options.shards);
     if (!this.#replica.holds(shard)) return undefined;
     // By hand: Node.js 24 never frees a signal of `AbortSignal.any` that someone still listens to.
     const abort = new AbortController();
@@ -73,10 +70,10 @@ export class Shards implements ShardWorker {
     };
     const ended = withinFence(fence, begin).finally(() => {
       signal.removeEventListener("abort", forward);
-      runs.delete(run);
+      this.#runs.delete(run);
     });
-    const run: Run = { abort: lost, ended };
-    const runs = this.#runsOf(shard).add(run);
+    const run: Run = { shard, abort: lost, ended };
+    this.#runs.add(run);
     try {
       const result = await ended;
       return lost.signal.aborted ? undefined : result;
@@ -101,29 +98,24 @@ export class Shards implements ShardWorker {
   }
 
   async drained(shard: number): Promise<void> {
-    await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
+    const runs = [...this.#runs].filter((run) => run.shard === shard);
+    await Promise.allSettled(runs.map(({ ended }) => ended));
     this.#listener.released(this.#inShard(shard));
   }
 
   async lost(graceMs: number): Promise<void> {
-    const runs = [...this.#runs.values()].flatMap((runs) => [...runs]);
+    const runs = [...this.#runs];
     for (const { abort } of runs) abort.abort(leaseLost(graceMs));
     await Promise.allSettled(runs.map(({ ended }) => ended));
     this.#listener.released(() => true);
   }
 
   renewed(ms: number): void {
-    this.#allow(ms);
+    this.options.allow(ms);
   }
 
   #inShard(shard: number): (shardKey: string) => boolean {
-    return (shardKey) => shardOf(shardKey, this.#shards) === shard;
-  }
-
-  #runsOf(shard: number): Set<Run> {
-    const runs = this.#runs.get(shard) ?? new Set();
-    this.#runs.set(shard, runs);
-    return runs;
+    return (shardKey) => shardOf(shardKey, this.options.shards) === shard;
   }
 }
 

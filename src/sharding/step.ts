@@ -53,7 +53,8 @@ export function step(
   config: ShardingConfig,
 ): Pick<ReplicaState, "seen" | "standsBack"> & { actions: Action[] } {
   const sessions = leases.filter(({ name }) => name.startsWith(SESSION_PREFIX));
-  const shards = new Map(leases.flatMap(shardRecord));
+  const ofShards = leases.filter(({ name }) => name.startsWith(SHARD_PREFIX));
+  const shards = new Map(ofShards.map((record) => [Number(record.name.slice(SHARD_PREFIX.length)), record]));
   const seen = look(state, sessions, now);
   const silentMs = ({ name }: LeaseRecord) => now - (seen.get(name)?.since ?? now);
   const isOver = (other: LeaseRecord) =>
@@ -125,8 +126,4 @@ function balance(
     .map((shard) => ({ shard, record: shards.get(shard) }))
     .filter(({ record }) => record?.holder === undefined || !names.has(record.holder));
   return { standsBack, actions: [{ type: "acquire", count: fair - kept.length, candidates }] };
-}
-
-function shardRecord(record: LeaseRecord): [number, LeaseRecord][] {
-  return record.name.startsWith(SHARD_PREFIX) ? [[Number(record.name.slice(SHARD_PREFIX.length)), record]] : [];
 }

@@ -16,11 +16,7 @@ export interface Overview {
   events: RecentEvent[] | { error: string };
 }
 
-interface ShardHolder {
-  lease: string;
-  /** `null` while no replica holds it. */
-  holder: string | null;
-}
+type ShardHolder = Awaited<ReturnType<typeof readShards>>[number];
 
 /** What the operator last said of an object. */
 type RecentEvent = ReturnType<typeof recentEvent>;
@@ -59,7 +55,8 @@ async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overvi
   }
 }
 
-async function readShards(client: KubernetesClient, namespace: string): Promise<ShardHolder[]> {
+/** The holder is `null` while no replica holds a shard. */
+async function readShards(client: KubernetesClient, namespace: string) {
   const leases = await kubernetesLeases(client, namespace, TIMEOUT_MS).list();
   return leases
     .filter(({ name }) => name.startsWith(SHARD_PREFIX))

@@ -2,7 +2,8 @@ import { exponentialBuckets } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { PLAN_STATES, type Plan } from "../../stacks/contract/plan";
 import { READINESS_STATES, readinessOf } from "../../stacks/contract/readiness";
-import type { InformerObserver, ObjectChange } from "../cache/informer";
+import type { ObjectChange } from "../cache/change";
+import type { InformerObserver } from "../cache/informer";
 import type { WorkQueueObserver } from "../queue/work-queue";
 import { createInstruments } from "./instruments";
 

@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ListResult, type LiveObject } from "../../providers/kubernetes/client";
-import { compareResourceVersions, Informer, type InformerOptions, type ObjectChange } from "../../src/cache/informer";
+import { compareResourceVersions, type ObjectChange } from "../../src/cache/change";
+import { Informer, type InformerOptions } from "../../src/cache/informer";
 import { fakeDelay } from "../fake-delay";
 
 const type = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { ObjectChange } from "../../src/cache/informer";
+import type { ObjectChange } from "../../src/cache/change";
 import { InformerFactory } from "../../src/cache/informer-factory";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { eventually } from "../../src/testing/eventually";
