@@ -13,10 +13,10 @@ import {
 } from "../../stacks/contract/approval";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
+import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
 import { planTitle } from "../preview/plan-report";
 import { reportSchema } from "../preview/report";
-import { fullName } from "../preview/wording";
 import { visible } from "../text/plain-text";
 import { allKinds, KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { duration } from "./parse-options";
@@ -155,7 +155,11 @@ async function targetsOfReport(
     if (kind === undefined || plan.digest === undefined) return [];
     const names = { object: { kind: kindName(kind), name: plan.name }, digest: plan.digest };
     return [
-      { title: `${plan.kind} ${fullName(plan)} ${plan.digest}`, namespace: plan.namespace ?? operatorNamespace, names },
+      {
+        title: `${plan.kind} ${objectKey(plan)} ${plan.digest}`,
+        namespace: plan.namespace ?? operatorNamespace,
+        names,
+      },
     ];
   });
   if (targets.length === 0) throw new Error(`${file} has no digests: was it made with --propose?`);

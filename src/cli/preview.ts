@@ -3,10 +3,10 @@ import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { type Manifests, readManifests } from "../../stacks/contract/manifests";
+import { objectKey } from "../../stacks/contract/object";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
-import { fullName } from "../preview/wording";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./parse-options";
@@ -140,7 +140,7 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
     report.problems.length > 0 && `${report.problems.length} problems with files`,
     invalid > 0 && `${invalid} invalid`,
     failed > 0 && `${failed} would fail or could not be previewed`,
-    gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`,
+    gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${objectKey(plan)}`).join(", ")}`,
     ...unseen.map((why) => `--fail-on ${failOn}: ${why}`),
   ].filter(Boolean);
   if (broken.length > 0) throw new Error(broken.join("; "));

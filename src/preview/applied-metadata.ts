@@ -1,4 +1,5 @@
 import { FIELD_MANAGER, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { readJson } from "../text/json";
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -39,15 +40,12 @@ function appliedKeys(field: "labels" | "annotations", { metadata }: LiveObject):
   });
   return new Set([
     ...owned,
-    ...Object.keys(lastApplied(metadata.annotations?.[LAST_APPLIED])[field] ?? {}),
+    ...Object.keys(metadataOf(metadata.annotations?.[LAST_APPLIED])[field] ?? {}),
     LAST_APPLIED,
   ]);
 }
 
-function lastApplied(text = "{}"): Partial<Record<"labels" | "annotations", object | null>> {
-  try {
-    return (JSON.parse(text) as Partial<Manifest>).metadata ?? {};
-  } catch {
-    return {}; // it is a user's to write
-  }
+/** The metadata in kubectl's annotation, which is a user's to write. */
+function metadataOf(text = "{}"): Partial<Record<"labels" | "annotations", object | null>> {
+  return (readJson(text) as Partial<Manifest> | undefined | null)?.metadata ?? {};
 }

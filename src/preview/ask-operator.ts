@@ -3,6 +3,7 @@ import { Check, Errors } from "typebox/value";
 import { Agent, ProxyAgent, request } from "undici";
 import { environmentProxy } from "../../providers/environment-proxy";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
+import { readJson } from "../text/json";
 import { type Answers, answerSchemas, type RequestPath, type Requests } from "./api";
 
 export interface OperatorOptions {
@@ -54,7 +55,7 @@ export async function askOperator<P extends RequestPath>(
       signal: signal ?? null,
     });
     status = response.statusCode;
-    answer = parsed(await response.body.text());
+    answer = readJson(await response.body.text());
   } catch (error) {
     signal?.throwIfAborted();
     if (UNTRUSTED.has((error as NodeJS.ErrnoException).code ?? "")) {
@@ -88,11 +89,3 @@ export async function askOperator<P extends RequestPath>(
 }
 
 const errorSchema = Type.Object({ error: Type.String() });
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,5 +1,5 @@
 import { errorMessageOf } from "../../providers/errors";
-import { review } from "../../providers/kubernetes/access-review";
+import { reviewOwnAccess } from "../../providers/kubernetes/access-review";
 import {
   ApiError,
   isApiError,
@@ -24,21 +24,16 @@ export const NO_AUTHOR = "the operator has no token of yours for dry runs";
 
 /** The cluster, for a reader whose rights may be limited. */
 export class ClusterView {
-  readonly #client: KubernetesClient | undefined;
   #identity: Promise<Cluster | undefined> | undefined;
-  readonly #author: KubernetesClient | undefined;
   readonly #looked = new Map<string, Promise<LiveObject | undefined>>();
   readonly #mayApply = new Map<string, Promise<boolean>>();
 
   private constructor(
-    client: KubernetesClient | undefined,
+    private readonly client: KubernetesClient | undefined,
     /** Why there is no cluster to look at; `undefined` when there is one. */
     readonly unreachable: string | undefined,
-    author: KubernetesClient | undefined,
-  ) {
-    this.#client = client;
-    this.#author = author;
-  }
+    private readonly author: KubernetesClient | undefined,
+  ) {}
 
   /**
    * Checks once whether the API server answers, so that later reads do not wait for it.
@@ -68,8 +63,8 @@ export class ClusterView {
 
   /** The object of a kind that has this name. @throws Error as {@link look} */
   get(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
-    const metadata = { name, ...(namespace !== undefined && { namespace }) };
-    return this.look({ ...kindType(kind), metadata });
+    const isIn = kind.scope === "Namespaced" && namespace !== undefined;
+    return this.look({ ...kindType(kind), metadata: { name, ...(isIn && { namespace }) } });
   }
 
   /** The object that a manifest names; `undefined` when there is none. @throws Error when that cannot be told */
@@ -92,7 +87,7 @@ export class ClusterView {
 
   /** Whether anything can be sent as a dry run. */
   get maySend(): boolean {
-    return this.#author !== undefined;
+    return this.author !== undefined;
   }
 
   /**
@@ -102,9 +97,9 @@ export class ClusterView {
    * @throws ApiError when it is refused to the author, or the operator that would apply it lacks the right
    */
   async dryRun(inputs: ObjectInputs, live: LiveObject | undefined, signal: AbortSignal): Promise<LiveObject> {
-    if (this.#author === undefined) throw new Error("there is no author");
-    const applied = await dryRunApply(this.#author, inputs, live, signal);
-    if (this.#author === this.#client || (await this.#operatorMay(inputs.manifest))) return applied;
+    if (this.author === undefined) throw new Error("there is no author");
+    const applied = await dryRunApply(this.author, inputs, live, signal);
+    if (this.author === this.client || (await this.#operatorMay(inputs.manifest))) return applied;
     const { kind, metadata } = inputs.manifest;
     throw new ApiError(422, "Forbidden", `Forbidden: the operator may not apply ${kind} ${objectKey(metadata)}`);
   }
@@ -115,18 +110,15 @@ export class ClusterView {
     const [group = "", version = ""] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
     const attributes = { verb: "patch", group, version, resource, name: metadata.name, namespace: metadata.namespace };
     const id = JSON.stringify(attributes);
-    const asked =
-      this.#mayApply.get(id) ??
-      review<{ allowed?: boolean }>(client, "authorization.k8s.io/v1", "SelfSubjectAccessReview", {
-        resourceAttributes: attributes,
-      }).then((status) => status?.allowed === true);
+    const asked = this.#mayApply.get(id) ?? reviewOwnAccess(client, attributes);
     this.#mayApply.set(id, asked);
     return asked;
   }
 
   /** The objects of a kind. @throws Error when they cannot be read */
   async list(kind: AnyKind, namespace: string | undefined, labelSelector?: string): Promise<LiveObject[]> {
-    return (await this.#reached().list(kindType(kind), { namespace, labelSelector })).items;
+    const where = kind.scope === "Namespaced" ? namespace : undefined;
+    return (await this.#reached().list(kindType(kind), { namespace: where, labelSelector })).items;
   }
 
   /** The live objects that a kind's object owns; `undefined` when they cannot be read. */
@@ -151,19 +143,19 @@ export class ClusterView {
 
   /** The quotas of a namespace; `undefined` when the author may not read them. */
   async quotas(namespace: string, signal: AbortSignal): Promise<LiveObject[] | undefined> {
-    const quotas = this.#author?.list({ apiVersion: "v1", kind: "ResourceQuota" }, { namespace, signal });
+    const quotas = this.author?.list({ apiVersion: "v1", kind: "ResourceQuota" }, { namespace, signal });
     return quotas?.then(({ items }) => items).catch(() => undefined);
   }
 
   /** Validates by a dry run of an apply, with the rights of the author: schema, CEL rules, admission. */
   async validate(manifest: Manifest): Promise<Verdict> {
     if (this.unreachable !== undefined) return { type: "unknown", why: this.unreachable };
-    if (this.#author === undefined) return { type: "unknown", why: NO_AUTHOR };
+    if (this.author === undefined) return { type: "unknown", why: NO_AUTHOR };
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
     try {
       const dryRun = { dryRun: true, fieldManager: DRY_RUN_MANAGER };
-      await this.#author.apply({ ...rest, metadata: written } as Manifest, dryRun);
+      await this.author.apply({ ...rest, metadata: written } as Manifest, dryRun);
       return { type: "valid" };
     } catch (error) {
       return verdictOf(error);
@@ -171,11 +163,11 @@ export class ClusterView {
   }
 
   #reached(): KubernetesClient {
-    if (this.#client === undefined) throw new Error(this.unreachable);
-    return this.#client;
+    if (this.client === undefined) throw new Error(this.unreachable);
+    return this.client;
   }
 
   async #tryTo<T>(read: (client: KubernetesClient) => Promise<T>): Promise<T | undefined> {
-    return this.#client && read(this.#client).catch(() => undefined);
+    return this.client && read(this.client).catch(() => undefined);
   }
 }

@@ -88,12 +88,8 @@ async function findConflict(
     const live = await cluster.look(manifest);
     // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
-    const message = describeConflict(
-      live,
-      owner,
-      ownersAllowed(live, ownersOf(owner, old), appliedBefore(old)),
-      adopt !== false || operation !== "create",
-    );
+    const owners = ownersAllowed(live, ownersOf(owner, old), appliedBefore(old));
+    const message = describeConflict(live, owner, owners, adopt !== false || operation !== "create");
     if (message === undefined) return undefined;
     const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
     return { urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
@@ -127,9 +123,8 @@ export function addConflicts(all: readonly Planned[], others: readonly Claimant[
     for (const { urn, id = "", holder, message } of conflicts) {
       const resource = resources.find(({ change }) => change.urn === urn);
       if (resource !== undefined) resource.refused = true;
-      const freed = holders
-        .get(id)
-        ?.find((other) => other.owner === holder && FREES.includes(other.word as Gated))?.word;
+      const frees = (other: Holder) => other.owner === holder && FREES.includes(other.word as Gated);
+      const freed = holders.get(id)?.find(frees)?.word;
       if (freed === undefined) fails.push(message);
       else {
         plan.notes.push(`waits until these changes are made there: ${message}`);

@@ -117,6 +117,8 @@ function isTypeMissing({ reason, message }: ApiError): boolean {
   return reason === "UnknownKind" || message.includes("could not find the requested resource");
 }
 
+type Definition = { group?: string; names?: { kind?: string }; versions?: { name?: string }[] };
+
 function madeBy(all: readonly Planned[]): { namespaces: Set<string>; types: Set<string> } {
   const namespaces = new Set<string>();
   const types = new Set<string>();
@@ -125,11 +127,7 @@ function madeBy(all: readonly Planned[]): { namespaces: Set<string>; types: Set<
     const { kind, metadata, spec } = inputs.manifest;
     if (kind === "Namespace") namespaces.add(metadata.name ?? "");
     if (kind !== "CustomResourceDefinition") continue;
-    const { group, names, versions } = spec as {
-      group?: string;
-      names?: { kind?: string };
-      versions?: { name?: string }[];
-    };
+    const { group, names, versions } = spec as Definition;
     for (const { name } of versions ?? []) types.add(`${group}/${name}/${names?.kind}`);
   }
   return { namespaces, types };

@@ -20,14 +20,11 @@ export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: 
   if (old === undefined || inputs === undefined) return [];
   const fields = Object.keys(inputs)
     .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
-    .flatMap((name) =>
+    .flatMap((name) => {
       // Outputs, since a refresh puts there what it found.
-      compare(
-        name in old.outputs ? old.outputs[name] : old.inputs[name],
-        inputs[name],
-        name === "manifest" ? [] : [name],
-      ),
-    );
+      const before = name in old.outputs ? old.outputs[name] : old.inputs[name];
+      return compare(before, inputs[name], name === "manifest" ? [] : [name]);
+    });
   if (old.outputs.drifted === true && live !== undefined) {
     // Only what the manifest names: everything else in a live object belongs to the server or another manager.
     const drifted = driftIn(old.outputs).map(({ field }) => field);

@@ -8,7 +8,7 @@ import { objectKey, stackName } from "../../stacks/contract/object";
 import { identityOf } from "../../stacks/contract/select-manifests";
 import type { StackEngine } from "../automation/engine";
 import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
-import type { PluginProcess } from "../automation/plugin-host";
+import type { PluginHost } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
@@ -33,8 +33,8 @@ export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   authorize?(rights: readonly NeededRight[]): Promise<void>;
   /** The key of the digests of plans; undefined where the operator's is not known. */
   planKey?: (() => Promise<KeyObject>) | undefined;
-  /** The processes of plugins of the operator's updates. */
-  plugins?(): Promise<PluginProcess[]>;
+  /** What runs the plugins of the operator's updates. */
+  plugins?: Pick<PluginHost, "list"> | undefined;
   /** More objects are refused. */
   maxObjects?: number;
 }
@@ -103,7 +103,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
 
   async "/v1/plugins"({ kinds, authorize, plugins }) {
     await authorize?.([rightForPlugins]);
-    return { kinds: pluginsOf(kinds), ...(plugins && { processes: await plugins() }) };
+    return { kinds: pluginsOf(kinds), ...(plugins && { processes: await plugins.list() }) };
   },
 };
 
@@ -134,8 +134,8 @@ async function selectLive(
   { name, namespace }: Requests["/v1/diff"],
 ): Promise<Selection> {
   const candidates = kinds.map(async (kind) => {
-    const where = kind.scope === "Cluster" ? undefined : namespace;
-    const objects = name === undefined ? await cluster.list(kind, where) : [await cluster.get(kind, name, where)];
+    const objects =
+      name === undefined ? await cluster.list(kind, namespace) : [await cluster.get(kind, name, namespace)];
     return objects.map((manifest) => {
       if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
       return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
@@ -153,7 +153,7 @@ async function prunedCandidates(
 ): Promise<Candidate[]> {
   const present = new Set(candidates.map(identityOf));
   const lists = kinds.map(async (kind) => {
-    const found = await cluster.list(kind, kind.scope === "Cluster" ? undefined : namespace, selector);
+    const found = await cluster.list(kind, namespace, selector);
     return found.map((manifest) => ({ kind, manifest, removed: true }));
   });
   return (await Promise.all(lists)).flat().filter((candidate) => !present.has(identityOf(candidate)));

@@ -3,7 +3,6 @@ import { wasApplied } from "../../providers/kubernetes/ownership";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { touchedObject } from "./effects";
-import type { PlanBasis } from "./plan-digest";
 
 /**
  * Those of an owner's live objects that Kindstack applied and that are not among what it is to have, by
@@ -15,11 +14,14 @@ export function findOrphans(owned: readonly LiveObject[], kept: ReadonlySet<stri
   );
 }
 
+/** What a plan does to a stack. */
+export type PlanOperation = "update" | "delete" | "release";
+
 /** What an update that was cut off has made and no state has; its removal is part of a plan, unless that releases all. */
 export function orphansBeside(
   owned: readonly LiveObject[],
   changes: readonly PlannedChange[],
-  operation: PlanBasis["operation"],
+  operation: PlanOperation,
 ): LiveObject[] {
   if (operation === "release") return [];
   return findOrphans(owned, new Set(changes.map(touchedObject).filter((id) => id !== undefined)));

@@ -10,6 +10,7 @@ import {
   type PlanSpec,
   type PlanStep,
 } from "../../stacks/contract/plan";
+import { shortened } from "../../providers/shortened";
 import { type PlannedResource, touchedObject } from "./effects";
 import type { PlanDigests } from "./plan-digest";
 import type { FieldChange, Gated } from "./report";
@@ -50,8 +51,8 @@ function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
   return {
     action: shown.operation,
     type: shown.type,
-    name: cut(shown.name, MAX_TEXT),
-    ...(id !== undefined && { id: cut(id, MAX_TEXT) }),
+    name: shortened(shown.name, MAX_TEXT),
+    ...(id !== undefined && { id: shortened(id, MAX_TEXT) }),
     fields: shown.fields.slice(0, MAX_STEP_FIELDS).map(fieldOf),
     ...(omitted > 0 && { omittedFields: omitted }),
     digest,
@@ -61,22 +62,17 @@ function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
 /** An update that was cut off has made it, and it is in no state. */
 function orphanStep(orphan: LiveObject, digest: string): PlanStep {
   const { name } = orphan.metadata;
-  return { action: "delete", type: orphan.kind, name, id: cut(objectId(orphan), MAX_TEXT), fields: [], digest };
+  return { action: "delete", type: orphan.kind, name, id: shortened(objectId(orphan), MAX_TEXT), fields: [], digest };
 }
 
 function fieldOf({ path, before, after }: FieldChange): PlanField {
   return {
-    path: cut(path, MAX_TEXT),
+    path: shortened(path, MAX_TEXT),
     ...(before !== undefined && { from: shownValue(before) }),
     ...(after !== undefined && { to: shownValue(after) }),
   };
 }
 
 function shownValue(value: unknown): string {
-  return value === MASKED || value === NOT_KNOWN ? value : cut(JSON.stringify(value), MAX_VALUE);
-}
-
-function cut(text: string, length: number): string {
-  if (text.length <= length) return text;
-  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
+  return value === MASKED || value === NOT_KNOWN ? value : shortened(JSON.stringify(value), MAX_VALUE);
 }

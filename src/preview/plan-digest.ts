@@ -4,17 +4,21 @@ import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
+import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { ReferenceRecord } from "../../stacks/contract/object";
+import type { PreviewResult } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { PlannedResource } from "./effects";
+import { changesAnything, orphansBeside, type PlanOperation } from "./orphans";
+import type { ObjectPlan } from "./report";
 
 /** What a plan depends on. What is not in here may change without outdating an approval. */
 export interface PlanBasis {
   kind: AnyKind;
   /** Whose plan it is: by its name, so that an object that is not there yet has the same digest. */
   object: Pick<Manifest, "metadata"> & { spec?: unknown };
-  operation: "update" | "delete" | "release";
+  operation: PlanOperation;
   /** The digest of the kind's program. */
   program: string;
   /** What the preview would do; what stays the same has no effect. */
@@ -71,20 +75,34 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
         return [urn, digestOf({ ...identity, contents: { ...contents, action: "create", fields: [] }, seen })] as const;
       }),
   );
-  const digest = digestOf({
-    ...identity,
-    operation,
-    program,
-    spec: object.spec,
-    steps: [...steps.values()],
-    ...unseen,
-  });
+  const plan = { operation, program, spec: object.spec, steps: [...steps.values()] };
+  const digest = digestOf({ ...identity, ...plan, ...unseen });
   const isOwn = operation !== "update" || removed.length > 0;
   const differences = changing.map(({ contents }) => differenceOf(contents, template(name, namespace)));
-  const group = digestOf({
-    group: isOwn ? digest : { kind: identity.kind, program, steps: differences.map(canonicalJson).sort(), ...unseen },
-  });
+  const shared = { kind: identity.kind, program, steps: differences.map(canonicalJson).sort(), ...unseen };
+  const group = digestOf({ group: isOwn ? digest : shared });
   return { digest, group, steps, creations };
+}
+
+/** A preview of one object, and what else is part of a plan. */
+interface Previewed extends Pick<PlanBasis, "kind" | "object" | "operation" | "resources" | "references"> {
+  preview: PreviewResult;
+  /** The object's live resources; undefined where they cannot be read. */
+  owned: readonly LiveObject[] | undefined;
+}
+
+/** The digests of the plan that the operator makes in a cluster that is as it is now; of what changes nothing, none. */
+export async function proposedDigests(
+  key: () => Promise<KeyObject>,
+  { preview, owned, ...basis }: Previewed,
+): Promise<Partial<Pick<ObjectPlan, "digest" | "group">>> {
+  const { changes, failures, observed = new Map() } = preview;
+  if (failures.length > 0 || owned === undefined) return {};
+  const orphans = orphansBeside(owned, changes, basis.operation);
+  if (!changesAnything(changes, orphans)) return {};
+  const program = programDigest(basis.kind);
+  const { digest, group } = planDigests(await key(), { ...basis, program, changes, observed, orphans });
+  return { digest, group };
 }
 
 interface StepContents {

@@ -1,8 +1,8 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { Plan, PlanField } from "../../stacks/contract/plan";
+import { readJson } from "../text/json";
 import { type Action, countActions, type FieldChange, type ObjectPlan, type Report } from "./report";
-import { fullName } from "./wording";
 
 /** What a plan does, as a preview tells it. */
 export function planReport(kind: AnyKind, plan: Plan): Report {
@@ -65,16 +65,13 @@ function fieldOf({ path, from, to }: PlanField): FieldChange {
 
 /** Values are JSON, but for `[secret]`, `[unknown]`, and what was cut. */
 function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = readJson(text);
+  return value === undefined ? text : value;
 }
 
 /** `PodSet default/web` */
 export function planTitle({ spec: { object } }: Plan): string {
-  return `${object.kind} ${fullName(object)}`;
+  return `${object.kind} ${objectKey(object)}`;
 }
 
 /** The words after `kindstack approve` that name a plan, and this state of it alone. */

@@ -4,18 +4,18 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { type AnyKind, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
-import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
-import { type Referenced, readReferenced, referenceRecords } from "../../stacks/contract/references";
+import { objectId, objectKey, stackName } from "../../stacks/contract/object";
+import { readReferenced, referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PreviewResult, StackEngine } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
+import { recordedObjects, recordedOwner } from "../automation/stack-state";
 import { appliedMetadata } from "./applied-metadata";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
 import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
-import { proposedDigests } from "./proposed-digests";
-import { recordedObjects, recordedOwner } from "./recorded";
+import { proposedDigests } from "./plan-digest";
 import type { Action, ObjectPlan } from "./report";
 import { validateObject } from "./validate";
 
@@ -61,25 +61,13 @@ export async function planObject(
     errors: [],
     notes: [],
   };
-  const nothing = {
-    owner,
-    resources: [],
-    kept: new Set<string>(),
-    conflicts: [],
-    unseen: [],
-    claims: [],
-    held: new Set<string>(),
-  };
+  const nothing = { owner, resources: [], kept: new Set<string>(), claims: [], held: new Set<string>() };
+  const unasked = { conflicts: [], unseen: [] };
   try {
     const live = await options.cluster.get(kind, name, namespace).catch(() => undefined);
     const planStack = candidate.removed ? planRemoval : planUpdate;
-    const {
-      changes,
-      resources,
-      claims = [],
-      held = [],
-      ...planned
-    } = await planStack(options, candidate, plan.stack, live);
+    const found = await planStack(options, candidate, plan.stack, live);
+    const { changes, resources, claims = [], held = [], ...planned } = found;
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
     const had = changes.flatMap(({ old }) => (old === undefined ? [] : idOf(old.inputs.manifest)));
     return {
@@ -93,7 +81,7 @@ export async function planObject(
     };
   } catch (error) {
     options.signal?.throwIfAborted();
-    return { ...nothing, plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
+    return { ...nothing, ...unasked, plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
   }
 }
 
@@ -117,12 +105,8 @@ async function planRemoval(
   const options = proposeWith ? { plans: true } : { refresh };
   const preview = await engine.previewDestroy(stack, { ...options, signal });
   const { changes } = preview;
-  const resources = await plannedResources(
-    changes,
-    cluster,
-    { kind, uid: live?.metadata.uid, removed: true, orphaned },
-    [],
-  );
+  const changing = { kind, uid: live?.metadata.uid, removed: true, orphaned };
+  const resources = await plannedResources(changes, cluster, changing, []);
   const isReleased = resources.length > 0 && resources.every(({ shown }) => shown.operation === "release");
   const action = !preview.exists ? "none" : orphaned ? "orphan" : isReleased ? "release" : "delete";
   const notes = [...pauseNotes(annotated), ...lossNotes(resources)];
@@ -169,7 +153,8 @@ async function planUpdate(
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],
-    referenced: await referencedBy(cluster, kind, parsed.object),
+    // Where it cannot be read, this fails: without it, the program would remove what depends on it.
+    referenced: await readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, parsed.object),
   };
   const preview = await engine.preview(stack, () => runProgram(kind, parsed.object, context), {
     refresh: refresh || proposeWith !== undefined,
@@ -201,12 +186,6 @@ async function planUpdate(
     claims: kind.capabilities.claims?.of(parsed.object, context.watched) ?? [],
     held: live ? claimsOf(kind, live, context.watched) : [],
   };
-}
-
-/** @throws Error where it cannot be read: without it, the program would remove what depends on it */
-async function referencedBy(cluster: ClusterView, kind: AnyKind, object: KindObject): Promise<Referenced> {
-  if (kind.capabilities.reads === undefined) return new Map();
-  return readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, object);
 }
 
 function outcomeOf({ failures }: PreviewResult, action: Action): Pick<ObjectPlan, "action" | "errors"> {

@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, ownerDescription } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import type { ManifestDocument } from "../../stacks/contract/parse-manifests";
@@ -8,8 +8,7 @@ import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
 import { type Candidate, claimsOf, type PlanOptions, planObject } from "./plan";
-import { noteRenamings } from "./renamings";
-import { countActions, type Report } from "./report";
+import { countActions, type ObjectPlan, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
@@ -119,4 +118,20 @@ function noteUnseen(planned: readonly Planned[]): string[] {
   if (why === undefined) return [];
   const more = others.length > 0 ? `; and ${others.length} more` : "";
   return [`could not look up the owners of all resources: ${why}${more}`];
+}
+
+/** Notes removed and new objects that differ only in their names: the author may have meant a rename. */
+function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): void {
+  const specOf = ({ kind, manifest }: Candidate) => `${kindName(kind)} ${JSON.stringify(manifest.spec)}`;
+  const made = new Map<string, ObjectPlan>();
+  for (const [index, candidate] of candidates.entries()) {
+    const plan = plans[index];
+    if (plan?.action === "create" && !candidate.removed) made.set(specOf(candidate), plan);
+  }
+  for (const [index, candidate] of candidates.entries()) {
+    const [from, to] = [plans[index], candidate.removed ? made.get(specOf(candidate)) : undefined];
+    if (from === undefined || to === undefined) continue;
+    from.notes.push(`renamed to ${to.name}: its resources are not moved there`);
+    to.notes.push(`renamed from ${from.name}: it gets new resources`);
+  }
 }

@@ -1,13 +1,7 @@
+import { objectKey } from "../../stacks/contract/object";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
-import {
-  byImportance,
-  describeDigests,
-  describeResources,
-  describeSummary,
-  describeUnchecked,
-  fullName,
-} from "./wording";
+import { byImportance, describeDigests, describeResources, describeSummary, describeUnchecked } from "./wording";
 
 /** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
@@ -65,7 +59,7 @@ const SYMBOLS: Record<ObjectPlan["action"], string> = {
 
 function row(plan: ObjectPlan): string[] {
   const result = plan.errors[0] === undefined ? describeResources(plan) : cell(plan.errors[0]);
-  return [SYMBOLS[plan.action], cell(plan.kind), cell(fullName(plan)), result];
+  return [SYMBOLS[plan.action], cell(plan.kind), cell(objectKey(plan)), result];
 }
 
 function detailsOf(plan: ObjectPlan): string {
@@ -80,7 +74,7 @@ function detailsOf(plan: ObjectPlan): string {
     ...plan.notes.map((note) => `- ${code(note)}`),
   ];
   if (lines.length === 0) return "";
-  const title = escapeHtml(visible(`${plan.kind} ${fullName(plan)}`.slice(0, MAX_TEXT)));
+  const title = escapeHtml(visible(`${plan.kind} ${objectKey(plan)}`.slice(0, MAX_TEXT)));
   return `<details>\n<summary>${plan.action} <code>${title}</code></summary>\n\n${lines.join("\n")}\n\n</details>`;
 }
 

@@ -1,3 +1,4 @@
+import { objectKey } from "../../stacks/contract/object";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
@@ -8,7 +9,6 @@ import {
   describeResources,
   describeSummary,
   describeUnchecked,
-  fullName,
 } from "./wording";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
@@ -26,15 +26,12 @@ const SIGNS: Record<ResourcePlan["operation"], string> = {
 /** A report for a terminal: a table of the objects, then what happens to each of their resources. */
 export function renderText(report: Report): string {
   const objects = byImportance(report.objects);
-  const table = renderTable(
-    ["kind", "name", "action", "resources"],
-    objects.map((plan) => [plan.kind, fullName(plan), plan.action, describeResources(plan)].map(visible)),
-  );
+  const row = (plan: ObjectPlan) => [plan.kind, objectKey(plan), plan.action, describeResources(plan)].map(visible);
+  const table = renderTable(["kind", "name", "action", "resources"], objects.map(row));
+  const notes = [...report.notes, ...report.unseenDeletions, ...describeUnchecked(report)];
   const remarks = [
     ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
-    ...[...report.notes, ...report.unseenDeletions, ...describeUnchecked(report)].map(
-      (note) => `note: ${visible(note)}`,
-    ),
+    ...notes.map((note) => `note: ${visible(note)}`),
   ];
   return [
     ...(objects.length > 0 ? [table] : []),
@@ -54,7 +51,6 @@ function renderObject(plan: ObjectPlan): string {
     ...describeDigests(plan).map((line) => `  ${visible(line)}`),
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];
-  return lines.length === 0
-    ? ""
-    : [`${visible(`${plan.kind} ${fullName(plan)}`)}: ${plan.action}`, ...lines].join("\n");
+  if (lines.length === 0) return "";
+  return [`${visible(`${plan.kind} ${objectKey(plan)}`)}: ${plan.action}`, ...lines].join("\n");
 }

@@ -23,12 +23,8 @@ export async function readManifestsAt(revision: string, paths: readonly string[]
     const files = await filesAt(commit, inside);
     if (files.length === 0) unseen.push(`${path} is not in ${revision}, so nothing of it can be seen as deleted`);
     const isFile = files.length === 1 && files[0]?.path === inside;
-    const chosen = new Set(
-      selectFiles(
-        files.map((file) => relative(inside, file.path)),
-        path,
-      ).files,
-    );
+    const names = files.map((file) => relative(inside, file.path));
+    const chosen = new Set(selectFiles(names, path).files);
     for (const file of files) {
       const within = relative(inside, file.path);
       if (!isFile && !chosen.has(within)) continue;

@@ -4,9 +4,7 @@ import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
-import type { PluginProcess } from "../automation/plugin-host";
 import { type Answer, sendAnswer } from "../http/answer";
 import { authenticate, bearerToken } from "../http/authenticate";
 import { parseBody, readBody } from "../http/body";
@@ -21,16 +19,11 @@ import { ClusterView } from "./cluster-view";
 import { type Inspection, inspectStacks } from "./inspect";
 import { RequestQueue } from "./request-queue";
 
-export interface InspectionServerOptions extends Address {
+export interface InspectionServerOptions extends Address, Pick<Inspection, "kinds" | "planKey" | "plugins"> {
   tls: ServedCertificate;
-  kinds: readonly AnyKind[];
   client: KubernetesClient;
   /** Called for each request that is allowed. */
   engine(): Promise<StackEngine>;
-  /** Of the digests of plans, as the operator makes them. */
-  planKey?: Inspection["planKey"];
-  /** The processes of plugins of the operator's updates. */
-  plugins?(): Promise<PluginProcess[]>;
   logger: Logger;
   /** How long requests may continue after `close`. */
   graceMs: number;
@@ -53,7 +46,7 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
-  const { client, kinds, logger } = options;
+  const { client, kinds, planKey, plugins, logger } = options;
   const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
   let stopping = false;
@@ -84,8 +77,8 @@ export async function startInspectionServer(options: InspectionServerOptions): P
           cluster: await ClusterView.open(client, { author }),
         }),
         maxObjects: MAX_REQUEST_OBJECTS,
-        planKey: options.planKey,
-        ...(options.plugins && { plugins: options.plugins }),
+        planKey,
+        plugins,
         observe: (_done: number, total: number) => {
           facts.objects = total;
         },

@@ -47,11 +47,6 @@ export function describeDigests({ digest, group }: ObjectPlan): string[] {
   return digest === undefined ? [] : [`digest: ${digest}`, `group: ${group}`];
 }
 
-/** `namespace/name` */
-export function fullName({ namespace, name }: Pick<ObjectPlan, "namespace" | "name">): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
-}
-
 /** Objects that need attention first; those that stay as they are last. */
 export function byImportance(objects: readonly ObjectPlan[]): ObjectPlan[] {
   return [...objects].sort((a, b) => ACTIONS.indexOf(a.action) - ACTIONS.indexOf(b.action));

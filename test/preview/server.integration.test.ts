@@ -81,7 +81,7 @@ async function serve(
     kinds: [bundle],
     client: cluster.client,
     engine: async () => ({ preview, exportStack: (...words) => stack.engine.exportStack(...words) }) as StackEngine,
-    plugins: async () => [PROCESS],
+    plugins: { list: async () => [PROCESS] },
     planKey,
     logger: pino({ level: "silent" }),
     graceMs,
