@@ -39,9 +39,16 @@ export async function reviewAccess(
   { username, uid, groups, extra }: UserInfo,
   attributes: AccessAttributes,
 ): Promise<boolean> {
-  const spec = { user: username, uid, groups, extra, ...attributes };
-  type Status = { allowed?: boolean };
-  return (await review<Status>(client, "authorization.k8s.io/v1", "SubjectAccessReview", spec))?.allowed === true;
+  return isAllowed(client, "SubjectAccessReview", { user: username, uid, groups, extra, ...attributes });
+}
+
+/** Whether the cluster lets the client itself do that. @throws ApiError when the API server gives no answer */
+export function reviewOwnAccess(client: Pick<KubernetesClient, "json">, resourceAttributes: object): Promise<boolean> {
+  return isAllowed(client, "SelfSubjectAccessReview", { resourceAttributes });
+}
+
+async function isAllowed(client: Pick<KubernetesClient, "json">, kind: string, spec: object): Promise<boolean> {
+  return (await review<{ allowed?: boolean }>(client, "authorization.k8s.io/v1", kind, spec))?.allowed === true;
 }
 
 /** Asks for a review. @returns its status @throws ApiError when the API server gives no answer */

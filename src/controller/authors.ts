@@ -3,7 +3,7 @@ import { recordedAuthors } from "../../stacks/contract/author-policy";
 import { findCondition } from "../../stacks/contract/condition";
 import { MAX_TEXT } from "../../stacks/contract/plan";
 import type { Reconcile } from "./context";
-import type { PlanDecision } from "./plan-store";
+import type { PlanDecision } from "./plan-decision";
 
 /*
  * Who has made the change that a plan is of, where that restricts who may approve it. The object has names of a change also after it

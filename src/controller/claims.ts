@@ -9,22 +9,18 @@ import type { ObjectItem } from "./object-item";
 export class Claims {
   /** Claimed id → UID of the holder. */
   readonly #holders = new Map<string, string>();
-  /** UID of the holder → claimed ids. */
-  readonly #held = new Map<string, Set<string>>();
   /** Claimed id → who waits for it, by id. */
   readonly #waiting = new Map<string, Map<string, ObjectItem>>();
-  readonly #wake: (waiting: ObjectItem) => void;
-  readonly #exists: (uid: string) => boolean;
 
   /**
    * @param wake called with each that waited for something that is free now
    * @param exists whether there is an object of this UID: a deleted one holds nothing, even if a reconcile that still ran
    *   took something after the deletion
    */
-  constructor(wake: (waiting: ObjectItem) => void, exists: (uid: string) => boolean) {
-    this.#wake = wake;
-    this.#exists = exists;
-  }
+  constructor(
+    private readonly wake: (waiting: ObjectItem) => void,
+    private readonly exists: (uid: string) => boolean,
+  ) {}
 
   /**
    * Takes all of `ids` for `uid`, or none of them.
@@ -39,28 +35,27 @@ export class Claims {
     liveHolder: (id: string) => string | undefined,
   ): { id: string; holder: string } | undefined {
     for (const id of ids) {
-      const holder = [this.#holders.get(id), liveHolder(id)].find((uid) => uid !== undefined && this.#exists(uid));
+      const holder = [this.#holders.get(id), liveHolder(id)].find((uid) => uid !== undefined && this.exists(uid));
       if (holder !== undefined && holder !== uid) {
-        this.await(id, item);
+        this.waitFor(id, item);
         return { id, holder };
       }
     }
-    for (const id of ids) this.#hold(id, uid);
+    for (const id of ids) this.#holders.set(id, uid);
     return undefined;
   }
 
   /** After an update that succeeded: `uid` holds `ids` and nothing else. After a destroy: with no ids. */
   retain(uid: string, ids: readonly string[]): void {
-    const held = this.#held.get(uid) ?? [];
-    for (const id of held) {
-      if (ids.includes(id)) continue;
-      this.#drop(id, uid);
+    for (const [id, holder] of this.#holders) {
+      if (holder !== uid || ids.includes(id)) continue;
+      this.#holders.delete(id);
       this.released(id);
     }
   }
 
   /** From now on `item` waits for `id`: it is woken, once, when that may be free. */
-  await(id: string, item: ObjectItem): void {
+  waitFor(id: string, item: ObjectItem): void {
     const waiting = this.#waiting.get(id) ?? new Map<string, ObjectItem>();
     this.#waiting.set(id, waiting.set(item.id, item));
   }
@@ -77,20 +72,6 @@ export class Claims {
   released(id: string): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    for (const item of waiting?.values() ?? []) this.#wake(item);
-  }
-
-  #hold(id: string, uid: string): void {
-    const holder = this.#holders.get(id);
-    if (holder !== undefined && holder !== uid) this.#drop(id, holder);
-    this.#holders.set(id, uid);
-    this.#held.set(uid, (this.#held.get(uid) ?? new Set()).add(id));
-  }
-
-  #drop(id: string, uid: string): void {
-    this.#holders.delete(id);
-    const held = this.#held.get(uid);
-    held?.delete(id);
-    if (held?.size === 0) this.#held.delete(uid);
+    for (const item of waiting?.values() ?? []) this.wake(item);
   }
 }

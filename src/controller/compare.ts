@@ -37,17 +37,13 @@ export function effectsOf(
   return plannedResources(changes, { unreachable: undefined, look }, changing, []);
 }
 
-const LONGEST_VALUE = 60;
 const SHOWN_FIELDS = 3;
 
 /** `update Deployment deployment/web: spec.replicas 3 → 1`: what would happen to a resource. */
 export function describePlanned({ operation, type, name, fields }: ResourcePlan): string {
   const shown = fields
     .slice(0, SHOWN_FIELDS)
-    .map(
-      ({ path, before, after }) =>
-        `${path} ${describeValue(before, LONGEST_VALUE)} → ${describeValue(after, LONGEST_VALUE)}`,
-    );
+    .map(({ path, before, after }) => `${path} ${describeValue(before)} → ${describeValue(after)}`);
   const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
   const changes = [...shown, ...more].join(", ");
   return `${operation} ${type} ${name}${changes && `: ${changes}`}`;

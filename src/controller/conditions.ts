@@ -1,9 +1,8 @@
 import type { Failure } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { isPaused } from "../../stacks/contract/readiness";
-import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import { visibleLines } from "../text/plain-text";
+import { describeAll, describeFailures, outcomeOf } from "./describe";
 
 /** Why an update runs; the reason of the condition while it does. */
 export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Refreshing" | "Repairing" | "Retrying";
@@ -20,8 +19,6 @@ export const WAITS_FOR_APPROVAL = "WaitsForApproval";
 export function isHeldBack({ reason }: Pick<Condition, "reason">): boolean {
   return reason === OBSERVED || reason === WAITS_FOR_APPROVAL;
 }
-
-const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all resources are up to date";
 const WAITING = { reason: "Waiting", message: "waiting for another resource; see the message of Ready" };
@@ -50,11 +47,7 @@ export function updatingConditions(generation: number, cause: Cause, isKnown: bo
 
 /** After an update that succeeded. */
 export function succeededConditions(generation: number): NewCondition[] {
-  return [
-    { type: "Synced", status: "True", reason: "Succeeded", message: SUCCEEDED, observedGeneration: generation },
-    notSo("Reconciling", generation),
-    notSo("Stalled", generation),
-  ];
+  return atRest(generation, { status: "True", reason: "Succeeded", message: SUCCEEDED });
 }
 
 /**
@@ -65,11 +58,12 @@ export function failedConditions(observedGeneration: number, failures: readonly 
   const first = failures.find(({ errorClass }) => errorClass !== "pending") ?? failures[0];
   const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures), observedGeneration };
   const notSynced: NewCondition = { type: "Synced", status: "False", ...why };
-  if (isTerminal(failures)) {
+  const ended = outcomeOf(failures);
+  if (ended === "terminal") {
     const stalled: NewCondition = { type: "Stalled", status: "True", ...why };
     return [notSynced, notSo("Reconciling", observedGeneration), stalled];
   }
-  const next = isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" };
+  const next = ended === "pending" ? WAITING : { reason: "Retrying", message: "will be tried again" };
   const reconciling: NewCondition = { type: "Reconciling", status: "True", ...next, observedGeneration };
   return [notSynced, reconciling, notSo("Stalled", observedGeneration)];
 }
@@ -80,19 +74,19 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   const details = describeFailures(failures);
   const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
   const reason = failed ? "DeletionFailed" : "Deleting";
-  return [
-    { type: "Synced", status: "False", reason, message, observedGeneration },
-    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
-    notSo("Stalled", observedGeneration),
-  ];
+  return beingDeleted(observedGeneration, reason, message);
 }
 
 /** When nothing of an object is left but the object, which other controllers keep by their finalizers. */
-export function leavingConditions(observedGeneration: number, finalizers: readonly string[]): NewCondition[] {
+export function keptConditions(observedGeneration: number, finalizers: readonly string[]): NewCondition[] {
   if (finalizers.length === 0) return [];
   const message = `Kindstack is done; the object waits for its other finalizers: ${finalizers.join(", ")}`;
+  return beingDeleted(observedGeneration, "Deleting", message);
+}
+
+function beingDeleted(observedGeneration: number, reason: string, message: string): NewCondition[] {
   return [
-    { type: "Synced", status: "False", reason: "Deleting", message, observedGeneration },
+    { type: "Synced", status: "False", reason, message, observedGeneration },
     { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
     notSo("Stalled", observedGeneration),
   ];
@@ -152,9 +146,7 @@ export function conflictMessage(conflict: string): string {
 /** After an update, while another client, or admission, undoes each repair: the stack is not as the object says. */
 export function conflictConditions(observedGeneration: number, message: string): NewCondition[] {
   return [
-    { type: "Synced", status: "False", reason: CONFLICT, message, observedGeneration },
-    notSo("Reconciling", observedGeneration),
-    notSo("Stalled", observedGeneration),
+    ...atRest(observedGeneration, { status: "False", reason: CONFLICT, message }),
     { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration },
   ];
 }
@@ -170,17 +162,21 @@ export function conflictOverConditions(observedGeneration: number): NewCondition
 export function observedConditions(observedGeneration: number, changes: readonly string[]): NewCondition[] {
   if (changes.length === 0) return succeededConditions(observedGeneration);
   const message = `only observed; an update would: ${describeAll(changes)}`;
-  return heldBackConditions(observedGeneration, OBSERVED, message);
+  return atRest(observedGeneration, { status: "False", reason: OBSERVED, message });
 }
 
 /** While a plan waits for an approval. @param message what it does, and what was decided on it */
 export function waitsForApprovalConditions(observedGeneration: number, message: string): NewCondition[] {
-  return heldBackConditions(observedGeneration, WAITS_FOR_APPROVAL, message);
+  return atRest(observedGeneration, { status: "False", reason: WAITS_FOR_APPROVAL, message });
 }
 
-function heldBackConditions(observedGeneration: number, reason: string, message: string): NewCondition[] {
+/** While an object is neither being reconciled nor stalled. */
+function atRest(
+  observedGeneration: number,
+  synced: Pick<NewCondition, "status" | "reason" | "message">,
+): NewCondition[] {
   return [
-    { type: "Synced", status: "False", reason, message, observedGeneration },
+    { type: "Synced", ...synced, observedGeneration },
     notSo("Reconciling", observedGeneration),
     notSo("Stalled", observedGeneration),
   ];
@@ -210,6 +206,11 @@ export function isUnfinished(conditions: Condition[] | undefined): boolean {
   );
 }
 
+/** Those that a status does not say: others may have written it, or an operator has ended before it did. */
+export function newsAmong(wanted: readonly NewCondition[], conditions: Condition[] | undefined): NewCondition[] {
+  return wanted.filter((condition) => !isReported(conditions, condition));
+}
+
 /** Whether a status says this already; that an abnormal condition is not so, by not having it. */
 export function isReported(
   conditions: Condition[] | undefined,
@@ -218,50 +219,4 @@ export function isReported(
   const reported = findCondition(conditions, type);
   if (type !== "Synced" && status === "False") return reported === undefined;
   return reported?.status === status && reported.reason === reason && reported.message === message;
-}
-
-/** Whether retrying by the clock is useless: each failure is pending or terminal, and at least one is pending. */
-function isWaiting(failures: readonly UpdateFailure[]): boolean {
-  const classes = failures.map(({ errorClass }) => errorClass);
-  return classes.includes("pending") && classes.every((is) => is === "pending" || is === "terminal");
-}
-
-/** Whether retrying is useless until the user changes something. */
-function isTerminal(failures: readonly UpdateFailure[]): boolean {
-  return failures.length > 0 && failures.every(({ errorClass }) => errorClass === "terminal");
-}
-
-/** For conditions and Events. What it quotes of objects and answers has no effect on the terminals that show these. */
-export function describeFailures(failures: readonly Pick<UpdateFailure, "resource" | "message">[]): string {
-  const text = visibleLines(
-    failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; "),
-  );
-  if (text.length <= MAX_MESSAGE) return text;
-  return `${text.slice(0, MAX_MESSAGE - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
-}
-
-/** So many of several texts, and how many more there are. */
-const NAMED = 5;
-
-/** Several texts in one, for conditions and Events. */
-export function describeAll(texts: readonly string[]): string {
-  const more = texts.length - NAMED;
-  const all = [...texts.slice(0, NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
-  return describeFailures([{ message: all }]);
-}
-
-/** How an attempt with these failures ended. */
-export function outcomeOf(failures: readonly UpdateFailure[]): "pending" | "terminal" | "retryable" {
-  return isWaiting(failures) ? "pending" : isTerminal(failures) ? "terminal" : "retryable";
-}
-
-/** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */
-export function describeChanges(changes: OpMap): string {
-  const words = { create: "created", update: "updated", delete: "deleted", replace: "replaced" } as const;
-  return Object.entries(words)
-    .flatMap(([operation, word]) => {
-      const count = changes[operation as keyof typeof words];
-      return count ? [`${count} ${word}`] : [];
-    })
-    .join(", ");
 }

@@ -3,18 +3,18 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { StackEngine, UpResult } from "../automation/engine";
+import type { StackEngine } from "../automation/engine";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
-import type { Cause } from "./conditions";
 import type { Facts } from "./facts";
 import type { KindCache } from "./kind-cache";
-import type { Modes } from "./modes";
+import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
 import type { Plans } from "./plan-store";
 import type { Rollout } from "./rollout";
+import type { countRuns } from "./run-metrics";
 
 /**
  * What a reconcile asks of the queue: nothing, another try with back-off, one when a dependency is back
@@ -32,22 +32,16 @@ export interface KindContext {
   client: KubernetesClient;
   cache: KindCache;
   engine: Pick<StackEngine, "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack">;
-  modes: Modes;
+  /** See {@link NamespaceModes.modeOf}. */
+  modeOf(object: LiveObject): Promise<SetMode>;
   /** Undefined where the API server serves no plans. */
   plans: Plans | undefined;
   writer: ObjectWriter;
   claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */
   rollout?: Rollout | undefined;
-  metrics: RunMetrics;
+  metrics: ReturnType<typeof countRuns>;
   logger: Logger;
-}
-
-export interface RunMetrics {
-  /** An update has ended. */
-  ran(result: Pick<UpResult, "summary" | "interrupted" | "failures">, cause: Cause | "Deleting"): void;
-  /** A less strict mode holds for an object than before. */
-  loosened(): void;
 }
 
 /** One reconcile of one object. */

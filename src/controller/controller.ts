@@ -1,32 +1,26 @@
-import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
-import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
-import type { Cluster } from "../../providers/kubernetes/cluster";
+import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
-import type { Informer, ObjectChange } from "../cache/informer";
+import type { ObjectChange } from "../cache/change";
+import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
-import type { Claims } from "./claims";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
 import type { NamespaceModes } from "./modes";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
-import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
-import type { Plans } from "./plan-store";
+import { BURST_DELAY_MS, type OwnerIndex } from "./owner-index";
 import type { Reconciler } from "./reconcile";
 import type { RolloutPolicy } from "./rollout";
 
 /** What all controllers of an operator share. */
-export interface ControllerEnvironment {
-  client: KubernetesClient;
-  /** Undefined where it may not be read. */
-  cluster: Cluster | undefined;
-  engine: KindContext["engine"];
+export interface ControllerEnvironment
+  extends Pick<KindContext, "client" | "cluster" | "engine" | "plans" | "claims" | "logger"> {
   /** What is this replica's to work on; everything without. */
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
@@ -34,63 +28,46 @@ export interface ControllerEnvironment {
   modes: NamespaceModes;
   /** The mode of a kind, where the operator is told one. */
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
-  /** Undefined where the API server does not serve plans. */
-  plans?: Plans | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;
-  claims: Claims;
   recorder: EventRecorder;
   metrics: Metrics;
-  logger: Logger;
 }
 
 /** Reconciles the objects of one kind. */
 export class Controller {
-  readonly kind: AnyKind;
-  /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
-  readonly unserved: readonly ObjectType[];
-  readonly #environment: ControllerEnvironment;
-  readonly #objects: Informer;
-  readonly #watched: readonly Informer[];
   /** The last states of objects that were deleted in spite of their finalizer, until their stacks are destroyed. */
   readonly #tombstones = new Map<string, LiveObject>();
-  readonly #reconciler: Reconciler;
 
   constructor(
-    kind: AnyKind,
-    environment: ControllerEnvironment,
-    objects: Informer,
-    watched: readonly Informer[],
-    reconciler: Reconciler,
-    unserved: readonly ObjectType[] = [],
-  ) {
-    this.kind = kind;
-    this.unserved = unserved;
-    this.#environment = environment;
-    this.#objects = objects;
-    this.#watched = watched;
-    this.#reconciler = reconciler;
-  }
+    readonly kind: AnyKind,
+    private readonly environment: ControllerEnvironment,
+    private readonly objects: Informer,
+    private readonly watched: readonly Informer[],
+    private readonly reconciler: Reconciler,
+    /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
+    readonly unserved: readonly ObjectType[] = [],
+  ) {}
 
   /** All objects of the kind, as the cache shows them. */
   list(): LiveObject[] {
-    return this.#objects.list();
+    return this.objects.list();
   }
 
   get(key: string): LiveObject | undefined {
-    return this.#objects.get(key);
+    return this.objects.get(key);
   }
 
   /** Why the caches do not show what the objects made, where the API server refuses to. */
   get refusal(): Failure | undefined {
-    const refused = this.#watched.find(({ refusal }) => refusal !== undefined);
+    const refused = this.watched.find(({ refusal }) => refusal !== undefined);
     return refused && failureOf(refused.refusal);
   }
 
   /** Whether an object is this replica's to work on. */
   holds(key: string): boolean {
-    return this.#environment.shards?.holds(this.#shardKey(key)) ?? true;
+    return this.environment.shards?.holds(this.#shardKey(key)) ?? true;
   }
 
   /** See {@link KindCache.tombstone}. */
@@ -100,12 +77,12 @@ export class Controller {
 
   /** Reconciles an object; requeues it as it asks for. */
   async reconcile(item: ObjectItem, signal: AbortSignal): Promise<void> {
-    const { metrics, shards } = this.#environment;
+    const { metrics, shards } = this.environment;
     const labels = { controller: kindName(this.kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
-      const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
+      const work = (signal: AbortSignal) => this.reconciler.reconcile(item, signal);
       const tombstone = this.#tombstones.get(item.key);
       const result =
         shards === undefined ? await work(signal) : await shards.work(this.#shardKey(item.key), signal, work);
@@ -128,14 +105,14 @@ export class Controller {
 
   /** Reconciles an object again although its last failure was terminal: what it ran into may be gone. */
   reconsider(item: ObjectItem): void {
-    this.#reconciler.reconsider(item.key);
-    this.#environment.queue.add(item);
+    this.reconciler.reconsider(item.key);
+    this.environment.queue.add(item);
   }
 
   /** Ends its informers; objects of other kinds do not wait for a try of one of these. */
   stop(): void {
-    const { informers, metrics } = this.#environment;
-    informers.remove([this.#objects, ...this.#watched]);
+    const { informers, metrics } = this.environment;
+    informers.remove([this.objects, ...this.watched]);
     this.shardsReleased(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
@@ -144,7 +121,7 @@ export class Controller {
 
   /** These shards are ours from now on: reconciles all their objects. */
   shardsAcquired(includes: (shardKey: string) => boolean): void {
-    for (const item of this.#itemsOf(includes)) this.#environment.queue.add(item);
+    for (const item of this.#itemsOf(includes)) this.environment.queue.add(item);
   }
 
   /** Another replica works on these shards from now on: drops what is known of their objects. */
@@ -152,19 +129,19 @@ export class Controller {
     for (const item of this.#itemsOf(includes)) this.#remove(item);
   }
 
-  /** Takes in what a comparison found of an object. @param drift what is not as it should be @param failure why it could not be compared */
-  compared(
+  /** Takes in what a poll found of an object. @param drift what is not as it should be @param failure why that is unknown */
+  driftPolled(
     object: LiveObject,
     drift: string | undefined,
     failure: Pick<Failure, "reason" | "message"> | undefined,
   ): void {
     const item = objectItem(this.kind, object.metadata);
     if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return; // gone meanwhile
-    if (this.#reconciler.noteComparison(object, drift, failure)) this.#environment.queue.add(item);
+    if (this.reconciler.noteDriftPoll(object, drift, failure)) this.environment.queue.add(item);
   }
 
   objectChanged(change: ObjectChange): void {
-    const { claims, logger, metrics, owners, queue } = this.#environment;
+    const { claims, logger, metrics, owners, queue } = this.environment;
     metrics.objectChanged(kindName(this.kind), change);
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
@@ -174,20 +151,21 @@ export class Controller {
       if (isDeletedInSpiteOfFinalizer(change)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
         // Also of another replica's shard, which may become this one's before the stack is destroyed.
-        this.#tombstones.set(item.key, asDeleting(change.object));
+        const metadata = { ...change.object.metadata, deletionTimestamp: new Date().toISOString() };
+        this.#tombstones.set(item.key, { ...change.object, metadata });
       } else {
         owners.remove(uid);
       }
     } else {
       owners.set(uid, item);
-      this.#reconciler.noteDeletion(change.object);
+      this.reconciler.noteDeletion(change.object);
     }
-    const when = reconcilesAfter(change, (object) => this.#reconciler.hasOwnStatus(object));
+    const when = reconcilesAfter(change, (object) => this.reconciler.hasOwnStatus(object));
     if (when === "now") {
       if (change.type === "modified") queue.forget(item);
       queue.add(item);
     } else if (when === "soon") {
-      queue.addAfter(item, OWNED_EVENT_DELAY_MS);
+      queue.addAfter(item, BURST_DELAY_MS);
     }
   }
 
@@ -207,18 +185,18 @@ export class Controller {
   }
 
   #remove(item: ObjectItem): void {
-    this.#reconciler.remove(item.key);
-    this.#environment.queue.abandon(item);
+    this.reconciler.remove(item.key);
+    this.environment.queue.abandon(item);
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */
   #removeTombstone(key: string, tombstone: LiveObject): void {
-    this.#environment.owners.remove(tombstone.metadata.uid);
+    this.environment.owners.remove(tombstone.metadata.uid);
     if (this.#tombstones.get(key) === tombstone) this.#tombstones.delete(key); // else a successor went the same way
   }
 
   #requeue(item: ObjectItem, result: Result): void {
-    const { queue } = this.#environment;
+    const { queue } = this.environment;
     if (result === "retry") queue.addRateLimited(item);
     else if (typeof result === "object" && "dependency" in result) queue.addWhenBack(item, result.dependency);
     else {
@@ -226,8 +204,4 @@ export class Controller {
       if (result !== "done") queue.addAfter(item, result.requeueAfterMs);
     }
   }
-}
-
-function asDeleting(object: LiveObject): LiveObject {
-  return { ...object, metadata: { ...object.metadata, deletionTimestamp: new Date().toISOString() } };
 }

@@ -1,4 +1,3 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { OpMap } from "../automation/engine";
@@ -21,11 +20,8 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   const deletedBefore = unblocked?.deleted ?? 0;
   // Where that cannot be told, the destroy reports why.
   const emptied = plan.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
-  if (emptied !== undefined) {
-    return { type: "destroyed", plan, object, changes: emptied, deletedBefore };
-  }
-  let progress: ProgressStatus | undefined;
-  const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
+  if (emptied !== undefined) return { type: "destroyed", plan, object, changes: emptied, deletedBefore };
+  const progress = new ProgressStatus(reconcile);
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
@@ -34,7 +30,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
     const held = proposal?.held;
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
-    if (!plan.progressReported) progress = reportDestroy(reconcile);
+    if (!plan.progressReported) await reportDestroy(reconcile, progress);
     const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind), ...heldOptions(held) };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);
@@ -44,7 +40,14 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     if (result.summary.result === "succeeded") {
       if (held !== undefined) await removePlannedOrphans(held.orphans);
       else if (plan.mayHaveOrphans) await removeOrphans(reconcile, [], { release: plan.release });
-      return { type: "destroyed", plan, object: await latest(), changes, deletedBefore, approval: held?.approval };
+      return {
+        type: "destroyed",
+        plan,
+        object: await progress.end(),
+        changes,
+        deletedBefore,
+        approval: held?.approval,
+      };
     }
     failures = result.failures;
     deleted += changes.delete ?? 0;
@@ -52,17 +55,16 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     failures = [loggedFailure(error, logger)];
   } finally {
-    await latest(); // a report that lands after the next reconcile's status would replace it
+    await progress.end();
   }
-  return { type: "destroyFailed", object: await latest(), failures, deleted };
+  return { type: "destroyFailed", object: await progress.end(), failures, deleted };
 }
 
-function reportDestroy(reconcile: Reconcile): ProgressStatus {
-  const { context, object } = reconcile;
+function reportDestroy({ context, object }: Reconcile, progress: ProgressStatus): Promise<void> {
   const { namespace, name, generation = 0 } = object.metadata;
   const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
   context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-  return new ProgressStatus(reconcile, object, deletingConditions(generation, []), "late");
+  return progress.begin(deletingConditions(generation, []), "late");
 }
 
 /**

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
-import { hasSeen, type OwnedView } from "./kind-cache";
+import { type CachedView, hasSeen } from "./kind-cache";
 
 /** What is not as it was applied, by id. */
 export interface Drift {
@@ -25,7 +25,7 @@ export interface Drift {
 export function findDrift(
   records: readonly OwnedRecord[],
   applied: ReadonlyMap<string, string>,
-  view: (id: string) => OwnedView | undefined,
+  view: (id: string) => CachedView | undefined,
 ): Drift {
   const drift: Drift = { edited: [], missing: [], contents: [], unseen: [] };
   for (const { id, fields, ignored } of records) {

@@ -10,8 +10,6 @@ import { withoutPasswords } from "../../providers/passwords";
 export interface EventRecorderOptions {
   client: Pick<KubernetesClient, "create" | "mergePatch">;
   logger: Logger;
-  /** Which of several operators speaks; by default the host's name, which in a cluster is the Pod's. */
-  instance?: string;
 }
 
 const EVENT = { apiVersion: "events.k8s.io/v1", kind: "Event" } as const;
@@ -19,6 +17,8 @@ export const REPORTING_CONTROLLER = "kindstack.dev/operator";
 /** The API server counts bytes. */
 const NOTE_MAX_BYTES = 1024;
 const WORD_MAX_LENGTH = 128;
+/** Which of several operators speaks: in a cluster, the host's name is the Pod's. */
+const REPORTING_INSTANCE = os.hostname().slice(0, WORD_MAX_LENGTH);
 /** Occurrences that follow each other within this time are one series. */
 const SERIES_WINDOW_MS = 10 * 60_000;
 const SERIES_MAX = 1_000;
@@ -39,14 +39,10 @@ export interface RecordedEvent {
 }
 
 /** One thing that happened to one object, once or again and again. */
-interface Series {
+interface Series extends Omit<RecordedEvent, "time"> {
   regarding: ReturnType<typeof referenceTo>;
-  type: "Normal" | "Warning";
-  reason: string;
-  note: string;
   firstAt: number;
   lastAt: number;
-  count: number;
   /** The Event that was created for it. */
   name: string | undefined;
 }
@@ -58,9 +54,6 @@ interface Series {
  * written at a bounded rate, as client-go's recorder does; when too many wait, the newest are dropped, and warnings last.
  */
 export class EventRecorder {
-  readonly #client: EventRecorderOptions["client"];
-  readonly #logger: Logger;
-  readonly #instance: string;
   /** By UID, reason and note. */
   readonly #series = new LRUCache<string, Series>({ max: SERIES_MAX });
   readonly #pending = new Set<Series>();
@@ -70,21 +63,16 @@ export class EventRecorder {
   /** Ends the wait for it, and all that would follow. */
   readonly #flushing = new AbortController();
 
-  constructor({ client, logger, instance = os.hostname() }: EventRecorderOptions) {
-    this.#client = client;
-    this.#logger = logger;
-    this.#instance = instance.slice(0, WORD_MAX_LENGTH);
-  }
+  constructor(private readonly options: EventRecorderOptions) {}
 
   /**
    * Records that something happened to `object` and returns at once.
    *
    * @param reason why, in CamelCase, for machines
-   * @param message what, for people; cut to 1024 bytes
+   * @param text what, for people; cut to 1024 bytes
    */
   event(object: LiveObject, type: "Normal" | "Warning", reason: string, text: string): void {
-    const message = withoutPasswords(text);
-    const note = truncated(message, NOTE_MAX_BYTES);
+    const note = truncated(withoutPasswords(text), NOTE_MAX_BYTES);
     const key = JSON.stringify([object.metadata.uid, reason, note]);
     const now = Date.now();
     const known = this.#series.peek(key);
@@ -97,21 +85,18 @@ export class EventRecorder {
     this.#series.set(key, series);
 
     this.#pending.add(series);
-    if (this.#pending.size > PENDING_MAX) this.#drop([...this.#pending]);
+    if (this.#pending.size > PENDING_MAX) this.#drop();
     // One writer serves all: it must not end with the work of the first caller.
     this.#writing ??= withinFence(undefined, () => this.#writeAll());
   }
 
   /** What was last recorded of the object of this UID, the newest first. */
   reported(uid: string): RecordedEvent[] {
-    const own = [...this.#series.values()].filter(({ regarding }) => regarding.uid === uid);
-    return own.map(({ lastAt, type, reason, note, count }) => ({
-      time: new Date(lastAt).toISOString(),
-      type,
-      reason,
-      note,
-      count,
-    }));
+    return [...this.#series.values()]
+      .filter(({ regarding }) => regarding.uid === uid)
+      .map(({ lastAt, type, reason, note, count }) => {
+        return { time: new Date(lastAt).toISOString(), type, reason, note, count };
+      });
   }
 
   /** To be called at the end: from here on, Events are written at any rate. Resolves when all are, or after 5 s. */
@@ -122,12 +107,13 @@ export class EventRecorder {
     written.abort();
   }
 
-  #drop(pending: readonly Series[]): void {
+  #drop(): void {
+    const pending = [...this.#pending];
     const dropped = pending.findLast(({ type }) => type === "Normal") ?? pending.at(-1);
     if (dropped === undefined) return;
     this.#pending.delete(dropped);
     const { reason, regarding } = dropped;
-    this.#logger.debug({ reason, uid: regarding.uid }, "event dropped, too many are waiting");
+    this.options.logger.debug({ reason, uid: regarding.uid }, "event dropped, too many are waiting");
   }
 
   /** Waits until one more may be written. */
@@ -147,7 +133,7 @@ export class EventRecorder {
       try {
         await this.#write(series);
       } catch (error) {
-        this.#logger.debug({ err: error, reason: series.reason }, "event not written");
+        this.options.logger.debug({ err: error, reason: series.reason }, "event not written");
       }
     }
     this.#writing = undefined;
@@ -156,23 +142,24 @@ export class EventRecorder {
   async #write(series: Series): Promise<void> {
     if (series.name !== undefined) {
       try {
-        await this.#client.mergePatch(EVENT, series.name, eventNamespace(series), { series: seriesOf(series) });
+        await this.options.client.mergePatch(EVENT, series.name, eventNamespace(series), { series: seriesOf(series) });
         return;
       } catch (error) {
         if (!isApiError(error, 404)) throw error; // else it has expired
       }
     }
-    const created = await this.#client.create({
+    const reason = series.reason.slice(0, WORD_MAX_LENGTH);
+    const created = await this.options.client.create({
       ...EVENT,
       metadata: { generateName: `${series.regarding.name}-`, namespace: eventNamespace(series) },
       eventTime: microTime(series.firstAt),
       type: series.type,
-      reason: series.reason.slice(0, WORD_MAX_LENGTH),
-      action: series.reason.slice(0, WORD_MAX_LENGTH),
+      reason,
+      action: reason,
       note: series.note,
       regarding: series.regarding,
       reportingController: REPORTING_CONTROLLER,
-      reportingInstance: this.#instance,
+      reportingInstance: REPORTING_INSTANCE,
       ...(series.count > 1 && { series: seriesOf(series) }),
     });
     series.name = created.metadata.name;

@@ -8,7 +8,7 @@ import { executeUpdate } from "./update";
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
-  if (reconcile.facts.orphaned && !reconcile.facts.gone && reconcile.facts.mode !== "Observe")
+  if (reconcile.facts.orphaned && !reconcile.facts.isTombstone && reconcile.facts.mode !== "Observe")
     await context.writer.recordOrphaned(object, state.writes);
   switch (plan.type) {
     case "nothing":

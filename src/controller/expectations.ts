@@ -19,9 +19,8 @@ export class Expectations {
 
   /** Takes in what an update did. */
   updated({ resources, deleted }: Pick<UpResult, "resources" | "deleted">): void {
-    this.#applied = new Map(
-      objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
-    );
+    const applied = objectsAmong(resources);
+    this.#applied = new Map(applied.map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]));
     const now = performance.now();
     for (const id of this.#deleted.keys()) if (!this.#isExpected(id)) this.#deleted.delete(id);
     for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);

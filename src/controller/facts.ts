@@ -36,7 +36,7 @@ export interface Facts {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
   status: CommonStatus;
   /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
-  gone: boolean;
+  isTombstone: boolean;
   /** Whether the object has Kindstack's finalizer. */
   finalized: boolean;
   otherFinalizers: readonly string[];
@@ -63,8 +63,8 @@ export interface Facts {
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
   drifted: readonly string[];
   drift: Pick<Drift, "edited" | "missing" | "contents">;
-  /** The drift that no watch shows, if a comparison has found any. */
-  comparedDrift: string | undefined;
+  /** The drift that no watch shows, if a poll has found any. */
+  polledDrift: string | undefined;
   /** Of what is lacking, what completed by itself. */
   completed: readonly string[];
   /** Whether more than that is drifted. */
@@ -80,7 +80,7 @@ export interface Facts {
   unblocked: boolean;
   /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
   backoff: { repairMs: number; replacementMs: number; settledMs: number };
-  /** What the last comparison says about drift being unknown; undefined before the first. */
+  /** What the last poll says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
   /** How long from now a refresh is due; undefined for kinds that do none. */
   refreshMs: number | undefined;
@@ -89,7 +89,6 @@ export interface Facts {
 }
 
 /** What a comparison is of, besides the object and what it is made of: it holds only while that is the same. */
-export function comparedState({ metadata, mode, releases, ignoreFields, drift }: ComparedFacts): string {
+export function comparedState({ metadata, mode, releases, ignoreFields, drift }: Facts): string {
   return JSON.stringify([mode, metadata.deletionTimestamp !== undefined, releases, ignoreFields, drift.contents]);
 }
-type ComparedFacts = Pick<Facts, "metadata" | "mode" | "releases" | "ignoreFields" | "drift">;

@@ -10,7 +10,7 @@ import { shortValue } from "../text/plain-text";
 export interface Revert {
   /** Which field of what, and who changed it: what is reverted again and again has the same. */
   key: string;
-  /** What a repair did about it, for Events; absent where a comparison has words for it. */
+  /** What a repair did about it, for Events; absent where a poll has words for it. */
   repaired?: string;
   /** The state of a conflict over it. */
   conflict: string;
@@ -22,15 +22,15 @@ const LONGEST_VALUE = 60;
  * What an update has corrected.
  *
  * @param missing the ids of objects that were deleted
- * @param compared what a comparison says of what no watch shows, in its own words
+ * @param polled what a poll says of what no watch shows, in its own words
  */
 export function revertsIn(
   resources: readonly StackResource[],
   missing: readonly string[],
-  compared: string | undefined,
+  polled: string | undefined,
 ): Revert[] {
   const fields = resources.flatMap((resource) =>
-    (resource.corrected ?? []).map((drift) => revertOf(resource, drift, compared)),
+    (resource.corrected ?? []).map((drift) => revertOf(resource, drift, polled)),
   );
   const deletions = missing.map((id) => {
     const { kind, ...metadata } = parseObjectId(id);
@@ -42,8 +42,8 @@ export function revertsIn(
     };
   });
   const reverts: Revert[] = [...fields, ...deletions];
-  if (compared === undefined) return reverts;
-  return [...reverts, { key: compared, repaired: compared, conflict: `again and again, ${compared}` }];
+  if (polled === undefined) return reverts;
+  return [...reverts, { key: polled, repaired: polled, conflict: `again and again, ${polled}` }];
 }
 
 /** What an update has written and admission has changed at once: it will be so after each write. */
@@ -54,7 +54,7 @@ export function alterationsIn(resources: readonly StackResource[]): Revert[] {
 function revertOf(
   { urn, name, outputs }: StackResource,
   { field, by, ...values }: FieldDrift,
-  compared?: string,
+  polled?: string,
 ): Revert {
   const isObject = isObjectOutputs(outputs);
   const what = isObjectOutputs(outputs) ? `${outputs.manifest.kind} ${objectKey(outputs.manifest.metadata)}` : name;
@@ -65,7 +65,7 @@ function revertOf(
   const who = by === ADMISSION ? ": admission changed it" : by === undefined ? "" : `: set by ${by}`;
   return {
     key: `${urn} ${field} ${by ?? ""}`,
-    ...((isObject || compared === undefined) && {
+    ...((isObject || polled === undefined) && {
       repaired: `${what}: ${field} ${live} → ${wanted}${by === undefined ? "" : ` (${by})`}`,
     }),
     conflict: `${what}: ${field} is ${live} in place of ${wanted}${who}`,

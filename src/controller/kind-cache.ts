@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { compareResourceVersions } from "../cache/informer";
+import { compareResourceVersions } from "../cache/change";
 import type { Expectations } from "./expectations";
 
 /** What the caches show of a kind's objects and of what has to do with them. */
@@ -10,35 +10,33 @@ export interface KindCache {
   owned(uid: string): LiveObject[];
   watched(key: string): LiveObject[];
   /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
-  view(id: string): OwnedView | undefined;
+  view(id: string): CachedView | undefined;
   /** What is referred to by its id; `undefined` when its type is not watched. */
-  referenced(id: string): OwnedView | undefined;
+  referenced(id: string): CachedView | undefined;
   /** How to call the object of this UID in a message; `undefined` when there is none. */
   describeOwner(uid: string): string | undefined;
 }
 
-/** What the caches show of one owned object. */
-export interface OwnedView {
+/** What a cache shows of one object. */
+export interface CachedView {
   object: LiveObject | undefined;
   /** The newest version that the cache of its type has seen. */
   cacheVersion: string;
 }
 
 /** Whether a cache has seen an apply of ours. @param version what it left; `undefined` when this process made none */
-export function hasSeen(view: OwnedView | undefined, version: string | undefined): boolean {
+export function hasSeen(view: CachedView | undefined, version: string | undefined): boolean {
   if (view === undefined || version === undefined) return true;
   return compareResourceVersions(view.object?.metadata.resourceVersion ?? view.cacheVersion, version) >= 0;
 }
 
 /** What the caches show of what the object owns, without what was deleted since. */
-export function ownedOf({
-  context,
-  object,
-  state,
-}: {
+export function ownedOf({ context, object, state }: Owner): LiveObject[] {
+  return context.cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
+}
+
+interface Owner {
   context: { cache: Pick<KindCache, "owned"> };
   object: LiveObject;
   state: { expectations: Expectations };
-}): LiveObject[] {
-  return context.cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
 }

@@ -2,7 +2,7 @@ import { isApiError, type LiveObject, type Manifest } from "../../providers/kube
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, type Reconcile } from "./context";
-import { type OwnedView, ownedOf } from "./kind-cache";
+import { type CachedView, ownedOf } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
 export const MAINTAIN_INTERVAL_MS = 200;
@@ -18,7 +18,7 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
   const { kind, client, cache } = context;
   if (kind.capabilities.maintain === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
-  const isUnseen = (seen: OwnedView | undefined) => seen !== undefined && seen.object === undefined;
+  const isUnseen = (seen: CachedView | undefined) => seen !== undefined && seen.object === undefined;
   if (facts.status.stack?.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
   const tooSoonMs = state.maintainedAt + MAINTAIN_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;

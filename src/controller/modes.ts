@@ -2,7 +2,7 @@ import { isApiError, type KubernetesClient, type LiveObject } from "../../provid
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION, type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
-import type { ObjectChange } from "../cache/informer";
+import type { ObjectChange } from "../cache/change";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Store } from "../cache/store";
 
@@ -14,21 +14,12 @@ export interface SetMode {
   problem?: string;
 }
 
-/** Which mode holds for the objects of a kind. */
-export interface Modes {
-  /** @throws ApiError when the API server cannot tell of a new namespace */
-  of(object: LiveObject): SetMode | Promise<SetMode>;
-}
-
 /** The modes that namespaces set for the objects in them. */
 export class NamespaceModes {
-  readonly #client: Pick<KubernetesClient, "get">;
-  readonly #namespaces: Pick<Store, "get">;
-
-  private constructor(client: Pick<KubernetesClient, "get">, namespaces: Pick<Store, "get">) {
-    this.#client = client;
-    this.#namespaces = namespaces;
-  }
+  private constructor(
+    private readonly client: Pick<KubernetesClient, "get">,
+    private readonly namespaces: Pick<Store, "get">,
+  ) {}
 
   /** @param onChange told of each namespace whose mode is another now */
   static async watch(
@@ -46,27 +37,28 @@ export class NamespaceModes {
     return new NamespaceModes(client, await informers.create(NAMESPACE, options, "modes of namespaces"));
   }
 
-  /** Of the objects of a kind. @param configured what the operator is told of the kind */
-  of(kind: AnyKind, configured: Mode | undefined): Modes {
-    return {
-      of: async (object) => {
-        const own = obeyedAnnotations(object).mode;
-        if (kind.scope === "Cluster") return { mode: strictest([own, configured]) };
-        const { mode, problem } = await this.#ofNamespace(object.metadata.namespace ?? "");
-        return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
-      },
-    };
+  /**
+   * The mode that holds for an object of a kind.
+   *
+   * @param configured what the operator is told of the kind
+   * @throws ApiError when the API server cannot tell of a new namespace
+   */
+  async modeOf(kind: AnyKind, object: LiveObject, configured: Mode | undefined): Promise<SetMode> {
+    const own = obeyedAnnotations(object).mode;
+    if (kind.scope === "Cluster") return { mode: strictest([own, configured]) };
+    const { mode, problem } = await this.#ofNamespace(object.metadata.namespace ?? "");
+    return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
   }
 
   /** An object may be seen before its namespace is. */
   async #ofNamespace(name: string): Promise<ReturnType<typeof modeOfNamespace>> {
-    const namespace = this.#namespaces.get(name) ?? (await this.#read(name));
+    const namespace = this.namespaces.get(name) ?? (await this.#read(name));
     return namespace === undefined ? {} : modeOfNamespace(namespace);
   }
 
   async #read(name: string): Promise<LiveObject | undefined> {
     try {
-      return await this.#client.get(NAMESPACE, name);
+      return await this.client.get(NAMESPACE, name);
     } catch (error) {
       if (isApiError(error, 404)) return undefined;
       throw error;

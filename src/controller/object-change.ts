@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { FINALIZER } from "../../stacks/contract/object";
-import type { ObjectChange } from "../cache/informer";
+import type { ObjectChange } from "../cache/change";
 
 /**
- * When an object is reconciled after a change of it: now, if an update may follow; soon, together with other changes, if
- * only its status may; never, for what this process has written itself.
+ * When an object is reconciled after a change of it: now, if it calls for an update; soon, together with other changes, where
+ * its status, labels or annotations are others; never, for what this process has written itself.
  *
  * @param hasOwnStatus whether an object has the status that this process wrote last
  */
@@ -26,7 +26,9 @@ export function reconcilesAfter(
     return "now";
   }
   const isForeignStatus = !isDeepStrictEqual(previous.status, object.status) && !hasOwnStatus(object);
-  return isForeignStatus || changesMetadata(before, after) ? "soon" : "never";
+  // Kinds may depend on labels and annotations, though these make no new generation.
+  const isOther = !isDeepStrictEqual([before.labels, before.annotations], [after.labels, after.annotations]);
+  return isForeignStatus || isOther ? "soon" : "never";
 }
 
 /**
@@ -40,9 +42,4 @@ export function isDeletedInSpiteOfFinalizer(change: ObjectChange): boolean {
 
 function isFinalized({ metadata }: LiveObject): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false;
-}
-
-/** Whether labels or annotations change, on which kinds may depend though they make no new generation. */
-function changesMetadata(before: LiveObject["metadata"], after: LiveObject["metadata"]): boolean {
-  return !isDeepStrictEqual([before.labels, before.annotations], [after.labels, after.annotations]);
 }

@@ -28,9 +28,9 @@ export class ObjectState {
   blockers: Blockers | undefined;
   /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */
   orphaned = false;
-  /** Set by a comparison, for drift that no watch shows: what is not as it should be. */
-  comparedDrift: string | undefined;
-  /** What the last comparison says about drift being unknown; undefined before the first. */
+  /** Set by a poll, for drift that no watch shows: what is not as it should be. */
+  polledDrift: string | undefined;
+  /** What the last poll says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
   readonly repairs = new Repairs();
   /** The first that completes is replaced at once; another soon after it has to wait. */

@@ -23,16 +23,13 @@ export interface ObjectWriterOptions {
 
 /** The one writer of what Kindstack has on an object: its finalizer, its status, its Events. */
 export class ObjectWriter {
-  readonly #options: ObjectWriterOptions;
   readonly #limit = pLimit(REQUESTS_AT_ONCE);
 
-  constructor(options: ObjectWriterOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ObjectWriterOptions) {}
 
   /** The object as it is, whatever the cache shows. */
   read(object: LiveObject): Promise<LiveObject | undefined> {
-    return this.#limit(() => this.#options.client.find(object));
+    return this.#limit(() => this.options.client.find(object));
   }
 
   /**
@@ -41,7 +38,7 @@ export class ObjectWriter {
   async addFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const { name, namespace, uid, finalizers } = object.metadata;
     if (finalizers?.includes(FINALIZER)) return object;
-    const { client } = this.#options;
+    const { client } = this.options;
     const { apiVersion, kind } = object;
     const metadata = {
       name,
@@ -59,7 +56,7 @@ export class ObjectWriter {
   async recordOrphaned(object: LiveObject, writes: ReadYourWrites): Promise<void> {
     const { name, namespace, uid, deletionTimestamp } = object.metadata;
     const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
-    const { client } = this.#options;
+    const { client } = this.options;
     writes.record(
       await this.#limit(() => client.mergePatch(object, name, namespace, { metadata: { uid, annotations } })),
     );
@@ -69,7 +66,7 @@ export class ObjectWriter {
   async removeFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const index = indexOfFinalizer(object);
     if (index < 0) return object;
-    const { client } = this.#options;
+    const { client } = this.options;
     const path = `/metadata/finalizers/${index}`;
     const operations = [
       { op: "test", path, value: FINALIZER },
@@ -87,10 +84,10 @@ export class ObjectWriter {
 
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, cache } = this.#options;
+    const { kind, client, cache } = this.options;
     return this.#limit(async () => {
       const owned = {
-        objects: ownedOf({ context: this.#options, object, state }),
+        objects: ownedOf({ context: this.options, object, state }),
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
       };
       const status = composeStatus(kind, object, owned, { ...change, mode: state.mode }, new Date());
@@ -100,7 +97,7 @@ export class ObjectWriter {
 
   /** Records an Event of the object. @see EventRecorder.event */
   event(object: LiveObject, type: "Normal" | "Warning", reason: string, note: string): void {
-    this.#options.recorder.event(object, type, reason, note);
+    this.options.recorder.event(object, type, reason, note);
   }
 }
 

@@ -11,13 +11,13 @@ import { ownedOf } from "./kind-cache";
 import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
-import { describeDecision } from "./plan-store";
+import { describeDecision } from "./plan-decision";
 import { changedReads } from "./program-reads";
 
 /** The object of a reconcile, and what its last attempt waits for. */
 interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> {
-  /** See {@link Facts.gone}. */
-  gone: boolean;
+  /** See {@link Facts.isTombstone}. */
+  isTombstone: boolean;
   /** See {@link Facts.blockedMs}. */
   blockedMs: number;
   setMode: SetMode;
@@ -43,20 +43,20 @@ export async function observe(
   return { ...seen, facts: factsOf(seen), logger, signal };
 }
 
-/** Names the drift that a comparison found, among what has drifted. */
-export const COMPARED = "what was compared";
+/** Names the drift that a poll found, among what has drifted. */
+export const POLLED_DRIFT = "what was polled";
 
 async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<ObservedObject | undefined> {
   const { cache, writer } = context;
   const cached = cache.object(item.key);
-  const gone = cached === undefined;
-  const shown = gone ? cache.tombstone(item.key) : state.writes.latest(cached);
+  const isTombstone = cached === undefined;
+  const shown = isTombstone ? cache.tombstone(item.key) : state.writes.latest(cached);
   if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
-  const setMode = await context.modes.of(shown);
-  const seen = { context, item, object: shown, state, unblocked, gone, blockedMs, setMode };
-  if (gone) {
+  const setMode = await context.modeOf(shown);
+  const seen = { context, item, object: shown, state, unblocked, isTombstone, blockedMs, setMode };
+  if (isTombstone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
   }
@@ -74,7 +74,7 @@ function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
 }
 
 function factsOf(seen: ObservedObject): Facts {
-  const { context, object, state, unblocked, gone, blockedMs, setMode } = seen;
+  const { context, object, state, unblocked, isTombstone, blockedMs, setMode } = seen;
   const { cache, kind, program } = context;
   const { deletionTimestamp, finalizers = [] } = object.metadata;
   const obeyed = obeyedAnnotations(object);
@@ -91,7 +91,7 @@ function factsOf(seen: ObservedObject): Facts {
   return {
     metadata: { generation: 0, ...object.metadata },
     status,
-    gone,
+    isTombstone,
     finalized: finalizers.includes(FINALIZER),
     otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
     paused: obeyed.paused || problem !== undefined,
@@ -100,7 +100,7 @@ function factsOf(seen: ObservedObject): Facts {
     requested: obeyed.requested,
     ignoreFields: obeyed.ignoreFields,
     // An object that is gone cannot be corrected.
-    releases: obeyed.releases || orphaned || (gone && problem !== undefined),
+    releases: obeyed.releases || orphaned || (isTombstone && problem !== undefined),
     orphaned,
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
@@ -108,7 +108,7 @@ function factsOf(seen: ObservedObject): Facts {
     program,
     drift,
     drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,
-    comparedDrift: state.comparedDrift,
+    polledDrift: state.polledDrift,
     completed,
     lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
     lastAttempt: state.lastAttempt,
@@ -140,7 +140,7 @@ function holds({ context: { kind, plans }, object, state }: ObservedObject, now:
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
 function driftedOf(seen: ObservedObject, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
   const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
-  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift === undefined ? [] : [COMPARED])];
+  return [...edited, ...missing, ...lacking, ...(seen.state.polledDrift === undefined ? [] : [POLLED_DRIFT])];
 }
 
 function lackingOf(seen: ObservedObject, completed: readonly string[]): string[] {

@@ -2,14 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
-import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
+import { objectId, objectKey } from "../../stacks/contract/object";
 import { referencesOf } from "../../stacks/contract/references";
-import { type Informer, type ObjectChange, statesOf, withoutManagedFields } from "../cache/informer";
+import { type ObjectChange, statesOf, withoutManagedFields } from "../cache/change";
+import type { Informer } from "../cache/informer";
 import { Controller, type ControllerEnvironment } from "./controller";
 import type { KindCache } from "./kind-cache";
 import { objectItem } from "./object-item";
 import { ObjectWriter } from "./object-writer";
-import { OWNED_EVENT_DELAY_MS } from "./owner-index";
+import { BURST_DELAY_MS, viewIn } from "./owner-index";
 import { Reconciler } from "./reconcile";
 import { Rollout, type RolloutPolicy } from "./rollout";
 import { countRuns } from "./run-metrics";
@@ -22,6 +23,10 @@ const REFERENCE_INDEX = "reference";
 function withoutContents({ apiVersion, kind, metadata }: LiveObject): LiveObject {
   const { name, namespace, uid, resourceVersion } = metadata;
   return { apiVersion, kind, metadata: { name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) } };
+}
+
+function typeOf({ apiVersion, kind }: ObjectType): ObjectType {
+  return { apiVersion, kind };
 }
 
 /**
@@ -38,72 +43,45 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   for (const { apiVersion, kind: type } of [own, ...(kind.capabilities.watches ?? [])]) {
     await client.resourceType(apiVersion, type);
   }
-  const reads = Object.values(kind.capabilities.reads ?? {}).map(({ apiVersion, kind: type }) => ({
-    apiVersion,
-    kind: type,
-  }));
+  const reads = Object.values(kind.capabilities.reads ?? {}).map(typeOf);
   const unserved = await unservedTypes(client, [...kind.owns, ...reads]);
   for (const { apiVersion, kind: type } of unserved) {
     logger.error({ kind: name, apiVersion, type }, "the API server does not serve a type that the kind owns or reads");
   }
   const isUnserved = (type: ObjectType) => unserved.some((one) => isDeepStrictEqual(one, type));
-  for (const { apiVersion, kind: type } of kind.owns) {
-    if (!isUnserved({ apiVersion, kind: type })) await owners.watch({ apiVersion, kind: type });
-  }
-  const watched = await Promise.all(
-    (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
-      informers.create(
-        { apiVersion, kind: type },
-        {
-          labelSelector,
-          indexers: { [KEY_INDEX]: keysOf },
-          transform: withoutManagedFields,
-          onChange: (change) => {
-            for (const key of new Set(statesOf(change).flatMap(keysOf))) requeue(key, OWNED_EVENT_DELAY_MS);
-          },
-        },
-        `${apiVersion}/${type}?${labelSelector}`,
-      ),
-    ),
-  );
+  for (const type of kind.owns.map(typeOf)) if (!isUnserved(type)) await owners.watch(type);
+  const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...watchedType }) => {
+    const type = typeOf(watchedType);
+    const onChange = (change: ObjectChange) => {
+      for (const key of new Set(statesOf(change).flatMap(keysOf))) requeue(key, BURST_DELAY_MS);
+    };
+    const options = { labelSelector, indexers: { [KEY_INDEX]: keysOf }, transform: withoutManagedFields, onChange };
+    return informers.create(type, options, `${type.apiVersion}/${type.kind}?${labelSelector}`);
+  });
+  const watched = await Promise.all(watches);
   const referenced = new Map<string, Informer>();
   for (const type of reads) {
     const id = `${type.apiVersion}/${type.kind}`;
     if (isUnserved(type) || referenced.has(id)) continue;
     const onChange = ({ object }: ObjectChange) => {
       for (const { metadata } of objects.byIndex(REFERENCE_INDEX, objectId({ ...type, metadata: object.metadata }))) {
-        requeue(objectKey(metadata), OWNED_EVENT_DELAY_MS);
+        requeue(objectKey(metadata), BURST_DELAY_MS);
       }
     };
-    referenced.set(
-      id,
-      await informers.create(
-        type,
-        { metadataOnly: true, transform: withoutContents, onChange },
-        `${id} read by ${name}`,
-      ),
-    );
+    const options = { metadataOnly: true, transform: withoutContents, onChange };
+    referenced.set(id, await informers.create(type, options, `${id} read by ${name}`));
   }
-  const objects: Informer = await informers.create(
-    own,
-    {
-      indexers: { [REFERENCE_INDEX]: (object) => referencesOf(kind, object).map(([, target]) => objectId(target)) },
-      transform: withoutManagedFields,
-      onChange: (change) => controller.objectChanged(change),
-    },
-    name,
-  );
+  const targetsOf = (object: LiveObject) => referencesOf(kind, object).map(([, target]) => objectId(target));
+  const onChange = (change: ObjectChange) => controller.objectChanged(change);
+  const ownOptions = { indexers: { [REFERENCE_INDEX]: targetsOf }, transform: withoutManagedFields, onChange };
+  const objects: Informer = await informers.create(own, ownOptions, name);
   const cache: KindCache = {
     object: (key) => objects.get(key),
     tombstone: (key) => controller.tombstone(key),
     owned: (uid) => owners.owned(kind, uid),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),
-    referenced: (id) => {
-      const { apiVersion, kind: type, ...metadata } = parseObjectId(id);
-      const informer = referenced.get(`${apiVersion}/${type}`);
-      return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
-    },
+    referenced: (id) => viewIn(referenced, id),
     describeOwner: (uid) => owners.describe(uid),
   };
   const reconciler = new Reconciler({
@@ -116,19 +94,13 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, client, cache, recorder }),
     claims,
     plans: environment.plans,
-    modes: environment.modes.of(kind, environment.modeOf?.(kind)),
+    modeOf: (object) => environment.modes.modeOf(kind, object, environment.modeOf?.(kind)),
     rollout: environment.rollout && openRollout(environment.rollout),
     metrics: countRuns(kind, metrics),
     logger,
   });
-  const controller = new Controller(
-    kind,
-    environment,
-    objects,
-    [...watched, ...referenced.values()],
-    reconciler,
-    unserved,
-  );
+  const others = [...watched, ...referenced.values()];
+  const controller = new Controller(kind, environment, objects, others, reconciler, unserved);
   return controller;
 
   function requeue(key: string, ms: number): void {
@@ -137,11 +109,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   }
 
   function openRollout(policy: RolloutPolicy): Rollout {
-    const rollout = new Rollout({
-      ...policy,
-      total: () => objects.size,
-      requeue: (key) => requeue(key, 0),
-    });
+    const rollout = new Rollout({ ...policy, total: () => objects.size, requeue: (key) => requeue(key, 0) });
     metrics.rollout(name, () => rollout.counts);
     return rollout;
   }

@@ -26,10 +26,7 @@ export async function removeOrphans(
   const { uid } = object.metadata;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
   for (const orphan of findOrphans(cache.owned(uid), ids)) await removeOrphan(orphan, options);
+  const owner = { uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
-  await kind.capabilities.external?.removeOrphans(
-    { uid, description: ownerDescription(kind, item.key) },
-    outputs,
-    options,
-  );
+  await kind.capabilities.external?.removeOrphans(owner, outputs, options);
 }

@@ -6,7 +6,7 @@ import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../preview/report";
 import type { DestroyPlan, UpdatePlan } from "./plan";
-import type { PlanDecision } from "./plan-store";
+import type { PlanDecision } from "./plan-decision";
 import type { ClaimedProgram } from "./program";
 
 /** What came of a plan. */

@@ -2,15 +2,16 @@ import { FIELD_MANAGER, type LiveObject } from "../../providers/kubernetes/clien
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
-import { type Informer, type ObjectChange, statesOf } from "../cache/informer";
+import { type ObjectChange, statesOf } from "../cache/change";
+import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { WorkQueue } from "../queue/work-queue";
 import type { Claims } from "./claims";
-import type { OwnedView } from "./kind-cache";
+import type { CachedView } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 
-/** Delay from a change of an owned object to the reconcile of its owner, so that a burst of edits is one repair. */
-export const OWNED_EVENT_DELAY_MS = 25;
+/** Delay from a change to the reconcile that it calls for, where that can wait: a burst of changes is one reconcile. */
+export const BURST_DELAY_MS = 25;
 const UID_INDEX = "uid";
 const DESCRIPTION_INDEX = "description";
 
@@ -18,29 +19,22 @@ const DESCRIPTION_INDEX = "description";
 export class OwnerIndex {
   readonly #owners = new Map<string, ObjectItem>();
   /** By {@link ownerDescription}. */
-  readonly #successors = new Map<string, ObjectItem>();
+  readonly #byDescription = new Map<string, ObjectItem>();
   /** By `<apiVersion>/<kind>`; kinds that own the same type share one. */
   readonly #informers = new Map<string, Informer>();
-  readonly #factory: InformerFactory;
-  readonly #queue: Pick<WorkQueue<ObjectItem>, "addAfter">;
-  readonly #claims: Pick<Claims, "released">;
 
   /** @param queue gets the owner of what changes @param claims is told of what is not owned any more */
   constructor(
-    factory: InformerFactory,
-    queue: Pick<WorkQueue<ObjectItem>, "addAfter">,
-    claims: Pick<Claims, "released">,
-  ) {
-    this.#factory = factory;
-    this.#queue = queue;
-    this.#claims = claims;
-  }
+    private readonly factory: InformerFactory,
+    private readonly queue: Pick<WorkQueue<ObjectItem>, "addAfter">,
+    private readonly claims: Pick<Claims, "released">,
+  ) {}
 
   /** Watches objects of a type that have an owner, unless it does so already. */
   async watch({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
     const name = `${apiVersion}/${kind}`;
     if (this.#informers.has(name)) return;
-    const informer = await this.#factory.create(
+    const informer = await this.factory.create(
       { apiVersion, kind },
       {
         labelSelector: OWNER_UID_LABEL,
@@ -57,7 +51,7 @@ export class OwnerIndex {
 
   set(uid: string, owner: ObjectItem): void {
     this.#owners.set(uid, owner);
-    this.#successors.set(ownerDescription(owner.kind, owner.key), owner);
+    this.#byDescription.set(ownerDescription(owner.kind, owner.key), owner);
   }
 
   remove(uid: string): void {
@@ -65,7 +59,7 @@ export class OwnerIndex {
     if (owner === undefined) return;
     this.#owners.delete(uid);
     const description = ownerDescription(owner.kind, owner.key);
-    if (this.#successors.get(description) === owner) this.#successors.delete(description);
+    if (this.#byDescription.get(description) === owner) this.#byDescription.delete(description);
   }
 
   get(uid: string): ObjectItem | undefined {
@@ -98,27 +92,32 @@ export class OwnerIndex {
   }
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
-  view(id: string): OwnedView | undefined {
-    const { apiVersion, kind, ...metadata } = parseObjectId(id);
-    const informer = this.#informers.get(`${apiVersion}/${kind}`);
-    return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
+  view(id: string): CachedView | undefined {
+    return viewIn(this.#informers, id);
   }
 
   /** The owners before and after the change are reconciled; they will see whether anything is to be done. */
   #ownedChanged(change: ObjectChange): void {
     const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
     const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
-    if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
+    if (before !== undefined && before !== after) this.claims.released(objectId(change.object));
     for (const owner of new Set(statesOf(change).map((state) => this.#ownerOf(state)))) {
-      if (owner !== undefined) this.#queue.addAfter(owner, OWNED_EVENT_DELAY_MS);
+      if (owner !== undefined) this.queue.addAfter(owner, BURST_DELAY_MS);
     }
   }
 
   /** Who owns an object; else who has its owner's name now and may wait for it to go. */
   #ownerOf(object: LiveObject): ObjectItem | undefined {
     const owner = this.#owners.get(ownerUidOf(object) ?? "");
-    return owner ?? this.#successors.get(object.metadata.annotations?.[OWNER_ANNOTATION] ?? "");
+    return owner ?? this.#byDescription.get(object.metadata.annotations?.[OWNER_ANNOTATION] ?? "");
   }
+}
+
+/** What informers show of an object, by its id. @param informers by `<apiVersion>/<kind>` */
+export function viewIn(informers: ReadonlyMap<string, Informer>, id: string): CachedView | undefined {
+  const { apiVersion, kind, ...metadata } = parseObjectId(id);
+  const informer = informers.get(`${apiVersion}/${kind}`);
+  return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
 }
 
 /** Of owned objects Kindstack's own entry is kept: drift shows in it. */

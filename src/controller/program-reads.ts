@@ -1,8 +1,8 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ReferenceRecord } from "../../stacks/contract/object";
 import { metadataDigest } from "../../stacks/contract/references";
-import { compareResourceVersions } from "../cache/informer";
-import type { OwnedView } from "./kind-cache";
+import { compareResourceVersions } from "../cache/change";
+import type { CachedView } from "./kind-cache";
 
 /** What an update has read besides the spec, so that a change of it calls for another. */
 export interface ProgramReads {
@@ -15,7 +15,7 @@ export interface ProgramReads {
 export function changedReads(
   { metadata, references = [] }: ProgramReads,
   object: LiveObject,
-  view: (id: string) => OwnedView | undefined,
+  view: (id: string) => CachedView | undefined,
 ): string[] {
   const changed =
     metadata === undefined || metadata === metadataDigest(object.metadata) ? [] : ["labels or annotations"];

@@ -30,7 +30,7 @@ export interface ProgramInputs {
 export interface ClaimedProgram {
   /** A failure for each thing that another object holds; the program leaves it out. */
   conflicts: UpdateFailure[];
-  /** @param object the object with its finalizer */
+  /** @param object the object as it is when its program runs */
   of(object: LiveObject): Program;
   /** After the update: the object holds what it claims, and nothing else. */
   retainClaims(): void;
@@ -94,7 +94,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
   return {
     conflicts,
     of: bindProgram(reconcile, program, inputs),
-    retainClaims: () => claims.retain(uid, claimed()),
+    retainClaims: () => exclusive && claims.retain(uid, claimed()),
   };
 }
 
@@ -112,8 +112,8 @@ export function bindProgram(
 ): ClaimedProgram["of"] {
   const { context, object, state, logger } = reconcile;
   const { kind, cluster } = context;
-  return (held) => {
-    const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
+  return (current) => {
+    const recorded = new Set(statusOf(current).stack?.resources?.map(({ id }) => id));
     const owner = ownerOf(kind, object);
     const cached = ownedOf(reconcile);
     const log = programLog(logger);

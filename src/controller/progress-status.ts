@@ -8,33 +8,33 @@ const REPORT_AFTER_MS = 2_000;
 
 /** Reports in an object's status that an update of it, or its destroy, runs. */
 export class ProgressStatus {
-  readonly #before: LiveObject;
-  readonly #timer: NodeJS.Timeout | undefined;
+  /** The object as it was last written, but for a report. */
+  object: LiveObject;
+  #timer: NodeJS.Timeout | undefined;
   #written: Promise<LiveObject> | undefined;
 
-  constructor(
-    { context, state }: Reconcile,
-    before: LiveObject,
-    conditions: NewCondition[],
-    progressReport: ProgressReport,
-  ) {
-    this.#before = before;
+  constructor(private readonly reconcile: Reconcile) {
+    this.object = reconcile.object;
+  }
+
+  /** Resolves once what is to be reported before is written. @throws what the write threw */
+  async begin(conditions: NewCondition[], progressReport: ProgressReport): Promise<void> {
+    const { context, state } = this.reconcile;
     const report = () => {
-      this.#written = context.writer.writeStatus(before, state, { conditions });
-      this.#written.catch(() => {}); // `end` throws it
+      this.#written = context.writer.writeStatus(this.object, state, { conditions });
+      this.#written.catch(() => {}); // `end` does without it
     };
     if (progressReport === "late") this.#timer = setTimeout(report, REPORT_AFTER_MS);
     else report();
+    if (progressReport === "before") await this.#written;
   }
 
-  /** Resolves once what is to be reported at the beginning is written. @throws what the write threw */
-  async begun(): Promise<void> {
-    await this.#written;
-  }
-
-  /** Reports nothing any more; resolves with the object as it is once no report is under way. @throws what the write threw */
-  end(): Promise<LiveObject> {
+  /**
+   * Reports nothing any more, and resolves once no report is under way: one that lands after the next reconcile's status would
+   * replace it. @returns the object as it then is
+   */
+  async end(): Promise<LiveObject> {
     clearTimeout(this.#timer);
-    return this.#written ?? Promise.resolve(this.#before);
+    return (await this.#written?.catch(() => undefined)) ?? this.object;
   }
 }

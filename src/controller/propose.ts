@@ -8,9 +8,9 @@ import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import type { PlannedResource } from "../preview/effects";
 import { adoptedFields } from "../preview/fields";
-import { changesAnything, orphansBeside } from "../preview/orphans";
+import { changesAnything, orphansBeside, type PlanOperation } from "../preview/orphans";
 import { planContents } from "../preview/plan-contents";
-import type { PlanBasis, PlanDigests } from "../preview/plan-digest";
+import type { PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
 import { authorsOf, describeAuthors } from "./authors";
 import { effectsOf } from "./compare";
@@ -18,7 +18,8 @@ import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
 import type { DestroyPlan, Gate, UpdatePlan } from "./plan";
-import type { PlanDecision, Plans } from "./plan-store";
+import type { PlanDecision } from "./plan-decision";
+import type { Plans } from "./plan-store";
 
 /*
  * Where changes wait for an approval, each reconcile previews what it would do. Only if exactly this was approved, by its digest,
@@ -62,7 +63,7 @@ export async function proposeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
 
 /** What a reconcile is about to do. */
 interface Work {
-  operation: PlanBasis["operation"];
+  operation: PlanOperation;
   resources: readonly PlannedResource[];
   /** What is removed besides the stack's resources. */
   orphans: readonly LiveObject[];
@@ -72,9 +73,9 @@ async function propose(
   reconcile: Reconcile,
   plan: UpdatePlan | DestroyPlan,
   preview: PreviewResult,
-  operation: Work["operation"],
+  operation: PlanOperation,
 ): Promise<Proposal> {
-  const { object, facts, context } = reconcile;
+  const { object, facts, state, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
   const { changes } = preview;
   const orphans = orphansBeside(ownedOf(reconcile), changes, operation);
@@ -83,15 +84,28 @@ async function propose(
   const held = { ...boundBy(preview, operation), orphans };
   if (!changesAnything(changes, orphans) || !needsApproval(plan.gate, work)) return { type: "held", held };
 
-  const { kind, plans } = context;
-  if (plans === undefined) throw withoutPlans(facts.mode);
-  const digests = await plans.digests(basisOf(reconcile, preview, work));
+  const { kind, plans, program } = context;
+  if (plans === undefined) {
+    throw new TerminalError(
+      "NotServed",
+      `the mode ${facts.mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
+    );
+  }
+  const { observed = new Map() } = preview;
+  const { references = [] } = state.reads ?? {};
+  const digests = await plans.digests({ kind, program, object, changes, observed, references, ...work });
   const authors = plan.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
   const spec = specOf(reconcile, plan, work, digests, authors);
   const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
-    await plans.write(kind, object, spec, { state: "Applying", decidedBy, decidedAt }, { gone: facts.gone });
+    await plans.write(
+      kind,
+      object,
+      spec,
+      { state: "Applying", decidedBy, decidedAt },
+      { isTombstone: facts.isTombstone },
+    );
     return { type: "held", held: { ...held, approval: recordOf(decision) } };
   }
   const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, work, authors);
@@ -100,7 +114,7 @@ async function propose(
 }
 
 /** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
-function boundBy({ exists, plan, observed }: PreviewResult, operation: Work["operation"]): Omit<Held, "orphans"> {
+function boundBy({ exists, plan, observed }: PreviewResult, operation: PlanOperation): Omit<Held, "orphans"> {
   const isBound = plan !== undefined && observed !== undefined;
   if (isBound || (operation !== "update" && !exists)) return { plan, observed };
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
@@ -110,14 +124,6 @@ function needsApproval(gate: Gate, { resources, orphans }: Work): boolean {
   if (gate === "all") return true;
   const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
   return gate === "destructive" && (orphans.length > 0 || resources.some(isDestructive));
-}
-
-function basisOf(
-  { context: { kind, program }, object, state }: Reconcile,
-  { changes, observed = new Map() }: PreviewResult,
-  work: Work,
-): PlanBasis {
-  return { kind, object, program, changes, observed, references: state.reads?.references ?? [], ...work };
 }
 
 function specOf(
@@ -210,11 +216,4 @@ function recordOf({ approver, digest, reason, at }: PlanDecision): ApprovalRecor
 /** `by alice: CHG-4711 (sha256:…)` */
 export function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
   return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
-}
-
-function withoutPlans(mode: string): TerminalError {
-  return new TerminalError(
-    "NotServed",
-    `the mode ${mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
-  );
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectId } from "../../stacks/contract/object";
-import { compareResourceVersions, withoutManagedFields } from "../cache/informer";
+import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 
 /** The newest states of objects that our own writes returned, until the caches show them. */
 export class ReadYourWrites {
@@ -20,12 +20,9 @@ export class ReadYourWrites {
   latest(cached: LiveObject): LiveObject {
     const id = objectId(cached);
     const latest = this.#recorded.get(id);
-    if (
-      latest?.metadata.uid === cached.metadata.uid &&
-      compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
-    ) {
-      return latest;
-    }
+    const { uid, resourceVersion } = cached.metadata;
+    const isSame = latest?.metadata.uid === uid;
+    if (isSame && compareResourceVersions(latest.metadata.resourceVersion, resourceVersion) > 0) return latest;
     this.#recorded.delete(id);
     return cached;
   }

@@ -4,7 +4,8 @@ import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
-import { describeAll, isHeldBack, PROGRESSING } from "./conditions";
+import { isHeldBack, PROGRESSING } from "./conditions";
+import { describeAll } from "./describe";
 
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
 const FAILED = "ResourceFailed";

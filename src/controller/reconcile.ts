@@ -20,17 +20,14 @@ import { record } from "./record";
  * A reconcile of an object that needs nothing reads caches and writes nothing.
  */
 export class Reconciler {
-  readonly #context: KindContext;
   /** What this process knows of objects beyond what their caches show, by key. */
   readonly #states = new Map<string, ObjectState>();
 
-  constructor(context: KindContext) {
-    this.#context = context;
-  }
+  constructor(private readonly context: KindContext) {}
 
   async reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
     try {
-      const reconcile = await observe(this.#context, item, this.#stateOf(item.key), signal);
+      const reconcile = await observe(this.context, item, this.#stateOf(item.key), signal);
       if (reconcile === undefined) {
         this.remove(item.key);
         return "done";
@@ -39,7 +36,7 @@ export class Reconciler {
       const maintainAgainMs = maintainsBefore(reconcile.facts, plan) ? await maintain(reconcile) : 0;
       const outcome = await execute(reconcile, plan);
       const result = await record(reconcile, outcome);
-      this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
+      this.context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
       if (outcome.type === "destroyed") this.remove(item.key);
       return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
     } catch (error) {
@@ -49,24 +46,24 @@ export class Reconciler {
   }
 
   /**
-   * Notes what a comparison ({@link ExternalResources.findDrift}) found of an object.
+   * Notes what a poll ({@link ExternalResources.findDrift}) found of an object.
    *
    * @param drift what is not as it should be
-   * @param failure why it could not be compared
+   * @param failure why that is unknown
    * @returns whether the object needs a reconcile: to repair it, or to report that drift is unknown, or known again
    */
-  noteComparison(
+  noteDriftPoll(
     object: LiveObject,
     drift: string | undefined,
     failure: Pick<Failure, "reason" | "message"> | undefined,
   ): boolean {
     const state = this.#stateOf(objectKey(object.metadata));
-    const before = state.comparedDrift;
-    state.comparedDrift = failure === undefined ? drift : (drift ?? before);
+    const before = state.polledDrift;
+    state.polledDrift = failure === undefined ? drift : (drift ?? before);
     state.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);
     return (
       drift !== undefined ||
-      before !== state.comparedDrift ||
+      before !== state.polledDrift ||
       !isReported(statusOf(object).conditions, state.driftUnknown)
     );
   }
@@ -86,7 +83,7 @@ export class Reconciler {
   /** Drops all that is known of an object: it is gone, or another replica has worked on it since. */
   remove(key: string): void {
     this.#states.delete(key);
-    this.#context.rollout?.remove(key);
+    this.context.rollout?.remove(key);
   }
 
   /** The last attempt may not be terminal any more: what it ran into may be gone. */

@@ -1,57 +1,48 @@
 import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
 import { approvalWords } from "../preview/plan-report";
+import { handled, remembered } from "./attempt";
 import { describeIgnored } from "./authors";
 import { describePlanned } from "./compare";
-import {
-  describeAll,
-  describeFailures,
-  isReported,
-  WAITS_FOR_APPROVAL,
-  waitsForApprovalConditions,
-} from "./conditions";
+import { isReported, WAITS_FOR_APPROVAL, waitsForApprovalConditions } from "./conditions";
 import type { Reconcile, Result } from "./context";
+import { clipped, describeAll } from "./describe";
 import { comparedState } from "./facts";
 import type { Proposed } from "./outcome";
-import { describeDecision, type PlanDecision } from "./plan-store";
+import { describeDecision, type PlanDecision } from "./plan-decision";
 
 /** A plan of an object that is gone has no owner whose events lead back to it. */
 const LOOK_AGAIN_MS = 600_000;
 
-/** Records a plan that waits. A decision on it requeues the object, and so does every change; no clock does. */
+/** Records a plan that waits. A decision on it requeues the object, and so does every change that calls for another plan. */
 export async function recordProposal(
   reconcile: Reconcile,
   { spec, authors, decision, resources }: Proposed,
-  handled: { observedGeneration: number },
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
-  const { kind, plans, program, writer } = context;
-  const { uid, generation } = facts.metadata;
-  await plans?.write(kind, object, spec, statusOf(spec, decision), { gone: facts.gone });
+  const { kind, plans, writer } = context;
+  await plans?.write(kind, object, spec, statusOf(spec, decision), { isTombstone: facts.isTombstone });
   const words = approvalWords(kind, { spec });
   const changes = describeAll(resources.map(describePlanned));
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
-  const conditions = waitsForApprovalConditions(generation, describeFailures([{ message: `${next}; ${changes}` }]));
+  const conditions = waitsForApprovalConditions(facts.metadata.generation, clipped(`${next}; ${changes}`));
   const untilMs = decision ? performance.now() + decision.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
   const { digest, group } = spec;
-  state.lastComparison = {
-    uid,
-    generation,
-    program,
+  state.lastComparison = remembered(reconcile, {
     outcome: "compared",
     drifted: facts.drifted,
     conditions,
     of: comparedState(facts),
     plan: { digest, group, authors, decision: describeDecision(decision) },
     untilMs,
-  };
+  });
   logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, decision }, "waits for an approval");
   const [news] = conditions;
   if (news !== undefined && !isReported(facts.status.conditions, news)) {
     if (decision === undefined) writer.event(object, "Normal", WAITS_FOR_APPROVAL, news.message);
     else writer.event(object, "Warning", REASONS[decision.decision], news.message);
   }
-  if (facts.gone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
-  await writer.writeStatus(object, state, { ...handled, conditions });
+  if (facts.isTombstone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions });
   return decision === undefined ? "done" : { requeueAfterMs: untilMs - performance.now() };
 }
 
@@ -62,13 +53,8 @@ function statusOf(spec: PlanSpec, decision: PlanDecision | undefined): PlanStatu
   if (decision === undefined) return { state: "Pending" };
   if (decision.decision === "Ignored")
     return { state: "Pending", message: describe(spec, decision).slice(0, MAX_TEXT) };
-  const { approver, at, reason } = decision;
-  return {
-    state: "Rejected",
-    ...(reason !== undefined && { message: reason }),
-    decidedBy: approver,
-    decidedAt: at,
-  };
+  const { approver: decidedBy, at: decidedAt, reason } = decision;
+  return { state: "Rejected", ...(reason !== undefined && { message: reason }), decidedBy, decidedAt };
 }
 
 function describe({ cause }: PlanSpec, decision: PlanDecision): string {

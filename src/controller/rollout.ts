@@ -28,16 +28,13 @@ type RolledOutFacts = Pick<Facts, "status" | "program" | "rolledOut" | "mode" | 
  * After a restart it begins again with what is left.
  */
 export class Rollout {
-  readonly #options: RolloutOptions;
   readonly #wave = new Set<string>();
   /** Those of the wave that are not done. */
   readonly #open = new Set<string>();
   readonly #waiting = new Set<string>();
   readonly #failed = new Set<string>();
 
-  constructor(options: RolloutOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: RolloutOptions) {}
 
   /** Whether an object that has the former version may be updated now. Changes nothing. */
   admits(key: string): boolean {
@@ -70,10 +67,12 @@ export class Rollout {
     if (isLeftOut || (hadFormer && outcome.type === "updated")) this.remove(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {
-      if (outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) this.#fail(key);
+      if (!outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) return;
+      this.#failed.add(key);
+      this.#close(key);
     } else if (!rolledOut) {
       this.#waiting.add(key);
-      if (this.admits(key)) this.#options.requeue(key); // a wave has ended meanwhile
+      if (this.admits(key)) this.options.requeue(key); // a wave has ended meanwhile
     }
   }
 
@@ -84,25 +83,16 @@ export class Rollout {
   }
 
   get counts(): RolloutCounts {
-    return {
-      waiting: this.#waiting.size,
-      updating: this.#open.size,
-      failed: this.#failed.size,
-      stopped: this.#isStopped,
-    };
+    const [waiting, updating, failed] = [this.#waiting.size, this.#open.size, this.#failed.size];
+    return { waiting, updating, failed, stopped: this.#isStopped };
   }
 
   get #isStopped(): boolean {
-    return this.#failed.size >= this.#options.maxFailures;
+    return this.#failed.size >= this.options.maxFailures;
   }
 
   get #limit(): number {
-    return Math.max(1, Math.floor(this.#options.total() * this.#options.budget));
-  }
-
-  #fail(key: string): void {
-    this.#failed.add(key);
-    this.#close(key);
+    return Math.max(1, Math.floor(this.options.total() * this.options.budget));
   }
 
   #close(key: string): void {
@@ -113,7 +103,7 @@ export class Rollout {
     let places = this.#limit;
     for (const next of this.#waiting) {
       if (places-- === 0) break;
-      this.#options.requeue(next);
+      this.options.requeue(next);
     }
   }
 }

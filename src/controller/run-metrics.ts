@@ -1,18 +1,22 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { UpResult } from "../automation/engine";
 import type { Metrics } from "../telemetry/metrics";
-import { outcomeOf } from "./conditions";
-import type { RunMetrics } from "./context";
+import type { Cause } from "./conditions";
+import { outcomeOf } from "./describe";
 
 /** Counts what updates of a kind's stacks do. */
-export function countRuns(kind: AnyKind, metrics: Metrics): RunMetrics {
+export function countRuns(kind: AnyKind, metrics: Metrics) {
   const name = kindName(kind);
   return {
+    /** A less strict mode holds for an object than before. */
     loosened: () => metrics.modesLoosened.inc({ kind: name }),
-    ran({ summary, interrupted, failures }, cause) {
+    /** An update has ended. */
+    ran(result: Pick<UpResult, "summary" | "interrupted" | "failures">, cause: Cause | "Deleting") {
+      const { summary, interrupted, failures } = result;
       const { startTime, endTime, resourceChanges } = summary;
       const waits = outcomeOf(failures) === "pending";
-      const result = waits ? "waiting" : interrupted ? "interrupted" : summary.result;
-      const labels = { kind: name, operation: summary.kind === "update" ? "up" : summary.kind, result };
+      const ended = waits ? "waiting" : interrupted ? "interrupted" : summary.result;
+      const labels = { kind: name, operation: summary.kind === "update" ? "up" : summary.kind, result: ended };
       metrics.updates.inc(labels);
       metrics.updateDuration.observe(labels, (endTime.getTime() - startTime.getTime()) / 1000);
       for (const [change, count] of Object.entries(resourceChanges)) {

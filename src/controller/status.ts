@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import type { KindCondition } from "../../stacks/contract/capabilities";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
@@ -42,23 +41,14 @@ export function composeStatus(
     mode: _,
     ...own
   } = statusOf(object);
-  const pauses = change.conditions?.some(({ type }) => type === "Paused") ?? false;
-  const stated = mergeConditions(
-    before.filter((condition) => !isOfReadiness(condition)),
-    change.conditions ?? [],
-    now,
-  )
+  const { conditions: observed = [], outputs, mode, ...changed } = change;
+  const pauses = observed.some(({ type }) => type === "Paused");
+  const lasting = before.filter((condition) => !isOfReadiness(condition));
+  const stated = mergeConditions(lasting, observed, now)
     .filter(saysSomething)
     .filter(({ type }) => type !== "Paused" || pauses); // each reconcile that the pause stops says so again
-  const common: CommonStatus = {
-    ...present({ observedGeneration, stack, lastHandledReconcile }),
-    ...present({
-      ...change,
-      conditions: undefined,
-      outputs: undefined,
-      mode: change.mode === "Apply" ? undefined : change.mode,
-    }),
-  };
+  const former = { observedGeneration, stack, lastHandledReconcile };
+  const common = present({ ...former, ...present(changed), mode: mode === "Apply" ? undefined : mode });
   const parsed = parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
   const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned), common.stack);
   const standard = mergeConditions(stated, readiness, now);
@@ -66,32 +56,23 @@ export function composeStatus(
   const failure = failureIn(standard);
   const generation = object.metadata.generation ?? 0;
   let reported: object;
-  let special: KindCondition[];
+  let special: NewCondition[];
   try {
     reported = kind.report(parsed, owned.objects) as object;
     special = kind.capabilities.conditions?.(parsed, owned.objects, failure) ?? [];
   } catch (error) {
     reported = own;
-    special = [{ type: "Ready", status: "False", reason: "InternalError", message: failedReport(kind, error) }];
+    // The author of a kind can mend it; the rest of the status is as it is.
+    const message = visibleLines(`the report of ${kind.kind} fails: ${errorMessageOf(error)}`);
+    special = [{ type: "Ready", status: "False", reason: "InternalError", message }];
   }
+  special = special.map((condition) => ({ ...condition, observedGeneration: generation }));
   return {
     ...present(reported),
-    ...present(change.outputs ?? onlyOutputs(kind, own)),
+    ...present(outputs ?? onlyOutputs(kind, own)),
     ...common,
-    conditions: inOrder(
-      mergeConditions(
-        standard,
-        special.map((condition) => ({ ...condition, observedGeneration: generation })),
-        now,
-      ),
-      before,
-    ),
+    conditions: inOrder(mergeConditions(standard, special, now), before),
   };
-}
-
-/** The author of a kind can mend it; the rest of the status is as it is. */
-function failedReport({ kind }: AnyKind, error: unknown): string {
-  return visibleLines(`the report of ${kind} fails: ${errorMessageOf(error)}`);
 }
 
 /** Of the kind's own fields, those that outputs give. */

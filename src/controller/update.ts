@@ -21,14 +21,12 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
   const { reconsidered } = state;
-  let object = found;
-  let progress: ProgressStatus | undefined;
+  const progress = new ProgressStatus(reconcile);
   let partial: UpdateFailed["partial"];
-  const latest = async () => (await progress?.end().catch(() => undefined)) ?? object;
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
     const isCurrent = isSameAs(watched, cache.watched(item.key)) && state.reconsidered === reconsidered;
     if (!isCurrent) return { type: "stale" };
-    return { type: "updateFailed", object: await latest(), failures, partial };
+    return { type: "updateFailed", object: await progress.end(), failures, partial };
   };
   try {
     const parsed = parseObject(kind, found);
@@ -43,12 +41,14 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (proposal?.type === "failed") return await failed(proposal.failures);
     const held = proposal?.held;
 
-    object = await writer.addFinalizer(found, state.writes);
+    const object = await writer.addFinalizer(found, state.writes);
+    progress.object = object;
     const live = object === found ? await writer.read(found) : object;
     if (!isFresh(found, live)) return { type: "stale" };
 
-    progress = reportUpdate(reconcile, object, plan);
-    if (plan.progressReport === "before") await progress.begun();
+    const isKnown = statusOf(object).stack !== undefined;
+    const conditions = updatingConditions(object.metadata.generation ?? 0, plan.cause, isKnown);
+    await progress.begin(conditions, plan.progressReport);
     if (plan.replaced.length > 0) state.replacements.count(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     state.lastComparison = undefined; // what is applied makes it untrue
@@ -61,12 +61,12 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     }
     if (held !== undefined) await removePlannedOrphans(held.orphans);
     else if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await latest(), result, program, approval: held?.approval };
+    return { type: "updated", plan, object: await progress.end(), result, program, approval: held?.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
   } finally {
-    await latest(); // a report that lands after the next reconcile's status would replace it
+    await progress.end();
   }
 }
 
@@ -104,12 +104,6 @@ function up(
   const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
   const options = { refresh, signal, sdkRuntime, savesOnce, ...heldOptions(held) };
   return engine.up(stackName(kind, item.key), program, options);
-}
-
-function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, progressReport }: UpdatePlan): ProgressStatus {
-  const knownReady = statusOf(object).stack !== undefined;
-  const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
-  return new ProgressStatus(reconcile, object, conditions, progressReport);
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

@@ -6,21 +6,21 @@ import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isSettled } from "../../stacks/contract/readiness";
 import type { Controller } from "../controller/controller";
 
-export interface DriftPollerOptions {
-  /** Read at each comparison: controllers may come and go. */
-  controllers: () => Iterable<Controller>;
-  /** The time between two comparisons. */
-  intervalMs: number;
-  logger: Logger;
-}
-
-/** Finds drift that no watch shows ({@link ExternalResources.findDrift}), until `signal` is aborted. */
-export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal): Promise<void> {
-  const { controllers, intervalMs } = options;
+/**
+ * Finds drift that no watch shows ({@link ExternalResources.findDrift}), until `signal` is aborted.
+ *
+ * @param controllers read at each poll: they may come and go
+ */
+export async function pollDrift(
+  controllers: () => Iterable<Controller>,
+  intervalMs: number,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<void> {
   const clear = new WeakSet<Controller>();
   while (!signal.aborted) {
     await timers.setTimeout(intervalMs, undefined, { signal }).catch(() => {});
-    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, options, clear);
+    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, clear, logger);
   }
 }
 
@@ -29,11 +29,7 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
  *
  * @param clear controllers whose watches show all, as their objects have been told
  */
-async function compare(
-  controller: Controller,
-  { logger }: DriftPollerOptions,
-  clear: WeakSet<Controller>,
-): Promise<void> {
+async function compare(controller: Controller, clear: WeakSet<Controller>, logger: Logger): Promise<void> {
   const { kind, refusal } = controller;
   const { external } = kind.capabilities;
   if (external === undefined && refusal === undefined && clear.has(controller)) return;
@@ -48,10 +44,10 @@ async function compare(
     const found = await external?.findDrift(settled as unknown as KindObject[]);
     for (const object of settled) {
       const { uid } = object.metadata;
-      controller.compared(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? refusal);
+      controller.driftPolled(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? refusal);
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
-    for (const object of settled) controller.compared(object, undefined, failureOf(error));
+    for (const object of settled) controller.driftPolled(object, undefined, failureOf(error));
   }
 }

@@ -12,6 +12,7 @@ import { type InstalledRules, installedPolicies } from "../../stacks/contract/in
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { PLAN_TYPE } from "../../stacks/contract/plan";
 import { MUTATION_TYPE } from "../../stacks/contract/validating-policy";
+import { unservedTypes } from "../controller/unserved";
 
 const SERVED_TIMEOUT_MS = 30_000;
 
@@ -82,28 +83,17 @@ export async function refuseForeignDefinitions(
  * @throws TerminalError `NotServed` when it cannot
  */
 export async function requireAuthorPolicies(client: Pick<KubernetesClient, "resourceType">): Promise<void> {
-  try {
-    await client.resourceType(MUTATION_TYPE.apiVersion, MUTATION_TYPE.kind);
-  } catch (error) {
-    if (!isApiError(error, 404)) throw error;
-    const type = `${MUTATION_TYPE.kind} in ${MUTATION_TYPE.apiVersion}`;
-    throw new TerminalError(
-      "NotServed",
-      `--author-may-not-approve: the API server does not serve ${type} (Kubernetes 1.36)`,
-    );
-  }
+  if ((await unservedTypes(client, [MUTATION_TYPE])).length === 0) return;
+  const type = `${MUTATION_TYPE.kind} in ${MUTATION_TYPE.apiVersion}`;
+  const message = `--author-may-not-approve: the API server does not serve ${type} (Kubernetes 1.36)`;
+  throw new TerminalError("NotServed", message);
 }
 
 /** A CRD becomes established a moment before discovery has its kind; until then its objects are `404`. */
 async function untilServed(client: Pick<KubernetesClient, "resourceType">, type: ObjectType): Promise<void> {
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   while (performance.now() < deadline) {
-    try {
-      await client.resourceType(type.apiVersion, type.kind);
-      return;
-    } catch (error) {
-      if (!isApiError(error, 404)) throw error;
-    }
+    if ((await unservedTypes(client, [type])).length === 0) return;
     await delay(50);
   }
   throw new RetryableError(

@@ -1,48 +1,30 @@
 import { setMaxListeners } from "node:events";
-import type { Logger } from "pino";
-import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import { isApiError, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
-import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
-import type { EventRecorder } from "../controller/event-recorder";
-import type { OwnedView } from "../controller/kind-cache";
+import type { CachedView } from "../controller/kind-cache";
 import { NamespaceModes } from "../controller/modes";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
 import { PlanStore, type PlanStoreOptions } from "../controller/plan-store";
-import type { RolloutPolicy } from "../controller/rollout";
 import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
-import type { Metrics } from "../telemetry/metrics";
 import { pollDrift } from "./drift-poller";
 
-export interface ManagerOptions {
+export interface ManagerOptions
+  extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout" | "modeOf">,
+    Pick<PlanStoreOptions, "namespace" | "planKey" | "authorMayNotApprove"> {
   kinds: readonly AnyKind[];
-  client: KubernetesClient;
-  engine: ControllerEnvironment["engine"];
-  recorder: EventRecorder;
-  metrics: Metrics;
-  logger: Logger;
   /** What is this replica's to work on; everything when it is the only one. */
   shards?: Shards | undefined;
-  /** How a new version of a program reaches its objects; without it, all at once. */
-  rollout?: RolloutPolicy | undefined;
-  /** The mode of a kind, where one is set for it. */
-  modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
-  /** The operator's own namespace. */
-  namespace: string;
-  /** Of the digests of plans. */
-  planKey: PlanStoreOptions["planKey"];
-  /** See {@link PlanStoreOptions}. */
-  authorMayNotApprove?: boolean | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -117,7 +99,7 @@ export class Manager {
   }
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
-  view(id: string): OwnedView | undefined {
+  view(id: string): CachedView | undefined {
     return this.#owners.view(id);
   }
 
@@ -131,12 +113,15 @@ export class Manager {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
-    this.#plans = await PlanStore.open({
-      ...this.#options,
-      informers: this.#informers,
-      onChange: (object) => this.#requeue(object),
-    });
-    const plans = this.#plans;
+    const controllers = () => [...this.#controllers.values()];
+    // An object's plan, or a decision on it, is another now.
+    const onChange = (object: PlanSpec["object"]) => {
+      const served = controllers().map(({ kind }) => kind);
+      const kind = kindOf(served, object);
+      if (kind !== undefined) this.#queue.add(objectItem(kind, object));
+    };
+    const plans = await PlanStore.open({ ...this.#options, informers: this.#informers, onChange });
+    this.#plans = plans;
     if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
     const environment = {
       ...this.#options,
@@ -149,7 +134,6 @@ export class Manager {
       claims: this.#claims,
     };
     for (const kind of kinds) await this.#open(kind, environment);
-    const controllers = () => [...this.#controllers.values()];
     const informers = this.#informers.start(signal);
     await informers.synced;
     const objects = controllers().reduce((sum, controller) => sum + controller.list().length, 0);
@@ -159,13 +143,8 @@ export class Manager {
 
     const polling = Promise.all([
       plans?.sweep(signal),
-      pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal),
-      pollUnserved(
-        client,
-        () => this.#lacking(),
-        (kind) => this.serve(kind),
-        signal,
-      ),
+      pollDrift(controllers, driftIntervalMs, logger, signal),
+      pollUnserved(client, this.#lacking, (kind) => this.serve(kind), signal),
     ]);
     const onStop = () => {
       this.#stopping = true;
@@ -183,11 +162,8 @@ export class Manager {
     });
     if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });
-    await this.#queue.run(
-      concurrency,
-      async (item) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal),
-      signal,
-    );
+    const work = async (item: ObjectItem) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal);
+    await this.#queue.run(concurrency, work, signal);
     await Promise.all([informers.ended, sharding, polling]);
     await recorder.flush();
   }
@@ -235,12 +211,13 @@ export class Manager {
   }
 
   /** The kinds that lack types, with these types. */
-  #lacking(): (readonly [AnyKind, readonly ObjectType[]])[] {
-    const unopened = [...this.#unopened].map(
-      (kind) => [kind, [kindType(kind), ...(kind.capabilities.watches ?? [])]] as const,
-    );
-    return [...unopened, ...[...this.#controllers.values()].map(({ kind, unserved }) => [kind, unserved] as const)];
-  }
+  readonly #lacking = (): (readonly [AnyKind, readonly ObjectType[]])[] => {
+    const needed = (kind: AnyKind) => [kindType(kind), ...(kind.capabilities.watches ?? [])];
+    return [
+      ...[...this.#unopened].map((kind) => [kind, needed(kind)] as const),
+      ...[...this.#controllers.values()].map(({ kind, unserved }) => [kind, unserved] as const),
+    ];
+  };
 
   /** The mode of a namespace has changed: it takes effect at once. */
   #requeueIn(namespace: string): void {
@@ -249,13 +226,6 @@ export class Manager {
         if (metadata.namespace === namespace) this.#queue.add(objectItem(controller.kind, metadata));
       }
     }
-  }
-
-  /** An object's plan, or a decision on it, is another now. */
-  #requeue(object: PlanSpec["object"]): void {
-    const served = [...this.#controllers.values()].map(({ kind }) => kind);
-    const kind = kindOf(served, object);
-    if (kind !== undefined) this.#queue.add(objectItem(kind, object));
   }
 
   #add(controller: Controller): void {

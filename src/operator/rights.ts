@@ -1,10 +1,8 @@
-import { review } from "../../providers/kubernetes/access-review";
+import { review, reviewOwnAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { operatorRules } from "../../stacks/contract/rbac";
-
-const AUTHORIZATION = "authorization.k8s.io/v1";
 
 type Reviewer = Pick<KubernetesClient, "json">;
 
@@ -28,7 +26,11 @@ export async function permittedKinds(
   kinds: readonly AnyKind[],
   report: (kind: string, reason: string) => void,
 ): Promise<readonly AnyKind[]> {
-  const summary = await grantedRules(client);
+  // What it may do in all namespaces, and in one where it has no rights of its own.
+  const inOne = { namespace: "kube-node-lease" };
+  type Status = { resourceRules?: PolicyRule[] };
+  const rules = await review<Status>(client, "authorization.k8s.io/v1", "SelfSubjectRulesReview", inOne);
+  const summary = rules?.resourceRules ?? [];
   const permitted: AnyKind[] = [];
   for (const kind of kinds) {
     const doubtful = rightsOf(operatorRules([kind])).filter((right) => !summary.some((rule) => grants(rule, right)));
@@ -44,17 +46,11 @@ export async function permittedKinds(
 const GRANT = "install Kindstack with this kind (kindstack install --print --kinds …) and restart the operator";
 
 function rightsOf(rules: readonly PolicyRule[]): Right[] {
-  return rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
-    apiGroups.flatMap((group) =>
-      resources.flatMap((resource) =>
-        verbs.flatMap((verb) =>
-          resourceNames === undefined
-            ? [{ group, resource, verb }]
-            : resourceNames.map((name) => ({ group, resource, verb, name })),
-        ),
-      ),
-    ),
-  );
+  return rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) => {
+    const names = resourceNames?.map((name) => ({ name })) ?? [{}];
+    const objects = apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
+    return objects.flatMap((object) => verbs.flatMap((verb) => names.map((name) => ({ ...object, verb, ...name }))));
+  });
 }
 
 function grants({ apiGroups, resources, resourceNames, verbs }: PolicyRule, { group, resource, verb, name }: Right) {
@@ -64,18 +60,9 @@ function grants({ apiGroups, resources, resourceNames, verbs }: PolicyRule, { gr
   return named && has(apiGroups, group) && has(resources, resource) && has(verbs, verb);
 }
 
-/** What the operator may do in all namespaces, and in one where it has no rights of its own. */
-async function grantedRules(client: Reviewer): Promise<PolicyRule[]> {
-  type Status = { resourceRules?: PolicyRule[] };
-  const spec = { namespace: "kube-node-lease" };
-  return (await review<Status>(client, AUTHORIZATION, "SelfSubjectRulesReview", spec))?.resourceRules ?? [];
-}
-
-async function isAllowed(client: Reviewer, { resource: path, ...right }: Right): Promise<boolean> {
+function isAllowed(client: Reviewer, { resource: path, ...right }: Right): Promise<boolean> {
   const [resource, subresource] = path.split("/");
-  const spec = { resourceAttributes: { ...right, resource, subresource } };
-  type Status = { allowed?: boolean };
-  return (await review<Status>(client, AUTHORIZATION, "SelfSubjectAccessReview", spec))?.allowed === true;
+  return reviewOwnAccess(client, { ...right, resource, subresource });
 }
 
 /** `create, patch pods; get nodes` */

@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { MASKED, NOT_KNOWN } from "../../providers/literal";
+import { shortened } from "../../providers/shortened";
 import { objectId } from "../../stacks/contract/object";
 import {
   MAX_STEP_FIELDS,
@@ -10,7 +11,6 @@ import {
   type PlanSpec,
   type PlanStep,
 } from "../../stacks/contract/plan";
-import { shortened } from "../../providers/shortened";
 import { type PlannedResource, touchedObject } from "./effects";
 import type { PlanDigests } from "./plan-digest";
 import type { FieldChange, Gated } from "./report";

@@ -95,7 +95,7 @@ describe("who was refused", () => {
   });
 
   it("is woken also when it was refused elsewhere", () => {
-    claims.await("c", initech);
+    claims.waitFor("c", initech);
     claims.released("c");
     expect(woken).toEqual([initech]);
   });

@@ -6,16 +6,14 @@ import {
   conflictMessage,
   conflictOverConditions,
   deletingConditions,
-  describeChanges,
-  describeFailures,
   failedConditions,
   isUnfinished,
-  outcomeOf,
   pausedConditions,
   resumedConditions,
   succeededConditions,
   updatingConditions,
 } from "../../src/controller/conditions";
+import { describeChanges, describeFailures, outcomeOf } from "../../src/controller/describe";
 import { type Condition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 
 const conflict: UpdateFailure = {

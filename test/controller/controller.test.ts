@@ -25,7 +25,7 @@ const queue = {
 };
 const reconciler = {
   remove: vi.fn(),
-  noteComparison: vi.fn(() => true),
+  noteDriftPoll: vi.fn(() => true),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
 };
@@ -134,15 +134,15 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
 describe("a comparison", () => {
   it("of an object that was deleted meanwhile, or replaced, says nothing", () => {
     cached = [];
-    controller.compared(object, "a row was missing", undefined);
+    controller.driftPolled(object, "a row was missing", undefined);
     cached = [{ ...object, metadata: { ...metadata, uid: "2" } }];
-    controller.compared(object, "a row was missing", undefined);
-    expect(reconciler.noteComparison).not.toHaveBeenCalled();
+    controller.driftPolled(object, "a row was missing", undefined);
+    expect(reconciler.noteDriftPoll).not.toHaveBeenCalled();
   });
 
   it("leads to a reconcile where it calls for one", () => {
-    reconciler.noteComparison.mockReturnValue(true);
-    controller.compared(object, "a row was missing", undefined);
+    reconciler.noteDriftPoll.mockReturnValue(true);
+    controller.driftPolled(object, "a row was missing", undefined);
     expect(queue.add).toHaveBeenCalledWith(item);
   });
 });

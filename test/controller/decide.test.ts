@@ -13,7 +13,7 @@ function ready(status: Condition["status"], observedGeneration: number): Conditi
 function facts(changes: Partial<Facts> = {}): Facts {
   return {
     metadata: { uid: "uid-1", generation: 3 },
-    gone: false,
+    isTombstone: false,
     finalized: true,
     otherFinalizers: [],
     status: {
@@ -39,7 +39,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     readsLive: false,
     maintained: false,
     drift: { edited: [], missing: [], contents: [] },
-    comparedDrift: undefined,
+    polledDrift: undefined,
     completed: [],
     lacksMore: false,
     backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },
@@ -302,7 +302,7 @@ plans(
     ],
     [
       "is destroyed in spite of a pause when it is gone: no one can end that",
-      { paused: true, gone: true },
+      { paused: true, isTombstone: true },
       { type: "destroy" },
     ],
     [
@@ -416,7 +416,7 @@ describe("the status of an object that needs nothing", () => {
       "Pod default/a is not as it was applied",
     ],
     ["a missing resource", { drift: { edited: [], missing: [pod], contents: [] } }, "Pod default/a is missing"],
-    ["what was compared", { comparedDrift: "row x was missing" }, "row x was missing"],
+    ["what was compared", { polledDrift: "row x was missing" }, "row x was missing"],
   ])("says during a pause that %s waits, and is not synced", (_, changes, text) => {
     const plan = decide(facts({ paused: true, ...changes }));
     const told = {
@@ -479,7 +479,7 @@ plans("how an object is updated and destroyed", [
   ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
   [
     "an object that is gone gets no status, and no update",
-    { metadata: { ...deleted, generation: 4 }, gone: true, ...unfinished },
+    { metadata: { ...deleted, generation: 4 }, isTombstone: true, ...unfinished },
     { type: "destroy", progressReported: true, finishUpdate: false, mayHaveOrphans: true },
   ],
   [
@@ -582,7 +582,7 @@ plans("an object that is only observed", [
   ],
   [
     "does so when it was deleted in spite of its finalizer",
-    { ...observed(), gone: true, metadata: deleted },
+    { ...observed(), isTombstone: true, metadata: deleted },
     { type: "destroy", release: true },
   ],
   [

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { findDrift } from "../../src/controller/drift";
-import type { OwnedView } from "../../src/controller/kind-cache";
+import type { CachedView } from "../../src/controller/kind-cache";
 import { applied, namespace } from "../objects";
 
 const id = "v1/Namespace//acme";
@@ -12,7 +12,7 @@ const records = [{ id, fields: ownedFieldsDigest(asApplied) }];
 /** What a cache at version 100 shows of the object. */
 const showing =
   (object: LiveObject | undefined, cacheVersion = "100") =>
-  (): OwnedView => ({ object, cacheVersion });
+  (): CachedView => ({ object, cacheVersion });
 const edited = (resourceVersion: string) =>
   namespace("acme", { resourceVersion, managedFields: [applied("kindstack", { "f:metadata": {} })] });
 

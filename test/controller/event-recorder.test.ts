@@ -1,3 +1,4 @@
+import os from "node:os";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
@@ -48,7 +49,7 @@ beforeEach(() => {
   createError = patchError = undefined;
   logs = [];
   const logger = pino({ level: "debug" }, { write: (text: string) => logs.push(JSON.parse(text)) });
-  recorder = new EventRecorder({ client, logger, instance: "pod-1" });
+  recorder = new EventRecorder({ client, logger });
 });
 
 afterEach(() => {
@@ -85,7 +86,7 @@ describe("EventRecorder", () => {
           resourceVersion: "12",
         },
         reportingController: "kindstack.dev/operator",
-        reportingInstance: "pod-1",
+        reportingInstance: os.hostname().slice(0, 128),
       },
     ]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { ObjectChange } from "../../src/cache/informer";
+import type { ObjectChange } from "../../src/cache/change";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "../../src/controller/object-change";
 import { FINALIZER } from "../../stacks/contract/object";
 

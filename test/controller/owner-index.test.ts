@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Informer, ObjectChange } from "../../src/cache/informer";
+import type { ObjectChange } from "../../src/cache/change";
+import type { Informer } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { objectItem } from "../../src/controller/object-item";
 import { OwnerIndex } from "../../src/controller/owner-index";

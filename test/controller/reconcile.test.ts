@@ -14,10 +14,11 @@ import type { PlannedChange } from "../../src/automation/planned-changes";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
 import type { EventRecorder } from "../../src/controller/event-recorder";
-import type { KindCache, OwnedView } from "../../src/controller/kind-cache";
+import type { CachedView, KindCache } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
-import type { PlanDecision, Plans } from "../../src/controller/plan-store";
+import type { PlanDecision } from "../../src/controller/plan-decision";
+import type { Plans } from "../../src/controller/plan-store";
 import { Reconciler } from "../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
 import { planDigests } from "../../src/preview/plan-digest";
@@ -116,7 +117,7 @@ class Harness {
   shown: LiveObject | undefined;
   shownOwned: LiveObject[] | undefined;
   /** What the cache shows of what the object refers to. */
-  reference: OwnedView | undefined;
+  reference: CachedView | undefined;
   secret: LiveObject | undefined;
   /** Why updates fail. */
   refusal: UpdateFailure | undefined;
@@ -235,7 +236,7 @@ class Harness {
         () => true,
       ),
       plans: this.servesPlans ? this.plans : undefined,
-      modes: { of: () => ({ mode: this.mode }) },
+      modeOf: async () => ({ mode: this.mode }),
       metrics: { ran: () => {}, loosened: () => void this.loosened++ },
       logger: pino({ level: "silent" }),
     });

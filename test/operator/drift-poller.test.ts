@@ -25,21 +25,21 @@ afterEach(() => {
 
 it("tells objects whose resources the API server refuses to show, and when it shows them again", async () => {
   const forbidden: Failure = { errorClass: "retryable", reason: "Forbidden", message: "deployments is forbidden" };
-  const compared = vi.fn();
+  const driftPolled = vi.fn();
   const controller = {
     kind: memcached,
     refusal: undefined as Failure | undefined,
     list: () => [object],
     holds: () => true,
-    compared,
+    driftPolled,
   };
   const stop = new AbortController();
   const controllers = () => [controller as unknown as Controller];
-  const polling = pollDrift({ controllers, intervalMs: 1_000, logger: pino({ level: "silent" }) }, stop.signal);
+  const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
   const failureAfterRound = async () => {
-    compared.mockClear();
+    driftPolled.mockClear();
     await vi.advanceTimersByTimeAsync(1_000);
-    return compared.mock.calls.map(([, , failure]) => failure);
+    return driftPolled.mock.calls.map(([, , failure]) => failure);
   };
 
   expect(await failureAfterRound()).toEqual([undefined]); // an earlier operator may have told them

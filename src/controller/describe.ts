@@ -1,0 +1,45 @@
+import { shortened } from "../../providers/shortened";
+import type { OpMap } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
+import { visibleLines } from "../text/plain-text";
+
+const MAX_MESSAGE = 2_000;
+
+/** What a condition takes of a text. What that quotes of objects and answers has no effect on the terminals that show it. */
+export function clipped(text: string): string {
+  return shortened(visibleLines(text), MAX_MESSAGE);
+}
+
+/** Failures, for conditions and Events. */
+export function describeFailures(failures: readonly Pick<UpdateFailure, "resource" | "message">[]): string {
+  return clipped(failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; "));
+}
+
+/** So many of several texts, and how many more there are. */
+const NAMED = 5;
+
+/** Several texts in one, for conditions and Events. */
+export function describeAll(texts: readonly string[]): string {
+  const more = texts.length - NAMED;
+  return clipped([...texts.slice(0, NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join("; "));
+}
+
+/** How an attempt with these failures ended: retrying by the clock is useless where all wait, or need the user. */
+export function outcomeOf(
+  failures: readonly Pick<UpdateFailure, "errorClass">[],
+): "pending" | "terminal" | "retryable" {
+  const classes = new Set(failures.map(({ errorClass }) => errorClass));
+  if (classes.size === 0 || classes.has("retryable") || classes.has("bug")) return "retryable";
+  return classes.has("pending") ? "pending" : "terminal";
+}
+
+/** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */
+export function describeChanges(changes: OpMap): string {
+  const words = { create: "created", update: "updated", delete: "deleted", replace: "replaced" } as const;
+  return Object.entries(words)
+    .flatMap(([operation, word]) => {
+      const count = changes[operation as keyof typeof words];
+      return count ? [`${count} ${word}`] : [];
+    })
+    .join(", ");
+}

@@ -1,0 +1,49 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type Approval, type DecisionOnPlan, expiryOf } from "../../stacks/contract/approval";
+import { mayApprove } from "../../stacks/contract/author-policy";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+
+/** What an approval or a rejection that holds says. */
+export interface PlanDecision {
+  /** Ignored: an approval by an author of the change. */
+  decision: DecisionOnPlan | "Ignored";
+  approver: string;
+  reason?: string;
+  /** When it was made. */
+  at: string;
+  /** The digest that it names: a plan's, or a group's. */
+  digest: string;
+  /** In ms since 1970. */
+  expiresAt: number;
+}
+
+/** What tells one decision from the next, and from none. */
+export function describeDecision(decision: PlanDecision | undefined): string | undefined {
+  return decision && [decision.at, decision.decision, decision.approver].join(" ");
+}
+
+/** The digest that an approval names. */
+export function digestOf({ digest, group }: Approval["spec"]): string {
+  return digest ?? group ?? "";
+}
+
+/** Whether an approval is of this object, or of a group. */
+export function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Pick<LiveObject, "metadata">): boolean {
+  if (spec.object === undefined) return true;
+  const { kind: name, namespace, name: objectName } = spec.object;
+  const isIn =
+    object.metadata.namespace === undefined || (namespace ?? metadata.namespace) === object.metadata.namespace;
+  return isIn && name === kindName(kind) && objectName === object.metadata.name;
+}
+
+export function asDecision(approval: Approval, authors: readonly string[] | undefined): PlanDecision {
+  const { decision, approver, reason } = approval.spec;
+  return {
+    decision: decision === "Approve" && !mayApprove(authors, approver) ? "Ignored" : decision,
+    approver,
+    ...(reason !== undefined && { reason }),
+    at: approval.metadata.creationTimestamp ?? "",
+    digest: digestOf(approval.spec),
+    expiresAt: expiryOf(approval),
+  };
+}

@@ -1,0 +1,185 @@
+import { ignoredPaths } from "../../providers/kubernetes/ignored-fields";
+import { objectsAmong } from "../../providers/kubernetes/object";
+import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
+import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
+import type { UpResult } from "../automation/engine";
+import { handled, remembered, retry } from "./attempt";
+import { Blockers } from "./blockers";
+import {
+  conflictConditions,
+  conflictMessage,
+  conflictOverConditions,
+  failedConditions,
+  succeededConditions,
+} from "./conditions";
+import type { Reconcile, Result } from "./context";
+import { describeAll, describeChanges, describeFailures, outcomeOf } from "./describe";
+import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
+import { MAINTAIN_INTERVAL_MS } from "./maintain";
+import type { Updated, UpdateFailed } from "./outcome";
+import { outputFields } from "./output-fields";
+import type { UpdatePlan } from "./plan";
+import { describeApproval } from "./propose";
+
+/** Records an update that succeeded. */
+export async function recordUpdate(
+  reconcile: Reconcile,
+  { plan, object, result, program, approval }: Updated,
+): Promise<Result> {
+  const { context, facts, state, logger } = reconcile;
+  const { writer } = context;
+  state.polledDrift = undefined;
+  state.blockers = undefined;
+  state.expectations.updated(result);
+  program.retainClaims();
+  const stack = { ...stackRecordOf(reconcile, result), ...(approval && { approval }) };
+  const { repaired, undone } = countReverts(reconcile, plan, result);
+  const conflict = undone === undefined ? continuedConflict(reconcile, plan) : conflictMessage(undone);
+  const conditions = updatedConditions(reconcile, conflict);
+  state.lastAttempt = remembered(reconcile, {
+    outcome: "succeeded",
+    drifted: facts.drifted,
+    conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
+  });
+  await context.plans?.remove(context.kind, object); // before the status says that nothing waits
+  const outputs = outputFields(context.kind, object, result.resources);
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
+  const { resourceChanges, startTime, endTime } = result.summary;
+  const durationMs = endTime.getTime() - startTime.getTime();
+  logger.info({ cause: plan.cause, changes: resourceChanges, durationMs, approval }, "updated");
+  const changes = describeChanges(resourceChanges);
+  const reason = plan.cause === "Repairing" || plan.cause === "Refreshing" ? "Repaired" : "Updated";
+  if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
+  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
+  if (undone !== undefined) {
+    writer.event(object, "Warning", "FieldConflict", undone);
+    logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
+  }
+  const unmatched = unmatchedFields(reconcile, result);
+  if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
+  const { refreshEvery } = context.kind.capabilities;
+  const now = performance.now();
+  if (refreshEvery !== undefined && plan.refresh) state.refreshes.done(refreshEvery, now);
+  if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
+  if (conflict === undefined) {
+    return refreshEvery === undefined ? "done" : { requeueAfterMs: state.refreshes.dueMs(refreshEvery, now) };
+  }
+  const { notBefore, settledAt } = state.repairs;
+  return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
+}
+
+/** What names nothing that the object made: a misspelt name would leave nothing to others. */
+function unmatchedFields({ facts: { ignoreFields } }: Reconcile, { resources }: UpResult): string | undefined {
+  const made = objectsAmong(resources).map(({ manifest }) => manifest);
+  const isMatched = (field: string) => made.some((manifest) => ignoredPaths([field], manifest).length > 0);
+  const unmatched = ignoreFields.filter((field) => !isMatched(field));
+  if (unmatched.length === 0) return undefined;
+  const names = made.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+  return `annotation ${IGNORE_FIELDS_ANNOTATION}: nothing is left to others by ${unmatched.join(", ")}; the object made ${describeAll(names)}`;
+}
+
+/** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */
+function continuedConflict({ facts: { status } }: Reconcile, { cause }: UpdatePlan): string | undefined {
+  const known = findCondition(status.conditions, "FieldConflict");
+  return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
+}
+
+function updatedConditions({ facts, state }: Reconcile, conflict: string | undefined): NewCondition[] {
+  const { generation } = facts.metadata;
+  if (conflict !== undefined) return conflictConditions(generation, conflict);
+  if (findCondition(facts.status.conditions, "FieldConflict")?.status !== "True")
+    return succeededConditions(generation);
+  state.repairs.reset();
+  return conflictOverConditions(generation);
+}
+
+/** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */
+function countReverts(
+  { context: { kind }, facts, state }: Reconcile,
+  { cause }: UpdatePlan,
+  { resources }: UpResult,
+): { repaired: string; undone: string | undefined } {
+  // For programs that depend on what is alive, things come and go.
+  const missing = cause === "Repairing" && kind.capabilities.liveState === undefined ? facts.drift.missing : [];
+  const reverts = revertsIn(resources, missing, facts.polledDrift);
+  const altered = alterationsIn(resources);
+  const keysOf = (reverts: readonly Revert[]) => reverts.map(({ key }) => key);
+  const repaired = cause === "Repairing" ? keysOf(reverts) : [];
+  const conflicts = state.repairs.count(repaired, keysOf(altered), performance.now());
+  const undone = [...altered, ...reverts].filter(({ key }) => conflicts.has(key)).map(({ conflict }) => conflict);
+  return {
+    repaired: describeAll(reverts.flatMap(({ repaired }) => repaired ?? [])),
+    undone: undone.length === 0 ? undefined : describeAll([...new Set(undone)]),
+  };
+}
+
+/** Records an update that failed, or waits. */
+export async function recordFailedUpdate(
+  reconcile: Reconcile,
+  { object, failures, partial }: UpdateFailed,
+): Promise<Result> {
+  const { context, item, facts, state, logger } = reconcile;
+  const { claims, writer } = context;
+  const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
+  const outcome = outcomeOf(failures);
+  const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
+  const drifted = facts.drifted.filter((id) => !blockers?.accountsFor(id));
+  state.blockers = blockers;
+  const conditions = failedConditions(facts.metadata.generation, failures);
+  state.lastAttempt = remembered(reconcile, { outcome, drifted, conditions });
+  const stack = partial && partialRecordOf(reconcile, partial.result);
+  if (stack !== undefined) partial?.program.retainClaims();
+  for (const { reason, object: about } of refused) {
+    if (reason === "Conflict" && about) claims.waitFor(objectId(about), item);
+  }
+  if (refused.length > 0) {
+    const isFinal = outcome === "terminal";
+    logger.warn({ failures }, isFinal ? "update failed, waits for the object to change" : "update failed");
+    writer.event(object, "Warning", refused[0]?.reason ?? "UpdateFailed", describeFailures(refused));
+  } else {
+    logger.info({ failures }, "update waits for something else to end");
+  }
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, ...(stack && { stack }) });
+  if (blockers !== undefined) return { requeueAfterMs: await blockers.remainingMs(context, reconcile.object) };
+  return outcome === "terminal" ? "done" : retry(failures);
+}
+
+function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
+  const { kind, program, cache } = context;
+  const { metadata, references = [] } = state.reads ?? {};
+  const watched = objectsAmong(resources)
+    .map(({ manifest, fields, owner }) => {
+      const ignored = ignoredPaths(owner?.ignoreFields, manifest);
+      return { id: objectId(manifest), fields, ...(ignored.length > 0 && { ignored }) };
+    })
+    .filter(({ id }) => cache.view(id) !== undefined)
+    .sort(byId);
+  return {
+    name: stackName(kind, item.key),
+    program,
+    ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
+    ...(metadata !== undefined && { metadata }),
+    ...(references.length > 0 && { references: [...references] }),
+    ...(watched.length > 0 && { resources: watched }),
+  };
+}
+
+/**
+ * What is in an object's stack after an update that did all but what failed: what it made is watched for drift as well. Not
+ * known before the first success.
+ */
+function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | undefined {
+  const before = reconcile.facts.status.stack;
+  if (!result.restDone || before === undefined) return undefined;
+  reconcile.state.expectations.updated(result);
+  const { resources: done = [] } = stackRecordOf(reconcile, result);
+  const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));
+  const settled = new Set([...done.map(({ id }) => id), ...deleted]);
+  const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
+  return { ...before, resources: [...done, ...left].sort(byId) };
+}
+
+function byId(a: { id: string }, b: { id: string }): number {
+  return a.id < b.id ? -1 : 1;
+}
