@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 
 // Holder is who takes locks: this process, on behalf of an operator's session.
 type Holder struct {
-	// Session is the operator's process. What it has not asked for any more holds no lock.
+	// The operator's process, which asks for one operation on a stack at a time: its earlier locks of the stack are over.
 	session string
 	content lockContent
 	// Until when this process may run, in Unix milliseconds; 0 for ever.
 	until atomic.Int64
-	// Warn is told of locks that are removed.
+	// Told of locks that are removed.
 	warn func(message string, facts map[string]any)
 }
 
@@ -112,8 +113,10 @@ func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err erro
 		return nil, fmt.Errorf("cannot lock the stack %s: %w", name, err)
 	}
 	ended := make(chan struct{})
+	var renewal sync.WaitGroup
 	release := func() {
 		close(ended)
+		renewal.Wait() // one that is on its way would bring the lock back
 		ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 		defer cancel()
 		if err := s.store.Delete(ctx, key); err != nil {
@@ -124,27 +127,20 @@ func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err erro
 		release()
 		return nil, err
 	}
-	go s.renew(key, ended)
+	renewal.Go(func() { s.renew(key, ended) })
 	return release, nil
 }
 
 func (s *Stacks) renew(key string, ended <-chan struct{}) {
-	ticker := time.NewTicker(lockLease - renewBefore)
-	defer ticker.Stop()
+	due := time.Tick(lockLease - renewBefore)
 	for {
 		select {
 		case <-ended:
 			return
-		case <-ticker.C:
+		case <-due:
 			ctx, cancel := context.WithTimeout(context.Background(), lockLease-renewBefore)
 			_ = s.store.Write(ctx, key, s.holder.contentNow()) // the next one may succeed
 			cancel()
-			select {
-			case <-ended: // it was released meanwhile
-				_ = s.store.Delete(context.Background(), key)
-				return
-			default:
-			}
 		}
 	}
 }

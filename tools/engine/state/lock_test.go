@@ -6,7 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -86,4 +89,45 @@ func TestALockThatIsHeldKeepsOthersAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
+}
+
+// slowStore takes a second to write, and notes what it has done.
+type slowStore struct {
+	files
+	mutex sync.Mutex
+	done  []string
+}
+
+func (s *slowStore) note(what string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.done = append(s.done, what)
+}
+
+func (s *slowStore) Write(ctx context.Context, key string, data []byte) error {
+	time.Sleep(time.Second)
+	defer s.note("write")
+	return s.files.Write(ctx, key, data)
+}
+
+func (s *slowStore) Delete(ctx context.Context, keys ...string) error {
+	defer s.note("delete")
+	return s.files.Delete(ctx, keys...)
+}
+
+func TestALockIsReleasedAfterItsRenewal(t *testing.T) {
+	store := &slowStore{files: openFiles(t.TempDir())}
+	synctest.Test(t, func(t *testing.T) {
+		stacks := New(store, NewHolder("s", func(string, map[string]any) {}), Provider{})
+		unlock, err := stacks.Lock(context.Background(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lockLease - renewBefore + time.Second/2) // the renewal is on its way
+		unlock()
+		time.Sleep(lockLease)
+		if got := strings.Join(store.done, " "); got != "write write delete" {
+			t.Error(got)
+		}
+	})
 }
