@@ -14,8 +14,12 @@ export type { OpMap } from "@pulumi/pulumi/automation/stack";
  * Runs stacks, with the names and types of `@pulumi/pulumi/automation`. Where the Automation API throws an error with the
  * CLI's words, a result here has the failures of an operation, each with a class that a queue can act on.
  *
- * Operations on one stack exclude each other. All throw RetryableError: `NoEngine`, those that write `Locked`, those that read
- * `Unreadable`, a preview that was aborted `Interrupted`.
+ * All throw RetryableError `NoEngine`, `Unreadable` (the backend does not answer, or a state cannot be read), TerminalError
+ * `Misconfigured` (the engine is of another version), and what the fence of the work throws. Also:
+ *
+ * - those that write a stack: RetryableError `Locked`, as they exclude each other;
+ * - previews: RetryableError `Interrupted`; what has to do with plans: TerminalError `PlansUnsupported` of the Automation API;
+ * - all others: the reason of their signal.
  */
 export interface StackEngine {
   /** Creates or updates what `program` registers; makes the stack when there is none. */

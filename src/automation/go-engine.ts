@@ -85,8 +85,8 @@ export class GoEngine extends Operations implements StackEngine {
   }
 
   /** Replaces a stack's state with one of `pulumi stack export`; makes the stack when there is none. */
-  async importStack(stack: string, deployment: StackState, signal?: AbortSignal): Promise<void> {
-    await this.#ask(answers.anything, "import", { stack, deployment }, signal);
+  async importStack(stack: string, state: StackState, signal?: AbortSignal): Promise<void> {
+    await this.#ask(answers.anything, "import", { stack, state }, signal);
   }
 
   async listStacks(signal?: AbortSignal): Promise<{ name: string }[]> {
@@ -167,16 +167,20 @@ export class GoEngine extends Operations implements StackEngine {
       throw new Error(`the engine's answer to ${method} has another form`);
     } catch (error) {
       if (error instanceof ClassifiedError || signal?.aborted) throw error;
-      const isLocked = error instanceof RpcError && error.kind === "locked";
-      throw new RetryableError(isLocked ? "Locked" : "Unreadable", withoutPasswords(errorMessageOf(error)));
+      throw refusal(error);
     }
   }
 }
 
-/** @throws RetryableError `Locked` */
+/** @throws RetryableError `Locked`, `Unreadable` */
 function outcomeOf({ result, error }: Ended): EngineOutcome | undefined {
   if (answers.outcome.Check(result)) return result;
   if (!(error instanceof RpcError)) return undefined;
-  if (error.kind === "locked") throw new RetryableError("Locked", error.message);
+  if (error.kind === "locked" || error.kind === "unreadable") throw refusal(error);
   return { exists: false, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
+}
+
+function refusal(error: unknown): RetryableError {
+  const isLocked = error instanceof RpcError && error.kind === "locked";
+  return new RetryableError(isLocked ? "Locked" : "Unreadable", withoutPasswords(errorMessageOf(error)));
 }

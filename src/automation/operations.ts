@@ -47,7 +47,7 @@ export abstract class Operations
     this.#previews = pLimit(options.previewsAtOnce ?? 1);
   }
 
-  /** @throws RetryableError `Locked`, `NoEngine` */
+  /** @throws RetryableError `Locked`, `Unreadable`, `NoEngine` */
   protected abstract run(operation: Operation): Promise<Ran>;
 
   up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {

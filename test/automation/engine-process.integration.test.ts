@@ -148,7 +148,7 @@ describe("what does not fit", () => {
       await writeFile(file, `#!/bin/sh\necho '${helloOf(different)}'\nread -r _\n`, { mode: 0o755 });
       await expect(openEngine({ ...engine.settings, file })).rejects.toMatchObject({
         reason: "Misconfigured",
-        message: expect.stringMatching(/this Kindstack needs 3\.\S+ with protocol 3: unset KINDSTACK_ENGINE/),
+        message: expect.stringMatching(/this Kindstack needs 3\.\S+ with protocol 4: unset KINDSTACK_ENGINE/),
       });
     },
   );

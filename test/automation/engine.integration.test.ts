@@ -1,4 +1,4 @@
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { output, secret } from "@pulumi/pulumi/output";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -380,6 +380,59 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       await engine.engine.importStack(stack, state);
       expect(await engine.engine.listStacks()).toContainEqual({ name: stack });
       expect(summaryOf(await engine.up(stack, { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
+    });
+  });
+
+  describe("a state that cannot be read", () => {
+    it("is Unreadable, not a failed update, and the engine goes on with other stacks", async () => {
+      await engine.up(stack, { a: "1" });
+      await writeFile(join(engine.directory, "state/.pulumi/stacks/kindstack", `${stack}.json`), "rubbish");
+      await engine.takeStarts();
+      const program = () => engine.declare(stack, { a: "2" });
+      for (const operation of [
+        () => engine.engine.up(stack, program),
+        () => engine.engine.preview(stack, program),
+        () => engine.engine.previewDestroy(stack),
+        () => engine.engine.refresh(stack),
+        () => engine.engine.destroy(stack),
+        () => engine.engine.destroy(stack, { release: true }),
+      ]) {
+        await expect(operation()).rejects.toMatchObject({
+          reason: "Unreadable",
+          errorClass: "retryable",
+          message: expect.stringContaining(`cannot read the state of the stack ${stack}`),
+        });
+      }
+      expect(thingsOf(stack)).toEqual([["a", "1"]]);
+      expect((await engine.up(`${stack}-other`, { a: "1" })).failures).toEqual([]);
+      expect(await engine.takeStarts()).toEqual([]);
+      expect(engine.errors).toEqual([]);
+    });
+
+    it("is one that is encrypted with another passphrase", async () => {
+      const program = () => void new Thing("a", { key: `${stack}/a`, value: secret("canary") });
+      await engine.engine.up(stack, program);
+      const protection = { passphrase: { value: "another" }, keyService: undefined };
+      const other = await TestEngine.open(engine.settings.backendUrl, { protection });
+      await expect(other.engine.up(stack, program)).rejects.toMatchObject({
+        reason: "Unreadable",
+        message: expect.stringContaining("incorrect passphrase"),
+      });
+      await other.close();
+    });
+
+    it("has no lock, once the operation has ended", async () => {
+      await engine.up(stack, { a: "1" });
+      const checkpoint = join(engine.directory, "state/.pulumi/stacks/kindstack", `${stack}.json`);
+      const state = await readFile(checkpoint);
+      await writeFile(checkpoint, "rubbish");
+      await expect(engine.up(stack, { a: "2" })).rejects.toMatchObject({ reason: "Unreadable" });
+      await writeFile(checkpoint, state);
+      expect(summaryOf(await engine.up(stack, { a: "2" }))).toEqual({
+        result: "succeeded",
+        resourceChanges: { update: 1 },
+      });
+      expect(await engine.engine.unlock(stack)).toEqual([]);
     });
   });
 

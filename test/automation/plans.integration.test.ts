@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { secret } from "@pulumi/pulumi/output";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { component, withParent } from "../../providers/dynamic";
 import { AutomationApiEngine } from "../../src/automation/automation-api-engine";
 import type { BindingPlan } from "../../src/automation/binding-plan";
 import type { UpResult } from "../../src/automation/engine";
@@ -123,6 +124,20 @@ describe("an operation that is held to a plan", () => {
     expect(live("secret")).toEqual({});
     expect((await engine.engine.up("secret", program("hush"), { plan })).failures).toEqual([]);
     expect(live("secret")).toEqual({ a: "hush" });
+  });
+
+  it("is of components whose types have two parts", async () => {
+    const program = () => {
+      withParent(component("acme:Pair", "pair"), () => new Thing("a", { key: "pair/a", value: "1" }));
+    };
+    const { plan, failures } = await engine.engine.preview("pair", program, { plans: true });
+    expect(failures).toEqual([]);
+    expect((await engine.engine.up("pair", program, { plan })).failures).toEqual([]);
+    expect(live("pair")).toEqual({ a: "1" });
+    expect((await engine.engine.history("pair"))?.[0]?.changes).toMatchObject([
+      { type: "Thing", name: "a" },
+      { operation: "create", type: "Pair", name: "pair" },
+    ]);
   });
 
   it("destroys exactly what was previewed", async () => {

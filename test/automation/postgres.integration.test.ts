@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { errorMessageOf } from "../../providers/errors";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
@@ -136,19 +137,16 @@ describe("the state in PostgreSQL", () => {
     it.each([
       ["whose database does not exist", { database: "no_such_database" }, /no_such_database/],
       ["that does not listen", { port: "1" }, /connection refused/],
-    ])(
-      "%s is a failure that can be tried again, in the backend's words but without its password",
-      async (_, changes, words) => {
-        const unreachable = await TestEngine.open(`${database.backendUrl(changes)}&table=state`);
-        try {
-          const result = await unreachable.up("acme", { a: "1" });
-          expect(result).toMatchObject({ summary: { result: "failed" }, failures: [{ errorClass: "retryable" }] });
-          expect(result.failures[0]?.message).toMatch(words);
-          expect(result.failures[0]?.message).not.toContain(PSQL_PASSWORD);
-        } finally {
-          await unreachable.close();
-        }
-      },
-    );
+    ])("%s is Unreadable, in the backend's words but without its password", async (_, changes, words) => {
+      const unreachable = await TestEngine.open(`${database.backendUrl(changes)}&table=state`);
+      try {
+        const failed = await unreachable.up("acme", { a: "1" }).catch((error: unknown) => error);
+        expect(failed).toMatchObject({ errorClass: "retryable", reason: "Unreadable" });
+        expect(errorMessageOf(failed)).toMatch(words);
+        expect(errorMessageOf(failed)).not.toContain(PSQL_PASSWORD);
+      } finally {
+        await unreachable.close();
+      }
+    });
   });
 });

@@ -137,7 +137,7 @@ export function withProgram({ settings, options }: TestEngine, file: string): Go
 
 /** How a process of this version greets, with differences. */
 export function helloOf(different: { version?: string; protocol?: number } = {}): string {
-  return JSON.stringify({ method: "hello", params: { version: ENGINE_VERSION, protocol: 3, ...different } });
+  return JSON.stringify({ method: "hello", params: { version: ENGINE_VERSION, protocol: 4, ...different } });
 }
 
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */

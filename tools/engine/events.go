@@ -1,9 +1,8 @@
 package main
 
 import (
-	"slices"
-	"sort"
-	"strings"
+	"maps"
+	"regexp"
 	"sync"
 	"time"
 
@@ -24,10 +23,12 @@ type collector struct {
 	started time.Time
 	events  chan engine.Event
 	done    sync.WaitGroup
-	changed map[string]state.Change
-	// By URN, what a refresh found that is not as it should be.
-	drift map[string][]state.FieldDrift
-	// The engine told of a step that the operation's plan does not have, or that the operation has not.
+	// How many resources each operation touched, as the engine counts them.
+	counts display.ResourceChanges
+	// By URN, what changed, and what a refresh found that is not as it should be.
+	changed map[resource.URN]state.Change
+	drift   map[resource.URN][]state.FieldDrift
+	// The engine told of a step that is not in the operation's plan; of one that is in the plan only.
 	outdated, omitted bool
 	// Something else has failed.
 	failed bool
@@ -36,10 +37,10 @@ type collector struct {
 }
 
 func newCollector(op *operation) *collector {
-	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64), changed: map[string]state.Change{},
-		drift: map[string][]state.FieldDrift{}}
+	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64),
+		changed: map[resource.URN]state.Change{}, drift: map[resource.URN][]state.FieldDrift{}}
 	if op.Plans {
-		c.observer = newObserver(op)
+		c.observer = &observer{op: op}
 	}
 	c.done.Go(func() {
 		for event := range c.events {
@@ -57,14 +58,14 @@ func (c *collector) close() {
 func (c *collector) receive(event engine.Event) {
 	switch payload := event.Payload().(type) {
 	case engine.ResourcePreEventPayload:
-		if !c.op.isDry() || isScaffolding(payload.Metadata.URN) {
+		if !c.op.isDry() || state.IsScaffolding(payload.Metadata.URN) {
 			return
 		}
 		if c.observer != nil {
 			c.observer.observe(payload.Metadata)
 		}
 	case engine.ResourceOutputsEventPayload:
-		if c.op.isDry() || isScaffolding(payload.Metadata.URN) {
+		if c.op.isDry() || state.IsScaffolding(payload.Metadata.URN) {
 			return
 		}
 		c.note(payload.Metadata)
@@ -75,9 +76,9 @@ func (c *collector) receive(event engine.Event) {
 			return
 		}
 		switch {
-		case isViolation(payload.Message):
+		case violation.MatchString(payload.Message):
 			c.outdated = true
-		case isOmission(payload.Message):
+		case omission.MatchString(payload.Message):
 			c.omitted = true
 		default:
 			c.failed = true
@@ -90,7 +91,7 @@ func (c *collector) receive(event engine.Event) {
 		return
 	}
 	if outputs := converted.ResOutputsEvent; outputs != nil {
-		// What was given is in the program, and what was is in the state.
+		// The operator has the inputs from its program, and does not read what was before.
 		if outputs.Metadata.New != nil {
 			outputs.Metadata.Old, outputs.Metadata.New.Inputs = nil, nil
 		}
@@ -103,42 +104,34 @@ func (c *collector) receive(event engine.Event) {
 
 // violates tells whether the operation ended, with this message, because it would have done something else than its plan.
 func (c *collector) violates(message string) bool {
-	return c.outdated || isViolation(message) || !c.failed && (c.omitted || isOmission(message))
+	return c.outdated || violation.MatchString(message) || !c.failed && (c.omitted || omission.MatchString(message))
 }
 
-// isSummary tells of the engine's own account that an operation failed, which says nothing of why.
+// summary is the engine's own account that an operation failed, which says nothing of why.
+var summary = regexp.MustCompile(`^\s*(error:\s*)*(update|preview|destroy|refresh) failed\s*$`)
+
 func isSummary(payload engine.DiagEventPayload) bool {
-	said := strings.TrimSpace(colors.Never.Colorize(payload.Message))
-	return payload.URN == "" && slices.Contains([]string{
-		"update failed", "preview failed", "destroy failed", "refresh failed", "error: update failed",
-	}, strings.TrimSpace(strings.TrimPrefix(said, "error:")))
-}
-
-// isScaffolding tells of what every stack has, whatever is in it: the stack itself, and providers.
-func isScaffolding(urn resource.URN) bool {
-	kind := string(urn.Type())
-	return kind == string(resource.RootStackType) || strings.HasPrefix(kind, "pulumi:providers:")
+	return payload.URN == "" && summary.MatchString(colors.Never.Colorize(payload.Message))
 }
 
 // hidden is how the engine shows a secret.
 const hidden = "[secret]"
 
-var changes = map[display.StepOp]string{
+var operations = map[display.StepOp]string{
 	deploy.OpCreate: "create", deploy.OpUpdate: "update", deploy.OpDelete: "delete", deploy.OpReplace: "replace",
 	deploy.OpCreateReplacement: "replace", deploy.OpDeleteReplaced: "replace",
 }
 
 func (c *collector) note(step engine.StepEventMetadata) {
 	if step.Op == deploy.OpRefresh && step.New != nil {
-		c.drift[string(step.URN)] = driftIn(step.New.Outputs)
+		c.drift[step.URN] = driftIn(step.New.Outputs)
 	}
-	if operation, isChange := changes[step.Op]; isChange {
-		token := strings.Split(string(step.URN.Type()), ":")
-		change := state.Change{Operation: operation, Type: token[len(token)-1], Name: step.URN.Name()}
+	if operation, isChange := operations[step.Op]; isChange {
+		change := state.NewChange(operation, step.URN)
 		if step.Op == deploy.OpUpdate {
-			change.Drift = c.drift[string(step.URN)]
+			change.Drift = c.drift[step.URN]
 		}
-		c.changed[string(step.URN)] = change
+		c.changed[step.URN] = change
 	}
 }
 
@@ -150,23 +143,13 @@ func driftIn(outputs resource.PropertyMap) []state.FieldDrift {
 	}
 	drift := []state.FieldDrift{}
 	for _, item := range list.ArrayValue() {
-		told, isObject := item.Mappable().(map[string]any)
-		field, isNamed := told["field"].(string)
-		if !isObject || !isNamed {
-			continue
+		told, _ := item.Mappable().(map[string]any)
+		if field, isNamed := told["field"].(string); isNamed {
+			by, _ := told["by"].(string)
+			drift = append(drift, state.FieldDrift{Field: field, Wanted: told["wanted"], Live: told["live"], By: by})
 		}
-		by, _ := told["by"].(string)
-		drift = append(drift, state.FieldDrift{Field: field, Wanted: told["wanted"], Live: told["live"], By: by})
 	}
 	return drift
 }
 
-// changes are those of resources, in the order of their names.
-func (c *collector) changes() []state.Change {
-	list := make([]state.Change, 0, len(c.changed))
-	for _, change := range c.changed {
-		list = append(list, change)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
-	return list
-}
+func (c *collector) changes() []state.Change { return state.SortedChanges(maps.Values(c.changed)) }

@@ -29,7 +29,7 @@ import (
 var Version = "unknown"
 
 // Protocol is raised with each change of the requests that an operator of another version would not understand.
-const Protocol = 3
+const Protocol = 4
 
 type hello struct {
 	Version  string `json:"version"`
@@ -68,9 +68,7 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 		return err
 	}
 	limitMemory()
-	holder := state.NewHolder(session, func(message string, facts map[string]any) {
-		conn.Notify("log", map[string]any{"message": message, "facts": facts})
-	})
+	holder := state.NewHolder(session, conn.Log)
 	allow := endAfter(ttlMs, holder.Allow)
 	secrets, err := state.OpenProvider(secretsFile, service, check)
 	if err != nil {
@@ -80,7 +78,9 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	if err != nil {
 		return fmt.Errorf("cannot open the state's backend: %w", err)
 	}
-	server := newServer(conn, state.New(store, holder, secrets), secrets.Own, backendURL, allow)
+	server := &server{
+		conn: conn, stacks: state.New(store, holder, secrets), manager: secrets.Own, backendURL: backendURL, allow: allow,
+	}
 	conn.Notify("hello", hello{Version, Protocol})
 	return conn.Serve(server.handle)
 }

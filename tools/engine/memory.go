@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -53,14 +54,14 @@ type usage struct {
 }
 
 func measure() usage {
-	u := usage{Goroutines: runtime.NumGoroutine()}
-	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
-		if fields := strings.Fields(string(text)); len(fields) > 1 {
-			pages, _ := strconv.ParseInt(fields[1], 10, 64)
-			u.MemoryBytes = pages * int64(os.Getpagesize())
-		}
-	}
 	descriptors, _ := filepath.Glob("/proc/self/fd/*")
-	u.Descriptors = len(descriptors)
-	return u
+	return usage{MemoryBytes: residentOf("self"), Descriptors: len(descriptors), Goroutines: runtime.NumGoroutine()}
+}
+
+// residentOf is what a process has in memory; 0 where the system does not tell.
+func residentOf(pid string) int64 {
+	text, _ := os.ReadFile(filepath.Join("/proc", pid, "statm"))
+	var size, resident int64
+	_, _ = fmt.Sscan(string(text), &size, &resident)
+	return resident * int64(os.Getpagesize())
 }

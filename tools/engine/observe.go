@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -13,23 +12,17 @@ import (
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
 	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
 // observer asks the operator's providers what the steps of a preview would overwrite in the world: `Observe` {urn, id,
 // operation, olds?, news?}, with the properties as the step itself would have them.
 type observer struct {
 	op    *operation
-	ctx   context.Context
 	asked sync.WaitGroup
 	mutex sync.Mutex
 	// What a provider could not tell.
 	failed error
-}
-
-func newObserver(op *operation) *observer {
-	ctx, end := context.WithCancel(context.Background())
-	go func() { <-op.context.Terminated(); end() }()
-	return &observer{op: op, ctx: ctx}
 }
 
 var written = map[display.StepOp]string{
@@ -47,7 +40,7 @@ type observation struct {
 
 func (o *observer) observe(step engine.StepEventMetadata) {
 	operation, writes := written[step.Op]
-	if !writes || string(step.Type.Package()) != dynamicProviders {
+	if !writes || string(tokens.Token(step.Type).Package()) != dynamicProviders { // `Type.Package` panics of `a:Component`
 		return
 	}
 	request, err := requestFor(operation, step)
@@ -56,7 +49,7 @@ func (o *observer) observe(step engine.StepEventMetadata) {
 		return
 	}
 	o.asked.Go(func() {
-		if _, err := o.op.server.conn.Call(o.ctx, "Observe", providerCall{o.op.id, request}); err != nil {
+		if _, err := o.op.server.conn.Call(o.op.life, "Observe", providerCall{o.op.id, request}); err != nil {
 			o.fail(err)
 		}
 	})

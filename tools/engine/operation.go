@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/pulumi/pulumi/pkg/v3/backend"
-	"github.com/pulumi/pulumi/pkg/v3/display"
 	"github.com/pulumi/pulumi/pkg/v3/engine"
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
 	"github.com/pulumi/pulumi/pkg/v3/util/cancel"
@@ -47,30 +45,34 @@ type operation struct {
 	server  *server
 	id      int64
 	method  string
+	pending registrations
+	// Ends when the operation is to wait for nothing any more.
+	life      context.Context
+	terminate context.CancelFunc
+	// The engine's own form of that, which also ends after the steps that run.
 	context *cancel.Context
 	source  *cancel.Source
-	pending *registrations
 }
 
 // outcome is how an operation ended; its events tell the rest.
 type outcome struct {
 	// Exists tells whether there was such a stack.
-	Exists    bool                    `json:"exists"`
-	Succeeded bool                    `json:"succeeded"`
-	Changes   display.ResourceChanges `json:"changes,omitempty"`
+	Exists    bool `json:"exists"`
+	Succeeded bool `json:"succeeded"`
 	// Message is the engine's own error where no event tells why the operation failed.
 	Message string `json:"message,omitempty"`
 	// Plan is what holds an update to what a preview told, where it was asked for.
 	Plan *plan `json:"plan,omitempty"`
 	// Outdated tells of an operation that ended because it would have done something else than its plan.
 	Outdated bool `json:"outdated,omitempty"`
-	// PhasesMs are how long what took, in milliseconds.
+	// PhasesMs are how long its parts took, in milliseconds.
 	PhasesMs map[string]float64 `json:"phasesMs"`
 }
 
 func newOperation(s *server, id int64, method string, p operationParams) *operation {
-	op := &operation{operationParams: p, server: s, id: id, method: method, pending: newRegistrations()}
-	op.context, op.source = cancel.NewContext(context.Background())
+	op := &operation{operationParams: p, server: s, id: id, method: method}
+	op.life, op.terminate = context.WithCancel(context.Background())
+	op.context, op.source = cancel.NewContext(op.life)
 	return op
 }
 
@@ -86,8 +88,7 @@ func (op *operation) writes() bool {
 }
 
 func (op *operation) run(ctx context.Context) (*outcome, error) {
-	// Ends what the engine keeps for an operation.
-	defer func() { op.source.Cancel(); op.source.Terminate() }()
+	defer op.terminate() // ends what the engine keeps for an operation
 	done := &outcome{PhasesMs: map[string]float64{}}
 	last := time.Now()
 	phase := func(name string) {
@@ -99,14 +100,14 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 	if !op.isDry() {
 		unlock, err := stacks.Lock(ctx, op.Stack)
 		if err != nil {
-			return nil, err
+			return nil, unreadable{err}
 		}
 		defer unlock()
 		phase("lock")
 	}
 	snapshot, exists, err := stacks.Load(ctx, op.Stack)
 	if err != nil {
-		return nil, err
+		return nil, unreadable{err}
 	}
 	done.Exists = exists
 	phase("load")
@@ -119,18 +120,17 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 		done.Message = "the stack has other resources than those whose deletion was planned"
 		return done, nil
 	}
-	made, changes, collected, err := op.execute(ctx, snapshot)
+	made, collected, err := op.execute(ctx, snapshot)
 	if collected == nil {
-		return nil, err // it did not begin
+		return nil, err // the engine was not called
 	}
 	phase("run")
 	if op.Plans && err == nil {
-		if done.Plan, err = op.planOf(ctx, made, snapshot); err != nil {
+		if done.Plan, err = op.planOf(made, snapshot); err != nil {
 			return nil, err
 		}
 	}
 	done.Outdated = err != nil && op.Plan != nil && collected.violates(err.Error())
-	done.Changes = changes
 	done.Succeeded = err == nil
 	if err != nil && !result.IsBail(err) {
 		done.Message = redacted(err.Error(), op.server.backendURL)
@@ -138,64 +138,64 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 	if op.isDry() {
 		return done, nil
 	}
-	if err != nil {
+	err = op.conclude(ctx, done, collected)
+	phase("save")
+	return done, err
+}
+
+// conclude removes the stack after a destroy, and makes the entry in its history after anything else.
+func (op *operation) conclude(ctx context.Context, done *outcome, collected *collector) error {
+	stacks := op.server.stacks
+	if done.Succeeded && op.method == "destroy" {
+		return stacks.Remove(ctx, op.Stack)
+	}
+	if !done.Succeeded {
 		// The provider did not answer in time, or the state was saved before it did.
 		if err := stacks.ForgetPending(ctx, op.Stack); err != nil {
 			op.warn("failed to remove pending operations", err)
 		}
 	}
-	if done.Succeeded && op.method == "destroy" {
-		err = stacks.Remove(ctx, op.Stack)
-	} else {
-		err = stacks.Append(ctx, op.Stack, op.entry(done, collected))
-	}
-	phase("save")
-	if err != nil && done.Succeeded && op.method == "destroy" {
-		return nil, err
-	} else if err != nil {
+	if err := stacks.Append(ctx, op.Stack, op.entry(done, collected)); err != nil {
 		op.warn("failed to write or clean up the stack's history", err)
 	}
-	return done, nil
+	return nil
 }
 
-// execute calls the engine.
-func (op *operation) execute(
-	ctx context.Context, snapshot *deploy.Snapshot,
-) (*deploy.Plan, display.ResourceChanges, *collector, error) {
+// execute calls the engine. It returns no collector when it could not.
+func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*deploy.Plan, *collector, error) {
 	name, err := tokens.ParseStackName(op.Stack)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	manager := op.server.manager
 	held, err := op.planOfUpdate()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	update := engine.UpdateInfo{Root: os.TempDir(), Project: project, Target: &deploy.Target{
-		Name: name, Organization: "organization", Config: config.Map{}, Decrypter: manager.Decrypter(), Snapshot: snapshot,
+		Name: name, Organization: "organization", Config: config.Map{}, Decrypter: op.server.manager.Decrypter(),
+		Snapshot: snapshot,
 	}}
 	collected := newCollector(op)
 	engineContext := &engine.Context{Cancel: op.context, Events: collected.events, BackendClient: references{op.server.stacks}}
 	var snapshots *backend.SnapshotManager
 	if !op.isDry() {
-		snapshots = newSnapshotManager(persister{ctx, op}, manager, snapshot, op.SavesOnce)
+		snapshots = op.newSnapshotManager(ctx, snapshot)
 		engineContext.SnapshotManager = sealing{snapshots}
 	}
 	options := engine.UpdateOptions{
 		Parallel: parallel, ContinueOnError: op.Plan == nil, Refresh: op.Refresh, SkipPluginPreInstall: true,
 		ExecKind: "auto.inline", HostFactory: op.newHost, Plan: held, GeneratePlan: op.Plans,
 	}
-	var made *deploy.Plan
-	var changes display.ResourceChanges
+	call := engine.Update
 	switch op.method {
 	case "destroy", "previewDestroy":
-		_, changes, err = engine.Destroy(update, engineContext, options, op.isDry())
+		call = engine.Destroy
 	case "refresh":
-		_, changes, err = engine.Refresh(update, engineContext, options, false)
-	default:
-		made, changes, err = engine.Update(update, engineContext, options, op.isDry())
+		call = engine.Refresh
 	}
+	made, counts, err := call(update, engineContext, options, op.isDry())
 	collected.close()
+	collected.counts = counts
 	if collected.observer != nil {
 		err = errors.Join(err, collected.observer.wait())
 	}
@@ -205,44 +205,26 @@ func (op *operation) execute(
 			err = errors.Join(closed, err)
 		}
 	}
-	return made, changes, collected, err
+	return made, collected, err
 }
 
 func (op *operation) warn(message string, err error) {
-	op.server.conn.Notify("log", map[string]any{
-		"message": message,
-		"facts":   map[string]any{"stack": op.Stack, "reason": redacted(err.Error(), op.server.backendURL)},
+	op.server.conn.Log(message, map[string]any{
+		"stack": op.Stack, "reason": redacted(err.Error(), op.server.backendURL),
 	})
 }
 
-// persister saves the snapshots of an operation.
-type persister struct {
-	ctx context.Context
-	op  *operation
+var updateKinds = map[string]apitype.UpdateKind{
+	"up": apitype.UpdateUpdate, "destroy": apitype.DestroyUpdate, "refresh": apitype.RefreshUpdate,
 }
-
-func (p persister) Save(deployment apitype.TypedDeployment) error {
-	return p.op.server.stacks.Save(p.ctx, p.op.Stack, deployment)
-}
-
-// The snapshot manager reads from the environment whether it saves once, when it is made.
-var making sync.Mutex
-
-const skipCheckpoints = "PULUMI_SKIP_CHECKPOINTS"
 
 func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
-	kinds := map[string]apitype.UpdateKind{
-		"up": apitype.UpdateUpdate, "destroy": apitype.DestroyUpdate, "refresh": apitype.RefreshUpdate,
-	}
-	entry := &state.Entry{Changes: collected.changes()}
-	entry.Kind = kinds[op.method]
-	entry.StartTime, entry.EndTime = collected.started.Unix(), time.Now().Unix()
-	entry.Message = op.Message
-	entry.Config = config.Map{}
-	entry.Result = backend.FailedResult
+	entry := &state.Entry{Changes: collected.changes(), UpdateInfo: backend.UpdateInfo{
+		Kind: updateKinds[op.method], StartTime: collected.started.Unix(), EndTime: time.Now().Unix(), Message: op.Message,
+		Config: config.Map{}, Result: backend.FailedResult, ResourceChanges: collected.counts,
+	}}
 	if done.Succeeded {
 		entry.Result = backend.SucceededResult
 	}
-	entry.ResourceChanges = done.Changes
 	return entry
 }

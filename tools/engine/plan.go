@@ -1,10 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
 	"github.com/pulumi/pulumi/pkg/v3/resource/stack"
@@ -21,7 +20,7 @@ type plan struct {
 	Destroy []string `json:"destroy,omitempty"`
 }
 
-func (op *operation) planOf(ctx context.Context, made *deploy.Plan, snapshot *deploy.Snapshot) (*plan, error) {
+func (op *operation) planOf(made *deploy.Plan, snapshot *deploy.Snapshot) (*plan, error) {
 	if op.method == "previewDestroy" {
 		return &plan{Destroy: resourcesOf(snapshot)}, nil
 	}
@@ -65,14 +64,7 @@ func resourcesOf(snapshot *deploy.Snapshot) []string {
 }
 
 // The engine tells of a violation only in words.
-func isViolation(message string) bool {
-	return slices.ContainsFunc([]string{
-		"violates plan: ", "is not allowed by the plan: ", "no plan for resource ",
-	}, func(words string) bool { return strings.Contains(message, words) })
-}
+var violation = regexp.MustCompile("violates plan: |is not allowed by the plan: |no plan for resource ")
 
-// isOmission tells of a step that the plan has and the operation had not: a violation, unless it ended before for another
-// reason.
-func isOmission(message string) bool {
-	return strings.Contains(message, "expected resource operations for ")
-}
+// An omission is a step that the plan has and the operation had not: a violation, unless it ended before for another reason.
+var omission = regexp.MustCompile("expected resource operations for ")

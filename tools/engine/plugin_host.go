@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"net"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +53,7 @@ const (
 func newPluginHost(conn *rpc.Conn, allow func(int64), memory int64, idle time.Duration) (*pluginHost, error) {
 	h := &pluginHost{conn: conn, allow: allow, token: rand.Text()}
 	h.plugins = newPlugins(h.startPlugin)
-	h.plugins.memory, h.plugins.say, h.plugins.idle = memory, h.say, idle
+	h.plugins.memory, h.plugins.say, h.plugins.idle = memory, conn.Log, idle
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -60,20 +63,16 @@ func newPluginHost(conn *rpc.Conn, allow func(int64), memory int64, idle time.Du
 		grpc.StatsHandler(h), grpc.UnknownServiceHandler(h.answer), grpc.MaxRecvMsgSize(maxMessage),
 	)
 	go func() { _ = server.Serve(listener) }()
-	go h.plugins.watch(context.Background())
+	go h.plugins.watch()
 	go h.sayWhenIdle()
 	return h, nil
-}
-
-func (h *pluginHost) say(message string, facts map[string]any) {
-	h.conn.Notify("log", map[string]any{"message": message, "facts": facts})
 }
 
 // sayWhenIdle looks twice, as an update that has just begun may not have come yet.
 func (h *pluginHost) sayWhenIdle() {
 	wasIdle := false
 	for range time.Tick(h.plugins.idle / 2) {
-		idle := h.plugins.areNone() && h.connections.Load() == 0
+		idle := len(h.plugins.list()) == 0 && h.connections.Load() == 0
 		if idle && wasIdle {
 			h.conn.Notify("idle", struct{}{})
 		}
@@ -99,17 +98,17 @@ func (h *pluginHost) handle(m rpc.Message) {
 	}
 }
 
-// leased is what a connection uses, once it has said what.
-type leased struct {
+// connection is an engine's, for one use of a plugin, once it has said of which.
+type connection struct {
 	mutex sync.Mutex
-	lease *lease
+	use   *pluginUse
 	ended bool
 }
 
-type leasedKey struct{}
+type connectionKey struct{}
 
 func (h *pluginHost) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
-	return context.WithValue(ctx, leasedKey{}, &leased{})
+	return context.WithValue(ctx, connectionKey{}, &connection{})
 }
 
 // HandleConn ends the use of a plugin with its connection, and so with the engine, whatever has ended that.
@@ -119,12 +118,12 @@ func (h *pluginHost) HandleConn(ctx context.Context, s stats.ConnStats) {
 		return
 	}
 	h.connections.Add(-1)
-	held := ctx.Value(leasedKey{}).(*leased)
-	held.mutex.Lock()
-	defer held.mutex.Unlock()
-	held.ended = true
-	if held.lease != nil {
-		held.lease.close()
+	from := ctx.Value(connectionKey{}).(*connection)
+	from.mutex.Lock()
+	defer from.mutex.Unlock()
+	from.ended = true
+	if from.use != nil {
+		from.use.close()
 	}
 }
 
@@ -134,10 +133,7 @@ func (h *pluginHost) HandleRPC(context.Context, stats.RPCStats)                 
 func (h *pluginHost) answer(_ any, stream grpc.ServerStream) error {
 	ctx := stream.Context()
 	said, _ := metadata.FromIncomingContext(ctx)
-	token := ""
-	if tokens := said.Get(tokenKey); len(tokens) > 0 {
-		token = tokens[0]
-	}
+	token := strings.Join(said.Get(tokenKey), "")
 	if subtle.ConstantTimeCompare([]byte(token), []byte(h.token)) != 1 {
 		return status.Error(codes.Unauthenticated, "this is no engine of the operator's")
 	}
@@ -149,9 +145,9 @@ func (h *pluginHost) answer(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(request); err != nil {
 		return err
 	}
-	used, err := h.leaseOf(ctx.Value(leasedKey{}).(*leased), said)
+	use, err := h.useOf(ctx.Value(connectionKey{}).(*connection), said)
 	if err == nil {
-		err = used.call(ctx, method, request, reply)
+		err = use.call(ctx, method, request, reply)
 	}
 	if err != nil {
 		return err
@@ -159,38 +155,32 @@ func (h *pluginHost) answer(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(reply)
 }
 
-func (h *pluginHost) leaseOf(held *leased, said metadata.MD) (*lease, error) {
-	held.mutex.Lock()
-	defer held.mutex.Unlock()
-	if held.ended {
+func (h *pluginHost) useOf(from *connection, said metadata.MD) (use *pluginUse, err error) {
+	from.mutex.Lock()
+	defer from.mutex.Unlock()
+	if from.ended {
 		return nil, status.Error(codes.Canceled, "the engine has ended")
 	}
-	if held.lease != nil {
-		return held.lease, nil
+	if from.use != nil {
+		return from.use, nil
 	}
 	var of pluginProgram
-	if texts := said.Get(programKey); len(texts) == 0 || json.Unmarshal([]byte(texts[0]), &of) != nil {
-		return nil, errNoPlugin
+	if json.Unmarshal([]byte(strings.Join(said.Get(programKey), "")), &of) != nil {
+		return nil, errors.New("the first call must name a plugin")
 	}
-	var err error
-	held.lease, err = h.plugins.lease(of)
-	return held.lease, err
+	from.use, err = h.plugins.use(of)
+	return from.use, err
 }
 
 // messagesOf are new ones for a method of the provider protocol; nil for what is no such method, or a stream.
 func messagesOf(fullMethod string) (request, reply proto.Message) {
-	services := pulumirpc.File_pulumi_provider_proto.Services()
-	for i := range services.Len() {
-		methods := services.Get(i).Methods()
-		for j := range methods.Len() {
-			m := methods.Get(j)
-			name := "/" + string(services.Get(i).FullName()) + "/" + string(m.Name())
-			if name == fullMethod && !m.IsStreamingServer() && !m.IsStreamingClient() {
-				return messageOf(m.Input()), messageOf(m.Output())
-			}
-		}
+	service, name := path.Split(strings.TrimPrefix(fullMethod, "/"))
+	protocol := pulumirpc.File_pulumi_provider_proto.Services().ByName("ResourceProvider")
+	m := protocol.Methods().ByName(protoreflect.Name(name))
+	if service != string(protocol.FullName())+"/" || m == nil || m.IsStreamingServer() || m.IsStreamingClient() {
+		return nil, nil
 	}
-	return nil, nil
+	return messageOf(m.Input()), messageOf(m.Output())
 }
 
 func messageOf(descriptor protoreflect.MessageDescriptor) proto.Message {

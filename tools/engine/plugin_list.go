@@ -19,16 +19,16 @@ func (p *plugins) list() []listedPlugin {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	listed := []listedPlugin{}
-	for _, warm := range p.all {
+	for _, process := range p.all {
 		state := "idle"
-		if warm.draining {
+		if process.draining {
 			state = "draining"
-		} else if warm.users > 0 {
+		} else if process.users > 0 {
 			state = "used"
 		}
 		listed = append(listed, listedPlugin{
-			Name: warm.of.Name, Version: warm.of.Version, Pid: warm.pid(), StartedAt: warm.started, Updates: warm.uses + warm.users,
-			InUse: warm.users, MemoryBytes: warm.resident(), State: state,
+			Name: process.of.Name, Version: process.of.Version, Pid: process.pid(), StartedAt: process.started, Updates: process.uses + process.users,
+			InUse: process.users, MemoryBytes: process.resident(), State: state,
 		})
 	}
 	return listed

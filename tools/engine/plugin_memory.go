@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,16 +20,9 @@ const (
 )
 
 // watch keeps the memory of processes within its bound.
-func (p *plugins) watch(ctx context.Context) {
-	ticker := time.NewTicker(measureEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			p.bound()
-		case <-ctx.Done():
-			return
-		}
+func (p *plugins) watch() {
+	for range time.Tick(measureEvery) {
+		p.bound()
 	}
 }
 
@@ -43,54 +34,48 @@ func (p *plugins) bound() {
 	if p.memory == 0 {
 		return
 	}
-	total, resident := int64(0), map[*warmPlugin]int64{}
-	for _, warm := range p.all {
-		resident[warm] = warm.resident()
-		total += resident[warm]
+	total, resident := int64(0), map[*pluginProcess]int64{}
+	for _, process := range p.all {
+		resident[process] = process.resident()
+		total += resident[process]
 	}
-	for _, warm := range slices.Clone(p.all) {
-		if float64(resident[warm]) > farOver*float64(p.memory) {
-			p.warn("killing a plugin: it has far more memory than plugins may have", warm, resident[warm])
-			warm.killed = fmt.Sprintf(
+	for _, process := range slices.Clone(p.all) {
+		if float64(resident[process]) > farOver*float64(p.memory) {
+			p.warn("killing a plugin: it has far more memory than plugins may have", process, resident[process])
+			process.killed = fmt.Sprintf(
 				"the plugin %s was killed, as it had %d MiB of the %d MiB that plugins may have: raise the memory limit "+
-					"(`resources` of the installation)", warm.of.Name, resident[warm]>>20, p.memory>>20)
-			warm.kill()
-			p.remove(warm)
-			total -= resident[warm]
+					"(`resources` of the installation)", process.of.Name, resident[process]>>20, p.memory>>20)
+			process.kill()
+			p.remove(process)
+			total -= resident[process]
 		}
 	}
-	for _, warm := range p.unused() {
+	for _, process := range p.unused() {
 		if total > p.memory {
-			p.remove(warm)
-			total -= resident[warm]
+			p.remove(process)
+			total -= resident[process]
 		}
 	}
-	inUse := slices.DeleteFunc(slices.Clone(p.all), func(warm *warmPlugin) bool { return warm.draining })
+	inUse := slices.DeleteFunc(slices.Clone(p.all), func(process *pluginProcess) bool { return process.draining })
 	if total <= p.memory || len(inUse) == 0 {
 		return
 	}
-	largest := slices.MaxFunc(inUse, func(a, b *warmPlugin) int { return cmp.Compare(resident[a], resident[b]) })
+	largest := slices.MaxFunc(inUse, func(a, b *pluginProcess) int { return cmp.Compare(resident[a], resident[b]) })
 	largest.draining = true
 	p.warn("replacing a plugin: plugins have more memory than they may have", largest, resident[largest])
 }
 
-func (p *plugins) warn(message string, warm *warmPlugin, resident int64) {
-	facts := warm.of.facts()
-	facts["pid"], facts["memoryBytes"], facts["boundBytes"] = warm.pid(), resident, p.memory
+func (p *plugins) warn(message string, process *pluginProcess, resident int64) {
+	facts := process.of.facts()
+	facts["pid"], facts["memoryBytes"], facts["boundBytes"] = process.pid(), resident, p.memory
 	p.say(message, facts)
 }
 
-// residentOf is the memory of a process and all its children; 0 where the system does not tell.
-func residentOf(pid int) int64 {
-	pages := int64(0)
-	if text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm")); err == nil {
-		if fields := strings.Fields(string(text)); len(fields) > 1 {
-			pages, _ = strconv.ParseInt(fields[1], 10, 64)
-		}
-	}
-	total := pages * int64(os.Getpagesize())
+// residentWithChildren is the memory of a process and of all that it has started.
+func residentWithChildren(pid int) int64 {
+	total := residentOf(strconv.Itoa(pid))
 	for _, child := range childrenOf(strconv.Itoa(pid)) {
-		total += residentOf(child)
+		total += residentWithChildren(child)
 	}
 	return total
 }

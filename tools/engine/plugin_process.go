@@ -56,20 +56,6 @@ func (of pluginProgram) descriptor() (workspace.PluginDescriptor, error) {
 	return descriptor, err
 }
 
-// parts are all that its processes have in common.
-func (of pluginProgram) parts() [][]byte {
-	variables := []string{}
-	for name, value := range of.Env {
-		variables = append(variables, name+"="+value)
-	}
-	slices.Sort(variables)
-	parts := [][]byte{[]byte(of.Name), []byte(of.Version), []byte(of.URL)}
-	for _, variable := range variables {
-		parts = append(parts, []byte(variable))
-	}
-	return parts
-}
-
 // facts are what the log says of it.
 func (of pluginProgram) facts() map[string]any {
 	facts := map[string]any{"plugin": of.Name}
@@ -90,7 +76,7 @@ type hosted struct {
 // A variable by which a process is found among those that this one has started: Pulumi's host does not tell its number.
 const pluginMark = "KINDSTACK_PLUGIN"
 
-func (h *pluginHost) startPlugin(of pluginProgram, secrets *secretWords) (process, error) {
+func (h *pluginHost) startPlugin(of pluginProgram, secrets *secretWords) (startedProcess, error) {
 	descriptor, err := of.descriptor()
 	if err != nil {
 		return nil, err
@@ -152,7 +138,7 @@ func (h *hosted) call(ctx context.Context, method string, request, reply proto.M
 }
 
 func (h *hosted) pid() int        { return h.id }
-func (h *hosted) resident() int64 { return residentOf(h.id) }
+func (h *hosted) resident() int64 { return residentWithChildren(h.id) }
 func (h *hosted) end()            { _, _ = h.context.Close(), h.host.Close() }
 
 func (h *hosted) kill() {
@@ -193,7 +179,7 @@ func (p pluginSink) Logf(severity diag.Severity, d *diag.Diag, args ...any) {
 	if severity != diag.Debug {
 		facts["severity"] = severity
 	}
-	p.host.say("a plugin says", facts)
+	p.host.conn.Log("a plugin says", facts)
 }
 
 func (p pluginSink) Debugf(d *diag.Diag, args ...any)   { p.Logf(diag.Debug, d, args...) }

@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +31,7 @@ const (
 // plugins are the processes of resource plugins, which updates share by name, version and configuration.
 type plugins struct {
 	// start runs a process; it is told what to do with what the process prints.
-	start func(pluginProgram, *secretWords) (process, error)
+	start func(pluginProgram, *secretWords) (startedProcess, error)
 	// say tells the operator's log.
 	say  func(message string, facts map[string]any)
 	idle time.Duration
@@ -42,13 +42,13 @@ type plugins struct {
 	// For digests of configurations, which may have secrets.
 	salt  []byte
 	mutex sync.Mutex
-	all   []*warmPlugin
+	all   []*pluginProcess
 	// Serializes what starts processes, so that updates that begin at once share one.
 	turns turns
 }
 
-// process is a plugin that runs.
-type process interface {
+// startedProcess is a plugin that runs.
+type startedProcess interface {
 	// call makes one call of Pulumi's provider protocol.
 	call(ctx context.Context, method string, request, reply proto.Message) error
 	pid() int
@@ -60,15 +60,15 @@ type process interface {
 	kill()
 }
 
-// warmPlugin is a process, and how many updates use it.
-type warmPlugin struct {
-	process
+// pluginProcess is a plugin that runs, and what updates use it for.
+type pluginProcess struct {
+	startedProcess
 	secrets *secretWords
 	of      pluginProgram
-	// What it was started as; and its configuration's digest and answer when it has one.
-	program, configuration string
-	configured             *pulumirpc.ConfigureResponse
-	started                time.Time
+	// The digests of what it was started as and of its configuration, and its answer to that, when it has one.
+	programDigest, configDigest string
+	configured                  *pulumirpc.ConfigureResponse
+	started                     time.Time
 	// How many updates use it, and have used it.
 	users, uses int
 	// Nothing new is given to it, and it ends with its last user.
@@ -82,7 +82,7 @@ type warmPlugin struct {
 	killed string
 }
 
-func newPlugins(start func(pluginProgram, *secretWords) (process, error)) *plugins {
+func newPlugins(start func(pluginProgram, *secretWords) (startedProcess, error)) *plugins {
 	salt := make([]byte, sha256.Size)
 	_, _ = rand.Read(salt) // never fails
 	return &plugins{
@@ -90,28 +90,30 @@ func newPlugins(start func(pluginProgram, *secretWords) (process, error)) *plugi
 	}
 }
 
-func (p *plugins) digest(parts ...[]byte) string {
+func (p *plugins) digest(data []byte) string {
 	mac := hmac.New(sha256.New, p.salt)
-	for _, part := range parts {
-		_, _ = fmt.Fprintf(mac, "%d:%s", len(part), part)
-	}
+	_, _ = mac.Write(data) // never fails
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // take finds a process of any configuration, or starts one: an update asks about a configuration before it gives one.
-func (p *plugins) take(of pluginProgram) (*warmPlugin, error) {
-	program := p.digest(of.parts()...)
-	defer p.turns.wait(program)()
-	if warm := p.alive(program, func(string) bool { return true }); warm != nil {
-		return warm, nil
+func (p *plugins) take(of pluginProgram) (*pluginProcess, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
 	}
-	return p.add(program, of, "")
+	programDigest := p.digest(text)
+	defer p.turns.wait(programDigest)()
+	if process := p.alive(programDigest, ""); process != nil {
+		return process, nil
+	}
+	return p.add(programDigest, of, "")
 }
 
-// alive finds a process that answers, and ends those that do not.
-func (p *plugins) alive(program string, fits func(configuration string) bool) *warmPlugin {
+// alive finds a process with this configuration, or any, that answers, and ends those that do not.
+func (p *plugins) alive(programDigest, configDigest string) *pluginProcess {
 	for {
-		found := p.find(program, fits)
+		found := p.find(programDigest, configDigest)
 		if found == nil || found.answers() {
 			return found
 		}
@@ -120,7 +122,7 @@ func (p *plugins) alive(program string, fits func(configuration string) bool) *w
 	}
 }
 
-func (p *plugins) add(program string, of pluginProgram, configuration string) (*warmPlugin, error) {
+func (p *plugins) add(programDigest string, of pluginProgram, configDigest string) (*pluginProcess, error) {
 	secrets := &secretWords{}
 	started, err := p.start(of, secrets)
 	if err != nil {
@@ -128,122 +130,118 @@ func (p *plugins) add(program string, of pluginProgram, configuration string) (*
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	warm := &warmPlugin{
-		process: started, secrets: secrets, of: of, program: program, configuration: configuration, started: time.Now(), users: 1,
+	process := &pluginProcess{
+		startedProcess: started, secrets: secrets, of: of, programDigest: programDigest, configDigest: configDigest,
+		started: time.Now(), users: 1,
 	}
-	p.all = append(p.all, warm)
-	return warm, nil
+	p.all = append(p.all, process)
+	return process, nil
 }
 
-func (p *plugins) find(program string, fits func(configuration string) bool) *warmPlugin {
+func (p *plugins) find(programDigest, configDigest string) *pluginProcess {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	for _, warm := range p.all {
-		if warm.program == program && !warm.draining && fits(warm.configuration) {
-			warm.users++
-			if warm.ending != nil {
-				warm.ending.Stop()
+	for _, process := range p.all {
+		fits := configDigest == "" || process.configDigest == configDigest
+		if process.programDigest == programDigest && fits && !process.draining {
+			process.users++
+			if process.ending != nil {
+				process.ending.Stop()
 			}
-			return warm
+			return process
 		}
 	}
 	return nil
 }
 
 // claim gives a process its configuration, unless it has one or gets no more updates.
-func (p *plugins) claim(warm *warmPlugin, configuration string) bool {
+func (p *plugins) claim(process *pluginProcess, configDigest string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if warm.configuration != "" || warm.draining {
+	if process.configDigest != "" || process.draining {
 		return false
 	}
-	warm.configuration = configuration
+	process.configDigest = configDigest
 	return true
 }
 
 // configuredAs is what the process answered to its configuration, if that is the one.
-func (p *plugins) configuredAs(warm *warmPlugin, configuration string) *pulumirpc.ConfigureResponse {
+func (p *plugins) configuredAs(process *pluginProcess, configDigest string) *pulumirpc.ConfigureResponse {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if warm.configuration != configuration {
+	if process.configDigest != configDigest {
 		return nil
 	}
-	return warm.configured
+	return process.configured
 }
 
-func (p *plugins) setConfigured(warm *warmPlugin, answer *pulumirpc.ConfigureResponse) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	warm.configured = answer
-}
-
-func (w *warmPlugin) answers() bool {
+func (process *pluginProcess) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), pluginAnswers)
 	defer cancel()
-	return w.call(ctx, pulumirpc.ResourceProvider_GetPluginInfo_FullMethodName, &emptypb.Empty{}, &pulumirpc.PluginInfo{}) == nil
+	return process.call(ctx, pulumirpc.ResourceProvider_GetPluginInfo_FullMethodName, &emptypb.Empty{}, &pulumirpc.PluginInfo{}) == nil
 }
 
-func (p *plugins) drain(warm *warmPlugin) {
+func (p *plugins) drain(process *pluginProcess) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	warm.draining = true
+	process.draining = true
 }
 
 // countPrinted is told of what the process with these secrets prints.
 func (p *plugins) countPrinted(secrets *secretWords, bytes int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	for _, warm := range slices.Clone(p.all) {
-		if warm.secrets != secrets {
+	for _, process := range slices.Clone(p.all) {
+		if process.secrets != secrets {
 			continue
 		}
-		if warm.printed += bytes; warm.printed > pluginPrints {
-			warm.draining = true
-			if warm.users == 0 {
-				p.remove(warm)
+		if process.printed += bytes; process.printed > pluginPrints {
+			process.draining = true
+			if process.users == 0 {
+				p.remove(process)
 			}
 		}
 	}
 }
 
 // cancel tells a process to abort what it does if only one update uses it; one that others share is replaced.
-func (p *plugins) cancel(ctx context.Context, warm *warmPlugin) error {
+func (p *plugins) cancel(ctx context.Context, process *pluginProcess) error {
 	p.mutex.Lock()
-	warm.draining = true
-	alone := warm.users == 1
+	process.draining = true
+	alone := process.users == 1
 	p.mutex.Unlock()
 	if alone {
-		return warm.call(ctx, pulumirpc.ResourceProvider_Cancel_FullMethodName, &emptypb.Empty{}, &emptypb.Empty{})
+		return process.call(ctx, pulumirpc.ResourceProvider_Cancel_FullMethodName, &emptypb.Empty{}, &emptypb.Empty{})
 	}
 	return nil
 }
 
-// end is an update's.
-func (p *plugins) end(warm *warmPlugin) {
+// end releases a process with the end of an update, which was its last use.
+func (p *plugins) end(process *pluginProcess) {
 	p.mutex.Lock()
-	warm.usedAt = time.Now()
-	warm.uses++
+	process.usedAt = time.Now()
+	process.uses++
 	p.mutex.Unlock()
-	p.release(warm)
+	p.release(process)
 }
 
 // release ends a process without users when it drains, has been idle, or is the oldest of too many.
-func (p *plugins) release(warm *warmPlugin) {
+func (p *plugins) release(process *pluginProcess) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if warm.users--; warm.users > 0 {
+	if process.users--; process.users > 0 {
 		return
 	}
 	// No update finds one that was never configured.
-	if warm.draining || warm.configuration == "" {
-		p.remove(warm)
+	if process.draining || process.configDigest == "" {
+		p.remove(process)
 		return
 	}
-	warm.ending = time.AfterFunc(p.idle-time.Since(warm.usedAt), func() {
+	process.ending = time.AfterFunc(p.idle-time.Since(process.usedAt), func() {
 		p.mutex.Lock()
 		defer p.mutex.Unlock()
-		if warm.users == 0 && time.Since(warm.usedAt) >= p.idle {
-			p.remove(warm)
+		if process.users == 0 && time.Since(process.usedAt) >= p.idle {
+			p.remove(process)
 		}
 	})
 	if unused := p.unused(); len(unused) > p.kept {
@@ -252,35 +250,21 @@ func (p *plugins) release(warm *warmPlugin) {
 }
 
 // unused are the processes without an update, the one that was used the longest ago first. It needs the lock.
-func (p *plugins) unused() []*warmPlugin {
-	unused := slices.DeleteFunc(slices.Clone(p.all), func(warm *warmPlugin) bool { return warm.users > 0 })
-	slices.SortFunc(unused, func(a, b *warmPlugin) int { return a.usedAt.Compare(b.usedAt) })
+func (p *plugins) unused() []*pluginProcess {
+	unused := slices.DeleteFunc(slices.Clone(p.all), func(process *pluginProcess) bool { return process.users > 0 })
+	slices.SortFunc(unused, func(a, b *pluginProcess) int { return a.usedAt.Compare(b.usedAt) })
 	return unused
 }
 
 // remove needs the lock.
-func (p *plugins) remove(warm *warmPlugin) {
+func (p *plugins) remove(process *pluginProcess) {
 	before := len(p.all)
-	p.all = slices.DeleteFunc(p.all, func(other *warmPlugin) bool { return other == warm })
+	p.all = slices.DeleteFunc(p.all, func(other *pluginProcess) bool { return other == process })
 	if len(p.all) == before {
 		return
 	}
-	if warm.ending != nil {
-		warm.ending.Stop()
+	if process.ending != nil {
+		process.ending.Stop()
 	}
-	go warm.end()
-}
-
-// killedAs is empty for a process that was not killed.
-func (p *plugins) killedAs(warm *warmPlugin) string {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return warm.killed
-}
-
-// areNone tells whether there is no process.
-func (p *plugins) areNone() bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return len(p.all) == 0
+	go process.end()
 }

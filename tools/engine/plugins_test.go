@@ -66,7 +66,7 @@ type fakes struct {
 }
 
 func (f *fakes) pool() *plugins {
-	return newPlugins(func(pluginProgram, *secretWords) (process, error) {
+	return newPlugins(func(pluginProgram, *secretWords) (startedProcess, error) {
 		made := &fakeProcess{does: map[string]func(context.Context) error{}}
 		f.mutex.Lock()
 		f.all = append(f.all, made)
@@ -75,13 +75,13 @@ func (f *fakes) pool() *plugins {
 	})
 }
 
-func leasedFrom(t *testing.T, pool *plugins) *lease {
+func usedFrom(t *testing.T, pool *plugins) *pluginUse {
 	t.Helper()
-	leased, err := pool.lease(pluginProgram{Name: "vault"})
+	use, err := pool.use(pluginProgram{Name: "vault"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return leased
+	return use
 }
 
 // secretStruct has one property, which is a secret.
@@ -99,35 +99,35 @@ func secretStruct(t *testing.T, name, value string) *structpb.Struct {
 	return made
 }
 
-func configure(ctx context.Context, t *testing.T, leased *lease, token string) (*pulumirpc.ConfigureResponse, error) {
+func configure(ctx context.Context, t *testing.T, use *pluginUse, token string) (*pulumirpc.ConfigureResponse, error) {
 	t.Helper()
 	answer := &pulumirpc.ConfigureResponse{}
 	request := &pulumirpc.ConfigureRequest{Args: secretStruct(t, "token", token)}
-	return answer, leased.call(ctx, pulumirpc.ResourceProvider_Configure_FullMethodName, request, answer)
+	return answer, use.call(ctx, pulumirpc.ResourceProvider_Configure_FullMethodName, request, answer)
 }
 
-func create(ctx context.Context, leased *lease, properties *structpb.Struct) error {
+func create(ctx context.Context, use *pluginUse, properties *structpb.Struct) error {
 	request := &pulumirpc.CreateRequest{Properties: properties}
-	return leased.call(ctx, pulumirpc.ResourceProvider_Create_FullMethodName, request, &pulumirpc.CreateResponse{})
+	return use.call(ctx, pulumirpc.ResourceProvider_Create_FullMethodName, request, &pulumirpc.CreateResponse{})
 }
 
-func cancelled(leased *lease) {
-	_ = leased.call(
+func cancelled(use *pluginUse) {
+	_ = use.call(
 		context.Background(), pulumirpc.ResourceProvider_Cancel_FullMethodName, &emptypb.Empty{}, &emptypb.Empty{},
 	)
 }
 
-func configured(t *testing.T, pool *plugins, token string) *lease {
+func configured(t *testing.T, pool *plugins, token string) *pluginUse {
 	t.Helper()
-	leased := leasedFrom(t, pool)
-	answer, err := configure(context.Background(), t, leased, token)
+	use := usedFrom(t, pool)
+	answer, err := configure(context.Background(), t, use, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !answer.GetAcceptSecrets() {
 		t.Error("what the plugin answered to its configuration is lost")
 	}
-	return leased
+	return use
 }
 
 func (f *fakes) want(t *testing.T, count int) {
@@ -207,14 +207,14 @@ func TestReplacesAProcessThatPrintsMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		leased := configured(t, pool, "token")
-		pool.countPrinted(leased.used().secrets, pluginPrints)
+		use := configured(t, pool, "token")
+		pool.countPrinted(use.current().secrets, pluginPrints)
 		configured(t, pool, "token").close()
 		made.want(t, 1)
-		pool.countPrinted(leased.used().secrets, 1)
+		pool.countPrinted(use.current().secrets, 1)
 		configured(t, pool, "token").close()
 		made.want(t, 2)
-		leased.close()
+		use.close()
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 {
 			t.Error("it was to end with its last update")
@@ -256,12 +256,12 @@ func TestDoesNotWaitForAPluginThatHangs(t *testing.T) {
 		pool := made.pool()
 		ctx, terminate := context.WithTimeout(context.Background(), time.Second)
 		defer terminate()
-		leased := configured(t, pool, "token")
+		use := configured(t, pool, "token")
 		made.all[0].does["Create"] = hang
-		if err := create(ctx, leased, nil); status.Code(err) != codes.DeadlineExceeded {
+		if err := create(ctx, use, nil); status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
-		leased.close()
+		use.close()
 		synctest.Wait()
 		if made.all[0].ended.Load() != 1 {
 			t.Error("the process was to end")
@@ -274,14 +274,14 @@ func TestDoesNotWaitForAPluginThatHangsWhenItIsConfigured(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
 		ctx, terminate := context.WithCancel(context.Background())
-		leased := leasedFrom(t, pool)
+		use := usedFrom(t, pool)
 		made.all[0].does["Configure"] = hang
 		waiting := sync.WaitGroup{}
 		waiting.Go(func() {
-			if _, err := configure(ctx, t, leased, "token"); err == nil {
+			if _, err := configure(ctx, t, use, "token"); err == nil {
 				t.Error("it was to fail")
 			}
-			leased.close()
+			use.close()
 		})
 		synctest.Wait()
 		configured(t, pool, "another token").close() // does not wait
@@ -296,6 +296,40 @@ func TestDoesNotWaitForAPluginThatHangsWhenItIsConfigured(t *testing.T) {
 		time.Sleep(pluginIdle)
 		synctest.Wait()
 	})
+}
+
+func TestAUseThatEndsWhileItWaitsKeepsNoProcess(t *testing.T) {
+	made := &fakes{}
+	pool := made.pool()
+	first := configured(t, pool, "token-a") // all ask its process first
+	second, third := usedFrom(t, pool), usedFrom(t, pool)
+	accept := make(chan struct{})
+	start := pool.start
+	pool.start = func(of pluginProgram, secrets *secretWords) (startedProcess, error) {
+		process, err := start(of, secrets)
+		process.(*fakeProcess).does["Configure"] = func(context.Context) error { <-accept; return nil }
+		return process, err
+	}
+	var configuring sync.WaitGroup
+	for waiting, use := range []*pluginUse{second, third} {
+		configuring.Go(func() { _, _ = configure(context.Background(), t, use, "token-b") })
+		for wanted := 0; wanted <= waiting; time.Sleep(time.Millisecond) {
+			pool.turns.mutex.Lock()
+			for _, turn := range pool.turns.named {
+				wanted = turn.wanted
+			}
+			pool.turns.mutex.Unlock()
+		}
+	}
+	third.close() // its engine has ended
+	close(accept)
+	configuring.Wait()
+	for name, use := range map[string]*pluginUse{"first": first, "second": second} {
+		if users := use.current().users; users != 1 {
+			t.Errorf("%d updates use the process of the %s", users, name)
+		}
+	}
+	made.want(t, 2)
 }
 
 func TestKeepsThePluginsMemoryWithinItsBound(t *testing.T) {
@@ -365,7 +399,7 @@ func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		leased := configured(t, pool, "token-of-vault")
+		use := configured(t, pool, "token-of-vault")
 		quoting := func(context.Context) error {
 			failed, _ := status.New(codes.Unknown, "token-of-vault cannot write canary-value of anna").WithDetails(
 				&pulumirpc.ErrorResourceInitFailed{Reasons: []string{"token-of-vault"}},
@@ -373,7 +407,7 @@ func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
 			return failed.Err()
 		}
 		made.all[0].does["Create"] = quoting
-		err := create(context.Background(), leased, secretStruct(t, "value", "canary-value"))
+		err := create(context.Background(), use, secretStruct(t, "value", "canary-value"))
 		if got := status.Convert(err).Message(); got != "[secret] cannot write [secret] of anna" {
 			t.Errorf("got %v", got)
 		}
@@ -382,10 +416,10 @@ func TestHidesSecretsThatAPluginQuotes(t *testing.T) {
 			t.Errorf("got %v", detail.Reasons)
 		}
 		time.Sleep(secretsHeld + time.Second)
-		if said := leased.used().secrets.hide("canary-value token-of-vault"); said != "canary-value "+hidden {
+		if said := use.current().secrets.hide("canary-value token-of-vault"); said != "canary-value "+hidden {
 			t.Errorf("got %q", said)
 		}
-		leased.close()
+		use.close()
 		synctest.Wait()
 	})
 }
@@ -394,20 +428,20 @@ func TestHidesSecretsInWhatAParameterizedPluginAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &fakes{}
 		pool := made.pool()
-		leased := configured(t, pool, "token-of-vault")
-		err := leased.call(context.Background(), pulumirpc.ResourceProvider_Parameterize_FullMethodName,
+		use := configured(t, pool, "token-of-vault")
+		err := use.call(context.Background(), pulumirpc.ResourceProvider_Parameterize_FullMethodName,
 			&pulumirpc.ParameterizeRequest{}, &pulumirpc.ParameterizeResponse{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		made.want(t, 2)
 		made.all[1].does["Construct"] = func(context.Context) error { return errors.New("no canary-value here") }
-		err = leased.call(context.Background(), pulumirpc.ResourceProvider_Construct_FullMethodName,
+		err = use.call(context.Background(), pulumirpc.ResourceProvider_Construct_FullMethodName,
 			&pulumirpc.ConstructRequest{Inputs: secretStruct(t, "value", "canary-value")}, &pulumirpc.ConstructResponse{})
 		if got := status.Convert(err).Message(); got != "no [secret] here" {
 			t.Errorf("got %v", got)
 		}
-		leased.close()
+		use.close()
 		time.Sleep(pluginIdle)
 		synctest.Wait()
 		if made.all[1].ended.Load() != 1 {

@@ -30,6 +30,8 @@ type program struct {
 	Address   string        `json:"address"`
 }
 
+func (p *program) isAtAddress() bool { return p != nil && p.Address != "" }
+
 // declaration is what a program says of one resource. A component has no inputs.
 type declaration struct {
 	Type   string         `json:"type"`
@@ -81,13 +83,13 @@ func (d *declared) Run(ctx context.Context, info plugin.RunInfo) (failure string
 	if d.op.Program != nil {
 		all = d.op.Program.Resources
 	}
-	run := &registering{op: d.op, monitor: monitor, stack: top.GetUrn(), urns: make([]chan string, len(all))}
-	for i := range run.urns {
-		run.urns[i] = make(chan string, 1)
+	run := &registering{op: d.op, monitor: monitor, stack: top.GetUrn(), urnOf: make([]func() string, len(all))}
+	for i := range all {
+		run.urnOf[i] = sync.OnceValue(func() string { return run.register(ctx, &all[i]) })
 	}
 	var wait sync.WaitGroup
-	for i := range all {
-		wait.Go(func() { run.urns[i] <- run.register(ctx, &all[i]) })
+	for _, register := range run.urnOf {
+		wait.Go(func() { register() })
 	}
 	wait.Wait()
 	if message := run.message.Load(); message != nil {
@@ -103,24 +105,18 @@ type registering struct {
 	op      *operation
 	monitor pulumirpc.ResourceMonitorClient
 	stack   string
-	urns    []chan string
-	failed  atomic.Bool
+	// By index, what registers a resource once, and returns its URN; empty when it was not made.
+	urnOf  []func() string
+	failed atomic.Bool
 	// An error that the engine has not told of.
 	message atomic.Pointer[string]
-}
-
-// urnOf waits for a resource; empty when it was not made.
-func (r *registering) urnOf(index int) string {
-	urn := <-r.urns[index]
-	r.urns[index] <- urn
-	return urn
 }
 
 func (r *registering) register(ctx context.Context, d *declaration) string {
 	request := requestOf(d.Type, d.Name)
 	request.Parent = r.stack
 	if d.Parent != nil {
-		if request.Parent = r.urnOf(*d.Parent); request.Parent == "" {
+		if request.Parent = r.urnOf[*d.Parent](); request.Parent == "" {
 			return ""
 		}
 	}
@@ -132,7 +128,7 @@ func (r *registering) register(ctx context.Context, d *declaration) string {
 		proto.Merge(request, options)
 	}
 	for alias, index := range d.AliasParents {
-		urn := r.urnOf(index)
+		urn := r.urnOf[index]()
 		if urn == "" {
 			return ""
 		}
@@ -146,7 +142,7 @@ func (r *registering) register(ctx context.Context, d *declaration) string {
 		request.Custom, request.Object = true, object
 	}
 	for _, index := range d.DependsOn {
-		urn := r.urnOf(index)
+		urn := r.urnOf[index]()
 		if urn == "" {
 			return ""
 		}
@@ -194,15 +190,8 @@ func requestOf(token, name string) *pulumirpc.RegisterResourceRequest {
 	}
 }
 
-// registrations are those that wait for the engine's answer, by URN.
-type registrations struct {
-	mutex   sync.Mutex
-	waiting map[string]context.CancelFunc
-}
-
-func newRegistrations() *registrations {
-	return &registrations{waiting: map[string]context.CancelFunc{}}
-}
+// registrations are those that wait for the engine's answer: what ends the wait, by URN.
+type registrations struct{ waiting sync.Map }
 
 func (r *registrations) begin(
 	ctx context.Context, stack string, request *pulumirpc.RegisterResourceRequest,
@@ -211,21 +200,15 @@ func (r *registrations) begin(
 	urn := string(resource.NewURN(
 		tokens.QName(stack), tokens.PackageName(state.Project), parentType, tokens.Type(request.GetType()), request.GetName()))
 	ctx, cancel := context.WithCancel(ctx)
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.waiting[urn] = cancel
+	r.waiting.Store(urn, cancel)
 	return ctx, func() {
-		r.mutex.Lock()
-		defer r.mutex.Unlock()
-		delete(r.waiting, urn)
+		r.waiting.Delete(urn)
 		cancel()
 	}
 }
 
 func (r *registrations) abandon(urn string) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if cancel := r.waiting[urn]; cancel != nil {
-		cancel()
+	if cancel, waits := r.waiting.Load(urn); waits {
+		cancel.(context.CancelFunc)()
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"sync"
@@ -12,8 +13,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"encoding/json"
-
 	"github.com/pulumi/pulumi/sdk/v3/go/common/version"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
@@ -23,8 +22,7 @@ import (
 type providerConn struct {
 	op *operation
 	// The URNs of what is deleted before its replacement is made.
-	deletedFirst map[string]bool
-	mutex        sync.Mutex
+	deletedFirst sync.Map
 }
 
 var served = map[string]bool{"Check": true, "Diff": true, "Create": true, "Read": true, "Update": true, "Delete": true}
@@ -59,9 +57,7 @@ func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, repl
 		return status.Error(codes.Unknown, err.Error())
 	}
 	if diff, isDiff := reply.(*pulumirpc.DiffResponse); isDiff && diff.GetDeleteBeforeReplace() {
-		c.mutex.Lock()
-		c.deletedFirst[args.(*pulumirpc.DiffRequest).GetUrn()] = true
-		c.mutex.Unlock()
+		c.deletedFirst.Store(args.(*pulumirpc.DiffRequest).GetUrn(), true)
 	}
 	return nil
 }
@@ -69,14 +65,10 @@ func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, repl
 // noteFailure ends the program's wait for a resource whose predecessor could not be deleted before it is made: with
 // ContinueOnError, the engine does not answer for it and waits for the program to end (pulumi/pulumi#16373).
 func (c *providerConn) noteFailure(args any) {
-	request, isDelete := args.(*pulumirpc.DeleteRequest)
-	if !isDelete {
-		return
-	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.deletedFirst[request.GetUrn()] {
-		c.op.pending.abandon(request.GetUrn())
+	if request, isDelete := args.(*pulumirpc.DeleteRequest); isDelete {
+		if _, isFirst := c.deletedFirst.Load(request.GetUrn()); isFirst {
+			c.op.pending.abandon(request.GetUrn())
+		}
 	}
 }
 

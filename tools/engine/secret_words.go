@@ -69,9 +69,8 @@ func formsOf(secret string) []string {
 // hide replaces secrets, the longest first.
 func (s *secretWords) hide(text string) string {
 	s.mutex.Lock()
-	words := slices.Collect(maps.Keys(s.held))
+	words := slices.SortedFunc(maps.Keys(s.held), func(a, b string) int { return len(b) - len(a) })
 	s.mutex.Unlock()
-	slices.SortFunc(words, func(a, b string) int { return len(b) - len(a) })
 	for _, word := range words {
 		text = strings.ReplaceAll(text, word, hidden)
 	}

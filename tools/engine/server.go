@@ -18,51 +18,57 @@ import (
 
 // server answers the operator's requests:
 //
-//	up, preview, refresh, destroy, previewDestroy {operation}  → {outcome}, after notifications `event` and provider calls
-//	export {stack}                → a deployment, or null
-//	exportAll                     → {}, after a request `stack` {name, state} for each
-//	import {stack, deployment}    → {}
-//	history {stack}               → entries, newest first, or null
-//	names                         → names of stacks
+//	up, preview, refresh, destroy, previewDestroy {operation}  → {outcome}, after notifications `event`
+//	export {stack}                → {state}, or {state: null}
+//	exportAll                     → {}, after a request `stack` for each
+//	import {stack, state}         → {}
+//	history {stack}               → {entries}, newest first, or {entries: null}
+//	names                         → {names} of stacks
 //	remove {stack}                → {}
-//	unlock {stack}                → descriptions of the locks that were removed
-//	unprotect {stack, urn?}       → URNs of resources that were protected
+//	unlock {stack}                → {locks}, descriptions of those that were removed
+//	unprotect {stack, urn?}       → {urns} of resources that were protected
 //	ping                          → {usage}
 //
-// and obeys notifications:
+// An error has the kind `locked` when another process has the stack's lock, and `unreadable` when an operation did not begin
+// because the backend did not answer or the state could not be read.
+//
+// It obeys notifications:
 //
 //	cancel {id, hard?}   an operation ends after the steps that run; hard: at once
 //	allow {ms}           the process ends after so long, unless another one arrives in time
+//
+// It asks the operator, for the request with the id:
+//
+//	Check, Diff, Create, Read, Update, Delete {id, request}    a provider, see provider.go
+//	Observe {id, request}         what a step would overwrite, see observe.go
+//	plugins {id}                  → {address, token} of the host of plugins
+//	stack {id, name, state}       → {} when the operator has taken it
+//
+// and notifies it:
+//
+//	hello {version, protocol}     when it is ready
+//	event {id, event}             an EngineEvent of the Automation API
+//	log {message, facts}          for the operator's log
 type server struct {
 	conn       *rpc.Conn
 	stacks     *state.Stacks
 	manager    secrets.Manager
 	backendURL string
 	allow      func(ms int64)
-
-	mutex   sync.Mutex
-	running map[int64]*operation
-	// The stacks that are being written.
-	writing map[string]bool
-}
-
-func newServer(
-	conn *rpc.Conn, stacks *state.Stacks, manager secrets.Manager, backendURL string, allow func(int64),
-) *server {
-	return &server{
-		conn: conn, stacks: stacks, manager: manager, backendURL: backendURL, allow: allow,
-		running: map[int64]*operation{}, writing: map[string]bool{},
-	}
+	// The operations that run, by id.
+	running sync.Map
+	// The names of the stacks that are being written.
+	writing sync.Map
 }
 
 // params are those of all requests and notifications.
 type params struct {
 	operationParams
-	URN        string                     `json:"urn"`
-	Deployment *apitype.UntypedDeployment `json:"deployment"`
-	ID         int64                      `json:"id"`
-	Hard       bool                       `json:"hard"`
-	Ms         int64                      `json:"ms"`
+	URN   string                     `json:"urn"`
+	State *apitype.UntypedDeployment `json:"state"`
+	ID    int64                      `json:"id"`
+	Hard  bool                       `json:"hard"`
+	Ms    int64                      `json:"ms"`
 }
 
 func (s *server) handle(m rpc.Message) {
@@ -108,10 +114,11 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	case "up", "preview", "refresh", "destroy", "previewDestroy":
 		return op.run(ctx)
 	case "export":
-		return nullable(s.stacks.Export(ctx, p.Stack))
+		exported, err := s.stacks.Export(ctx, p.Stack)
+		return map[string]any{"state": exported}, err
 	case "exportAll":
-		return nil, s.stacks.ExportAll(ctx, func(name string, deployment *apitype.UntypedDeployment) error {
-			_, err := s.conn.Call(ctx, "stack", map[string]any{"id": op.id, "name": name, "state": deployment})
+		return nil, s.stacks.ExportAll(ctx, func(name string, exported *apitype.UntypedDeployment) error {
+			_, err := s.conn.Call(ctx, "stack", map[string]any{"id": op.id, "name": name, "state": exported})
 			return err
 		})
 	case "history":
@@ -129,63 +136,55 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 			return nil, err
 		}
 		defer unlock()
-		return s.edit(ctx, op.method, p)
+	}
+	switch op.method {
+	case "import":
+		if p.State == nil {
+			return nil, errors.New("there is no state to import")
+		}
+		return nil, s.stacks.Import(ctx, p.Stack, p.State)
+	case "remove":
+		return nil, s.stacks.Remove(ctx, p.Stack)
+	case "unprotect":
+		urns, err := s.stacks.Unprotect(ctx, p.Stack, p.URN)
+		return map[string]any{"urns": urns}, err
 	}
 	return nil, fmt.Errorf("the request %q is not known", op.method)
 }
 
-func (s *server) edit(ctx context.Context, method string, p params) (any, error) {
-	switch method {
-	case "import":
-		if p.Deployment == nil {
-			return nil, errors.New("there is no deployment to import")
-		}
-		return nil, s.stacks.Import(ctx, p.Stack, p.Deployment)
-	case "remove":
-		return nil, s.stacks.Remove(ctx, p.Stack)
-	}
-	urns, err := s.stacks.Unprotect(ctx, p.Stack, p.URN)
-	return map[string]any{"urns": urns}, err
-}
-
-func nullable[T any](value *T, err error) (any, error) { return map[string]*T{"state": value}, err }
-
 // begin refuses an operation on a stack that is at work.
 func (s *server) begin(op *operation) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if op.writes() && s.writing[op.Stack] {
-		return false
-	}
-	s.running[op.id] = op
 	if op.writes() {
-		s.writing[op.Stack] = true
+		if _, isAtWork := s.writing.LoadOrStore(op.Stack, true); isAtWork {
+			return false
+		}
 	}
+	s.running.Store(op.id, op)
 	return true
 }
 
 func (s *server) end(op *operation) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.running, op.id)
+	s.running.Delete(op.id)
 	if op.writes() {
-		delete(s.writing, op.Stack)
+		s.writing.Delete(op.Stack)
 	}
 }
 
 func (s *server) cancel(id int64, hard bool) {
-	s.mutex.Lock()
-	op := s.running[id]
-	s.mutex.Unlock()
-	if op == nil {
-		return
-	}
-	if hard {
-		op.source.Terminate()
-	} else {
-		op.source.Cancel()
+	found, runs := s.running.Load(id)
+	switch {
+	case !runs:
+	case hard:
+		found.(*operation).terminate()
+	default:
+		found.(*operation).source.Cancel()
 	}
 }
+
+// unreadable is why an operation did not begin.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
 
 func (s *server) errorOf(err error) *rpc.Error {
 	if err == nil {
@@ -194,6 +193,8 @@ func (s *server) errorOf(err error) *rpc.Error {
 	failed := &rpc.Error{Message: redacted(err.Error(), s.backendURL)}
 	if _, isLocked := errors.AsType[*state.LockedError](err); isLocked {
 		failed.Kind = "locked"
+	} else if _, isUnreadable := errors.AsType[unreadable](err); isUnreadable {
+		failed.Kind = "unreadable"
 	}
 	return failed
 }

@@ -5,26 +5,39 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/pulumi/pulumi/pkg/v3/backend"
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
-	"github.com/pulumi/pulumi/pkg/v3/secrets"
+	"github.com/pulumi/pulumi/pkg/v3/resource/stack"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/env"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/property"
 
 	"kindstack.dev/tools/engine/state"
 )
 
-func newSnapshotManager(
-	saves persister, manager secrets.Manager, snapshot *deploy.Snapshot, once bool,
-) *backend.SnapshotManager {
+// persister saves the snapshots of an operation.
+type persister func(apitype.TypedDeployment) error
+
+func (p persister) Save(deployment apitype.TypedDeployment) error { return p(deployment) }
+
+// The snapshot manager reads from the environment whether it saves once, when it is made.
+var making sync.Mutex
+
+func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Snapshot) *backend.SnapshotManager {
 	making.Lock()
 	defer making.Unlock()
-	if once {
-		_ = os.Setenv(skipCheckpoints, "true")
-		defer func() { _ = os.Unsetenv(skipCheckpoints) }()
+	if op.SavesOnce {
+		name := env.SkipCheckpoints.Var().Name()
+		_ = os.Setenv(name, "true")
+		defer func() { _ = os.Unsetenv(name) }()
 	}
-	return backend.NewSnapshotManager(saves, manager, snapshot, nil)
+	save := func(deployment apitype.TypedDeployment) error {
+		return op.server.stacks.Save(ctx, op.Stack, deployment)
+	}
+	return backend.NewSnapshotManager(persister(save), op.server.manager, snapshot, nil)
 }
 
 // references answers a program's stack references.
@@ -37,12 +50,11 @@ func (r references) GetStackOutputs(
 	if err != nil {
 		return property.Map{}, err
 	}
-	for _, r := range snapshot.Resources {
-		if r.Type == "pulumi:pulumi:Stack" {
-			return resource.FromResourcePropertyMap(r.Outputs), nil
-		}
+	root, err := stack.GetRootStackResource(snapshot)
+	if root == nil || err != nil {
+		return property.Map{}, err
 	}
-	return property.Map{}, nil
+	return resource.FromResourcePropertyMap(root.Outputs), nil
 }
 
 func (r references) GetStackResourceOutputs(ctx context.Context, name string) (property.Map, error) {

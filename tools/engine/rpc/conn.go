@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // Error is the other side's answer in place of a result.
@@ -48,14 +49,14 @@ type Conn struct {
 	decoder *json.Decoder
 	writing sync.Mutex
 	out     io.Writer
-	calling sync.Mutex
-	lastID  int64
-	calls   map[int64]chan Message
+	lastID  atomic.Int64
+	// By id, the channels that are waiting for answers.
+	calls sync.Map
 }
 
 // New makes a connection. The writer gets whole lines.
 func New(in io.Reader, out io.Writer) *Conn {
-	return &Conn{decoder: json.NewDecoder(in), out: out, calls: map[int64]chan Message{}}
+	return &Conn{decoder: json.NewDecoder(in), out: out}
 }
 
 // Serve hands each request and notification to handle, which must not block, until the input ends.
@@ -71,12 +72,8 @@ func (c *Conn) Serve(handle func(Message)) error {
 			handle(m)
 			continue
 		}
-		c.calling.Lock()
-		answered := c.calls[m.ID]
-		delete(c.calls, m.ID)
-		c.calling.Unlock()
-		if answered != nil {
-			answered <- m
+		if answered, waits := c.calls.LoadAndDelete(m.ID); waits {
+			answered.(chan Message) <- m
 		}
 	}
 }
@@ -84,11 +81,8 @@ func (c *Conn) Serve(handle func(Message)) error {
 // Call asks the other side, and waits for the answer until the context ends.
 func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answered := make(chan Message, 1)
-	c.calling.Lock()
-	c.lastID++
-	id := c.lastID
-	c.calls[id] = answered
-	c.calling.Unlock()
+	id := c.lastID.Add(1)
+	c.calls.Store(id, answered)
 	c.send(outgoing{ID: id, Method: method, Params: params})
 	select {
 	case m := <-answered:
@@ -97,15 +91,18 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMes
 		}
 		return m.Result, nil
 	case <-ctx.Done():
-		c.calling.Lock()
-		delete(c.calls, id)
-		c.calling.Unlock()
+		c.calls.Delete(id)
 		return nil, context.Cause(ctx)
 	}
 }
 
 // Notify tells the other side something.
 func (c *Conn) Notify(method string, params any) { c.send(outgoing{Method: method, Params: params}) }
+
+// Log gives the operator's log a line.
+func (c *Conn) Log(message string, facts map[string]any) {
+	c.Notify("log", map[string]any{"message": message, "facts": facts})
+}
 
 // Answer answers a request of the other side.
 func (c *Conn) Answer(id int64, result any, err *Error) {

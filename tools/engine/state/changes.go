@@ -1,13 +1,16 @@
 package state
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
-	"sort"
+	"iter"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // Change is what an update did to one resource.
@@ -17,6 +20,22 @@ type Change struct {
 	Name      string `json:"name"`
 	// Drift is what the change corrected.
 	Drift []FieldDrift `json:"drift,omitempty"`
+}
+
+// NewChange makes the change of a resource. A component's type may have two parts, of which Pulumi's `Type.Name` panics.
+func NewChange(operation string, urn resource.URN) Change {
+	token := string(urn.Type())
+	return Change{Operation: operation, Type: token[strings.LastIndexByte(token, ':')+1:], Name: urn.Name()}
+}
+
+// SortedChanges are changes in the order of their names.
+func SortedChanges(changes iter.Seq[Change]) []Change {
+	return slices.SortedFunc(changes, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// IsScaffolding tells of what every stack has, whatever is in it: the stack itself, and providers.
+func IsScaffolding(urn resource.URN) bool {
+	return urn.Type() == resource.RootStackType || providers.IsProviderType(urn.Type())
 }
 
 // FieldDrift is a field that was not as it should be, as a provider tells it.
@@ -59,10 +78,9 @@ func (s *Stacks) resourcesIn(ctx context.Context, key string) (map[string]apityp
 	if checkpoint.Latest == nil {
 		return resources, nil
 	}
-	for _, resource := range checkpoint.Latest.Resources {
-		token := string(resource.URN.Type())
-		if !resource.Delete && token != "pulumi:pulumi:Stack" && !strings.HasPrefix(token, "pulumi:providers:") {
-			resources[string(resource.URN)] = resource
+	for _, one := range checkpoint.Latest.Resources {
+		if !one.Delete && !IsScaffolding(one.URN) {
+			resources[string(one.URN)] = one
 		}
 	}
 	return resources, nil
@@ -70,32 +88,21 @@ func (s *Stacks) resourcesIn(ctx context.Context, key string) (map[string]apityp
 
 func changesBetween(before, after map[string]apitype.ResourceV3) []Change {
 	changes := []Change{}
-	note := func(operation string, resource apitype.ResourceV3) {
-		token := strings.Split(string(resource.URN.Type()), ":")
-		changes = append(changes, Change{Operation: operation, Type: token[len(token)-1], Name: resource.URN.Name()})
-	}
-	for urn, resource := range after {
+	for urn, now := range after {
 		former, existed := before[urn]
 		switch {
 		case !existed:
-			note("create", resource)
-		case former.ID != resource.ID:
-			note("replace", resource)
-		case differ(former.Inputs, resource.Inputs) || differ(former.Outputs, resource.Outputs):
-			note("update", resource)
+			changes = append(changes, NewChange("create", now.URN))
+		case former.ID != now.ID:
+			changes = append(changes, NewChange("replace", now.URN))
+		case !reflect.DeepEqual(former.Inputs, now.Inputs) || !reflect.DeepEqual(former.Outputs, now.Outputs):
+			changes = append(changes, NewChange("update", now.URN))
 		}
 	}
-	for urn, resource := range before {
+	for urn, former := range before {
 		if _, exists := after[urn]; !exists {
-			note("delete", resource)
+			changes = append(changes, NewChange("delete", former.URN))
 		}
 	}
-	sort.Slice(changes, func(i, j int) bool { return changes[i].Name < changes[j].Name })
-	return changes
-}
-
-func differ(a, b map[string]any) bool {
-	left, _ := json.Marshal(a)
-	right, _ := json.Marshal(b)
-	return !bytes.Equal(left, right)
+	return SortedChanges(slices.Values(changes))
 }

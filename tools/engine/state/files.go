@@ -40,13 +40,10 @@ func (f files) Read(_ context.Context, key string) ([]byte, error) {
 
 // Write writes aside and renames: readers see the old or the new content, also when writing fails.
 func (f files) Write(_ context.Context, key string, data []byte) error {
-	path := f.path(key)
-	aside, err := os.CreateTemp(f.path(asideFolder), "*")
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(f.path(asideFolder), 0o700); err == nil {
-			aside, err = os.CreateTemp(f.path(asideFolder), "*")
-		}
+	if err := os.MkdirAll(f.path(asideFolder), 0o700); err != nil {
+		return err
 	}
+	aside, err := os.CreateTemp(f.path(asideFolder), "*")
 	if err != nil {
 		return err
 	}
@@ -55,7 +52,7 @@ func (f files) Write(_ context.Context, key string, data []byte) error {
 		err = closed
 	}
 	if err == nil {
-		err = inFolder(os.Rename, aside.Name(), path)
+		err = inFolder(os.Rename, aside.Name(), f.path(key))
 	}
 	if err != nil {
 		_ = os.Remove(aside.Name())

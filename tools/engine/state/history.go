@@ -1,19 +1,19 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pulumi/pulumi/pkg/v3/backend"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
 )
 
 // Entry is one update in a stack's history. The CLI reads and writes all but the changes.
@@ -35,17 +35,13 @@ func historyFolder(name string) string { return ".pulumi/history/" + Project + "
 
 // histories keeps the histories of all stacks small: each has at most its share of what the volume has room for.
 type histories struct {
-	store   Store
-	hasMeta atomic.Bool
-
+	store Store
 	mutex sync.Mutex
 	// The stacks, as far as known; none until they were counted.
 	names []string
 	// The next stack whose history is made smaller though it was not updated.
 	next int
 }
-
-func newHistories(store Store) *histories { return &histories{store: store} }
 
 // Append adds an entry and the checkpoint that it led to, and removes the oldest ones. It is for the holder of the stack's
 // lock.
@@ -60,7 +56,7 @@ func (s *Stacks) Append(ctx context.Context, name string, entry *Entry) error {
 	if entries > 0 {
 		err = s.store.Write(ctx, start+".history.json", data)
 		if err == nil {
-			err = s.copyCheckpoint(ctx, name, start+".checkpoint.json")
+			err = useCheckpoint(name, func(key string) error { return s.store.Copy(ctx, key, start+".checkpoint.json") })
 		}
 	}
 	for _, stack := range s.history.toCut(name) {
@@ -80,10 +76,27 @@ func (h *histories) share(ctx context.Context) (entries int, bytes int64) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if h.names == nil {
-		h.names, _ = names(ctx, h.store)
+		h.names, _ = (&Stacks{store: h.store}).Names(ctx)
 	}
 	stacks := int64(max(len(h.names), 1))
 	return int(min(files/filesPerEntry/stacks, HistoryLimit)), size / stacks
+}
+
+// room is how many files and bytes histories may have: half of the volume, where there is one.
+func room(store Store) (count, size int64, isLimited bool) {
+	f, isFiles := store.(files)
+	if !isFiles {
+		return 0, 0, false
+	}
+	var volume syscall.Statfs_t
+	if err := syscall.Statfs(f.root, &volume); err != nil {
+		return 0, 0, false
+	}
+	count = int64(volume.Files) / 2
+	if count == 0 {
+		count = 1 << 62 // a file system that makes inodes as they are needed
+	}
+	return count, int64(volume.Blocks) * int64(volume.Bsize) / 2, true
 }
 
 // removed makes the next update count the stacks again.
@@ -116,9 +129,10 @@ func (h *histories) cut(ctx context.Context, name string, entries int, bytes int
 			updates[parts[1]] = append(updates[parts[1]], file)
 		}
 	}
+	newestFirst := func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) }
 	var keys []string
 	size := int64(0)
-	for i, time := range newestFirst(updates) {
+	for i, time := range slices.SortedFunc(maps.Keys(updates), newestFirst) {
 		for _, file := range updates[time] {
 			size += file.Size
 		}
@@ -135,28 +149,16 @@ func (h *histories) cut(ctx context.Context, name string, entries int, bytes int
 	return h.store.Delete(ctx, keys...)
 }
 
-func newestFirst(updates map[string][]File) []string {
-	times := make([]string, 0, len(updates))
-	for time := range updates {
-		times = append(times, time)
-	}
-	sort.Slice(times, func(i, j int) bool {
-		if len(times[i]) != len(times[j]) {
-			return len(times[i]) > len(times[j])
-		}
-		return times[i] > times[j]
-	})
-	return times
-}
-
 // History returns the newest updates of a stack, the newest first; nil for a stack that does not exist.
 func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
-	if _, err := s.read(ctx, name); errors.Is(err, ErrNotFound) {
+	_, err := s.read(ctx, name)
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
 	}
-	files, err := s.store.List(ctx, historyFolder(name))
+	var files []File
+	if err == nil {
+		files, err = s.store.List(ctx, historyFolder(name))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
 	}
@@ -169,7 +171,7 @@ func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
 		}
 		var entry Entry
 		if err == nil {
-			err = encoding.Compress(encoding.JSON, encoding.DetectCompression(data)).Unmarshal(data, &entry)
+			err = marshalerOf(data).Unmarshal(data, &entry)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)

@@ -22,12 +22,12 @@ type byPassphrase struct {
 func newByPassphrase(state json.RawMessage, open func() (secrets.Manager, error)) *byPassphrase {
 	m := &byPassphrase{}
 	m.open = sync.OnceValues(func() (secrets.Manager, error) {
-		opened, err := open()
+		manager, err := open()
 		if err == nil {
-			state := opened.State()
+			state := manager.State()
 			m.known.Store(&state)
 		}
-		return opened, err
+		return manager, err
 	})
 	if state != nil {
 		m.known.Store(&state)
@@ -35,7 +35,7 @@ func newByPassphrase(state json.RawMessage, open func() (secrets.Manager, error)
 	return m
 }
 
-// isNew tells of a manager that has encrypted nothing yet.
+// isNew tells that no state names this manager yet: its salt is made with its key.
 func (m *byPassphrase) isNew() bool { return m.known.Load() == nil }
 
 func (m *byPassphrase) Type() string { return passphrase.Type }
@@ -53,33 +53,25 @@ func (m *byPassphrase) Encrypter() config.Encrypter { return m }
 func (m *byPassphrase) Decrypter() config.Decrypter { return m }
 
 func (m *byPassphrase) EncryptValue(ctx context.Context, plain string) (string, error) {
-	opened, err := m.open()
-	if err != nil {
-		return "", err
-	}
-	return opened.Encrypter().EncryptValue(ctx, plain)
+	return opened(m, func(by secrets.Manager) (string, error) { return by.Encrypter().EncryptValue(ctx, plain) })
 }
 
 func (m *byPassphrase) BatchEncrypt(ctx context.Context, plain []string) ([]string, error) {
-	opened, err := m.open()
-	if err != nil {
-		return nil, err
-	}
-	return opened.Encrypter().BatchEncrypt(ctx, plain)
+	return opened(m, func(by secrets.Manager) ([]string, error) { return by.Encrypter().BatchEncrypt(ctx, plain) })
 }
 
 func (m *byPassphrase) DecryptValue(ctx context.Context, cipher string) (string, error) {
-	opened, err := m.open()
-	if err != nil {
-		return "", err
-	}
-	return opened.Decrypter().DecryptValue(ctx, cipher)
+	return opened(m, func(by secrets.Manager) (string, error) { return by.Decrypter().DecryptValue(ctx, cipher) })
 }
 
 func (m *byPassphrase) BatchDecrypt(ctx context.Context, cipher []string) ([]string, error) {
-	opened, err := m.open()
+	return opened(m, func(by secrets.Manager) ([]string, error) { return by.Decrypter().BatchDecrypt(ctx, cipher) })
+}
+
+func opened[T any](m *byPassphrase, use func(secrets.Manager) (T, error)) (result T, err error) {
+	by, err := m.open()
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	return opened.Decrypter().BatchDecrypt(ctx, cipher)
+	return use(by)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
 	"github.com/pulumi/pulumi/pkg/v3/resource/stack"
@@ -31,11 +32,12 @@ type Stacks struct {
 	holder  *Holder
 	history *histories
 	secrets secrets.Provider
+	hasMeta atomic.Bool
 }
 
 // New opens the stacks of a backend.
 func New(store Store, holder *Holder, provider secrets.Provider) *Stacks {
-	return &Stacks{store: store, holder: holder, secrets: provider, history: newHistories(store)}
+	return &Stacks{store: store, holder: holder, secrets: provider, history: &histories{store: store}}
 }
 
 func qualifiedName(name string) tokens.QName {
@@ -47,28 +49,23 @@ func checkpointKey(name string) string { return stacksFolder + "/" + name + ".js
 // The CLI compresses checkpoints if it is told to.
 var compressed = []string{encoding.GZIPExt, encoding.ZSTDExt}
 
-func (s *Stacks) read(ctx context.Context, name string) ([]byte, error) {
-	key := checkpointKey(name)
-	data, err := s.store.Read(ctx, key)
+// useCheckpoint uses the file that is there. It returns ErrNotFound when there is none.
+func useCheckpoint(name string, use func(key string) error) error {
+	err := use(checkpointKey(name))
 	for _, extension := range compressed {
-		if !errors.Is(err, ErrNotFound) {
-			break
+		if errors.Is(err, ErrNotFound) {
+			err = use(checkpointKey(name) + extension)
 		}
-		data, err = s.store.Read(ctx, key+extension)
-	}
-	return data, err
-}
-
-func (s *Stacks) copyCheckpoint(ctx context.Context, name, to string) error {
-	key := checkpointKey(name)
-	err := s.store.Copy(ctx, key, to)
-	for _, extension := range compressed {
-		if !errors.Is(err, ErrNotFound) {
-			break
-		}
-		err = s.store.Copy(ctx, key+extension, to)
 	}
 	return err
+}
+
+func (s *Stacks) read(ctx context.Context, name string) (data []byte, err error) {
+	err = useCheckpoint(name, func(key string) error {
+		data, err = s.store.Read(ctx, key)
+		return err
+	})
+	return data, err
 }
 
 // checkpoint returns nil for a stack without one.
@@ -77,10 +74,10 @@ func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.Checkpoi
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	var checkpoint *apitype.CheckpointV3
+	if err == nil {
+		checkpoint, err = unmarshal(data)
 	}
-	checkpoint, err := unmarshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
@@ -88,9 +85,12 @@ func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.Checkpoi
 }
 
 func unmarshal(data []byte) (*apitype.CheckpointV3, error) {
-	marshaler := encoding.Compress(encoding.JSON, encoding.DetectCompression(data))
-	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshaler, data)
+	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshalerOf(data), data)
 	return checkpoint, err
+}
+
+func marshalerOf(data []byte) encoding.Marshaler {
+	return encoding.Compress(encoding.JSON, encoding.DetectCompression(data))
 }
 
 // Load returns a stack's snapshot, and whether there is such a stack, without what an update that was cut off was about to
@@ -117,11 +117,19 @@ func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool,
 // ForgetPending removes from a state what an update that was cut off was about to create. It is for the holder of the
 // stack's lock.
 func (s *Stacks) ForgetPending(ctx context.Context, name string) error {
+	return s.edit(ctx, name, func(latest *apitype.DeploymentV3) bool {
+		isChanged := len(latest.PendingOperations) > 0
+		latest.PendingOperations = nil
+		return isChanged
+	})
+}
+
+// edit saves a state that has been changed.
+func (s *Stacks) edit(ctx context.Context, name string, change func(latest *apitype.DeploymentV3) bool) error {
 	checkpoint, err := s.checkpoint(ctx, name)
-	if checkpoint == nil || checkpoint.Latest == nil || len(checkpoint.Latest.PendingOperations) == 0 || err != nil {
+	if checkpoint == nil || checkpoint.Latest == nil || err != nil || !change(checkpoint.Latest) {
 		return err
 	}
-	checkpoint.Latest.PendingOperations = nil
 	return s.Save(ctx, name, apitype.TypedDeployment{
 		Deployment: checkpoint.Latest, Version: apitype.DeploymentSchemaVersionCurrent,
 	})
@@ -155,7 +163,7 @@ func (s *Stacks) write(ctx context.Context, name string, checkpoint *apitype.Ver
 // ensureMeta writes what tells the CLI how stacks are kept. Without its text, as a disk that was full may have left it, the
 // CLI refuses the whole backend.
 func (s *Stacks) ensureMeta(ctx context.Context) error {
-	if s.history.hasMeta.Load() {
+	if s.hasMeta.Load() {
 		return nil
 	}
 	meta, err := s.store.Read(ctx, metaFile)
@@ -167,15 +175,13 @@ func (s *Stacks) ensureMeta(ctx context.Context) error {
 			return fmt.Errorf("cannot write to the backend: %w", err)
 		}
 	}
-	s.history.hasMeta.Store(true)
+	s.hasMeta.Store(true)
 	return nil
 }
 
 // Names returns the names of all stacks.
-func (s *Stacks) Names(ctx context.Context) ([]string, error) { return names(ctx, s.store) }
-
-func names(ctx context.Context, store Store) ([]string, error) {
-	files, err := store.List(ctx, stacksFolder)
+func (s *Stacks) Names(ctx context.Context) ([]string, error) {
+	files, err := s.store.List(ctx, stacksFolder)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the stacks: %w", err)
 	}
@@ -198,16 +204,16 @@ func (s *Stacks) Export(ctx context.Context, name string) (*apitype.UntypedDeplo
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
-	}
 	var versioned struct {
 		apitype.VersionedCheckpoint
 		Checkpoint struct {
 			Latest json.RawMessage `json:"latest"`
 		} `json:"checkpoint"`
 	}
-	if err := encoding.Compress(encoding.JSON, encoding.DetectCompression(data)).Unmarshal(data, &versioned); err != nil {
+	if err == nil {
+		err = marshalerOf(data).Unmarshal(data, &versioned)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
 	latest := versioned.Checkpoint.Latest
@@ -221,7 +227,7 @@ func (s *Stacks) Export(ctx context.Context, name string) (*apitype.UntypedDeplo
 func (s *Stacks) ExportAll(ctx context.Context, each func(string, *apitype.UntypedDeployment) error) error {
 	return s.store.AtOnce(ctx, func(store Store) error {
 		frozen := &Stacks{store: store}
-		names, err := names(ctx, store)
+		names, err := frozen.Names(ctx)
 		for _, name := range names {
 			deployment, err := frozen.Export(ctx, name)
 			if err != nil {
@@ -263,23 +269,17 @@ func (s *Stacks) Import(ctx context.Context, name string, deployment *apitype.Un
 // Unprotect takes the protection from resources of a stack, from all without a URN, and returns from which. It is for the
 // holder of the stack's lock.
 func (s *Stacks) Unprotect(ctx context.Context, name, urn string) ([]string, error) {
-	checkpoint, err := s.checkpoint(ctx, name)
-	if checkpoint == nil || checkpoint.Latest == nil || err != nil {
-		return nil, err
-	}
 	changed := []string{}
-	for i := range checkpoint.Latest.Resources {
-		if resource := &checkpoint.Latest.Resources[i]; resource.Protect && (urn == "" || urn == string(resource.URN)) {
-			resource.Protect = false
-			changed = append(changed, string(resource.URN))
+	err := s.edit(ctx, name, func(latest *apitype.DeploymentV3) bool {
+		for i := range latest.Resources {
+			if resource := &latest.Resources[i]; resource.Protect && (urn == "" || urn == string(resource.URN)) {
+				resource.Protect = false
+				changed = append(changed, string(resource.URN))
+			}
 		}
-	}
-	if len(changed) == 0 {
-		return changed, nil
-	}
-	return changed, s.Save(ctx, name, apitype.TypedDeployment{
-		Deployment: checkpoint.Latest, Version: apitype.DeploymentSchemaVersionCurrent,
+		return len(changed) > 0
 	})
+	return changed, err
 }
 
 // Remove removes a stack's state, history and backups. It is for the holder of the stack's lock.

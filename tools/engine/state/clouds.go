@@ -4,6 +4,7 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,21 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/pulumi/pulumi/pkg/v3/authhelpers"
+	"github.com/pulumi/pulumi/pkg/v3/secrets"
+	"github.com/pulumi/pulumi/pkg/v3/secrets/cloud"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
+
+func newCloudManager(service string) (secrets.Manager, error) {
+	return cloud.NewCloudSecretsManager(&workspace.ProjectStack{}, service, false)
+}
+
+func cloudManagerOf(kind string, state json.RawMessage) (secrets.Manager, error) {
+	if kind != cloud.Type {
+		return nil, fmt.Errorf("not known")
+	}
+	return cloud.NewCloudSecretsManagerFromState(state)
+}
 
 // buckets is the store of clouds.
 type buckets struct{ bucket *blob.Bucket }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,29 +17,27 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// borrowed is one update's use of a plugin that the host of plugins runs.
-type borrowed struct {
+// usedPlugin is the engine's end of one update's use of a plugin; `pluginUse` is that of the host of plugins.
+type usedPlugin struct {
 	plugin.Provider
-	conn    *hostConn
-	closing sync.Once
+	conn *hostConn
 }
 
 // hostConn is a connection to the host of plugins, for one update and one plugin.
 type hostConn struct {
 	*grpc.ClientConn
 	metadata metadata.MD
-	// Closed when the update is to end at once.
-	terminated <-chan struct{}
+	update   *operation
 }
 
 // Pulumi takes no error from a plugin that is no status.
 var errTerminated = status.Error(codes.Canceled, "the update was ended while the plugin was at work")
 
-// borrow starts the plugin if it does not run. A host of plugins may end just when it is asked, as it was idle.
-func (op *operation) borrow(ctx *plugin.Context, of pluginProgram) (*borrowed, error) {
-	used, err := op.borrowOnce(ctx, of)
+// usePlugin starts the plugin if it does not run. A host of plugins may end just when it is asked, as it was idle.
+func (op *operation) usePlugin(ctx *plugin.Context, of pluginProgram) (*usedPlugin, error) {
+	used, err := op.usePluginOnce(ctx, of)
 	if status.Code(err) == codes.Unavailable {
-		used, err = op.borrowOnce(ctx, of)
+		used, err = op.usePluginOnce(ctx, of)
 	}
 	if err != nil {
 		return nil, errors.New(status.Convert(err).Message()) // without the words of gRPC: the user reads it
@@ -48,14 +45,18 @@ func (op *operation) borrow(ctx *plugin.Context, of pluginProgram) (*borrowed, e
 	return used, nil
 }
 
-// borrowOnce asks the operator where plugins are hosted.
-func (op *operation) borrowOnce(ctx *plugin.Context, of pluginProgram) (*borrowed, error) {
+// usePluginOnce asks the operator where plugins are hosted.
+func (op *operation) usePluginOnce(ctx *plugin.Context, of pluginProgram) (*usedPlugin, error) {
 	answer, err := op.server.conn.Call(context.Background(), "plugins", map[string]any{"id": op.id})
 	if err != nil {
 		return nil, fmt.Errorf("no host of plugins: %w", err)
 	}
 	var at struct{ Address, Token string }
 	if err := json.Unmarshal(answer, &at); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
 		return nil, err
 	}
 	conn, err := grpc.NewClient(
@@ -65,43 +66,28 @@ func (op *operation) borrowOnce(ctx *plugin.Context, of pluginProgram) (*borrowe
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(of)
-	if err != nil {
-		return nil, err
-	}
-	said := metadata.Pairs(tokenKey, at.Token, programKey, string(text))
-	to := &hostConn{conn, said, op.context.Terminated()}
+	to := &hostConn{conn, metadata.Pairs(tokenKey, at.Token, programKey, string(text)), op}
 	client := pulumirpc.NewResourceProviderClient(to)
 	if _, err := client.GetPluginInfo(context.Background(), &emptypb.Empty{}); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &borrowed{Provider: plugin.NewProviderWithClient(ctx, client, false), conn: to}, nil
+	return &usedPlugin{plugin.NewProviderWithClient(ctx, client, false), to}, nil
 }
 
 // Invoke does not wait for a plugin when the update is to end at once.
 func (c *hostConn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(ctx, c.metadata))
 	defer cancel()
-	go func() {
-		select {
-		case <-c.terminated:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(c.update.life, cancel)()
 	err := c.ClientConn.Invoke(ctx, method, request, reply, options...)
-	select {
-	case <-c.terminated:
-		if err != nil {
-			return errTerminated
-		}
-	default:
+	if err != nil && c.update.life.Err() != nil {
+		return errTerminated
 	}
 	return err
 }
 
-func (b *borrowed) Close() error {
-	b.closing.Do(func() { _ = b.conn.Close() })
+func (u *usedPlugin) Close() error {
+	_ = u.conn.Close() // which has no effect a second time
 	return nil
 }
