@@ -48,7 +48,7 @@ export class KubernetesClient extends ApiServer {
 
   /** Where `kind` is served; known types are asked for once. @throws ApiError 404 when it is not */
   resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
-    return this.#types.find(apiVersion, kind);
+    return this.#types.resourceType(apiVersion, kind);
   }
 
   /** One object, or `undefined` when there is none of that name, or none of that type. */

@@ -18,7 +18,7 @@ export class ResourceTypes {
   constructor(private readonly server: Pick<ApiServer, "json">) {}
 
   /** Where `kind` is served. @throws ApiError 404 when it is not */
-  async find(apiVersion: string, kind: string): Promise<ResourceType> {
+  async resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
     const builtIn = BUILT_IN.find((type) => type.kind === kind && type.apiVersion === apiVersion);
     if (builtIn !== undefined) return builtIn;
     const types = this.#types.get(apiVersion) ?? this.#discover(apiVersion);

@@ -57,8 +57,8 @@ export function capsuleTenantAdmission(): KindAdmission {
           endpoint: indexKeysOf,
           localEndpoint: (ingress) => indexKeysOf(ingress).map((key) => `${ingress.metadata.namespace} ${key}`),
         },
-        onChange: (ingress, view) => collisions.changed(ingress, view),
-        onDelete: (ingress, view) => collisions.gone(ingress, view),
+        onChange: (ingress, view) => collisions.ingressChanged(ingress, view),
+        onDelete: (ingress, view) => collisions.ingressDeleted(ingress, view),
       },
     },
     // The policies first: no user gets the right to create namespaces before they are guarded.

@@ -31,7 +31,7 @@ export class LateCollisions {
   #working = false;
 
   /** An Ingress has come or changed. */
-  changed(ingress: LiveObject, view: AdmissionView): void {
+  ingressChanged(ingress: LiveObject, view: AdmissionView): void {
     const key = objectKey(ingress.metadata);
     const { namespace = "", name, generation = 0 } = ingress.metadata;
     if (this.#generations.get(key) === generation) return;
@@ -41,7 +41,7 @@ export class LateCollisions {
   }
 
   /** An Ingress has gone. */
-  gone({ metadata }: LiveObject, view: AdmissionView): void {
+  ingressDeleted({ metadata }: LiveObject, view: AdmissionView): void {
     this.#generations.delete(objectKey(metadata));
     this.#addNoted(view);
   }

@@ -272,7 +272,7 @@ describe("a look for Ingresses that came together", () => {
       get: (watch, key) => (watch === "ingresses" && key === "oil-0/new" ? found : view.get(watch, key)),
     };
     const count = await operationsOf(async () => {
-      new LateCollisions().changed(found, seen);
+      new LateCollisions().ingressChanged(found, seen);
       await new Promise((resolve) => setTimeout(resolve, 200));
     });
     expect(count).toBeGreaterThan(0);

@@ -80,7 +80,7 @@ describe("Ingresses that came together and collide", () => {
     changed: LiveObject,
     ingresses: LiveObject[],
     annotations: Record<string, string> = {},
-    tell = (view: AdmissionView) => new LateCollisions().changed(changed, view),
+    tell = (view: AdmissionView) => new LateCollisions().ingressChanged(changed, view),
   ) {
     const mergePatch = vi.fn(async (..._patch: unknown[]) => ({}) as LiveObject);
     const remove = vi.fn(async (..._object: unknown[]) => changed);
@@ -115,7 +115,7 @@ describe("Ingresses that came together and collide", () => {
     const noted = { "kindstack.dev/host-collisions": note };
     expect((await found(older, [younger], noted)).notes).toEqual([["oil-b", null]]);
     const gone = new LateCollisions();
-    expect(await found(younger, [older], noted, (view) => gone.gone(younger, view))).toMatchObject({
+    expect(await found(younger, [older], noted, (view) => gone.ingressDeleted(younger, view))).toMatchObject({
       notes: [["oil-b", null]],
     });
     const changed = { ...younger, spec: { rules: [{ host: "y.org" }] } };
@@ -132,7 +132,7 @@ describe("Ingresses that came together and collide", () => {
       namespaces: [labelled("oil-a", "gas"), labelled("oil-b")],
       ingresses: [older, younger],
     };
-    new LateCollisions().changed(younger, { ...admissionView(objects, { mergePatch }), warn });
+    new LateCollisions().ingressChanged(younger, { ...admissionView(objects, { mergePatch }), warn });
     await vi.waitFor(() => expect(warn).toHaveBeenCalled());
     expect(JSON.stringify([warn.mock.calls[0]?.[2], mergePatch.mock.calls])).not.toMatch(/oil-a|first/);
     expect(warn.mock.calls[0]?.[2]).toContain("x.org/ of another tenant");
@@ -146,7 +146,7 @@ describe("Ingresses that came together and collide", () => {
     };
     const collisions = new LateCollisions();
     const changed = (generation: number) =>
-      collisions.changed({ ...younger, metadata: { ...younger.metadata, generation } }, view);
+      collisions.ingressChanged({ ...younger, metadata: { ...younger.metadata, generation } }, view);
     changed(1);
     await vi.waitFor(() => expect(byIndex.mock.calls.length).toBeGreaterThan(1));
     await new Promise((resolve) => setTimeout(resolve, 50));
