@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { filesUnder } from "./files";
 
 const read = (file: string) => fs.readFileSync(path.resolve(__dirname, "..", file), "utf8");
 
@@ -30,6 +31,20 @@ describe("the packages", () => {
       expect(integrity, where).toMatch(/^sha512-/);
       expect(resolved, where).toMatch(/^https:\/\//); // not a repository, not a file
     }
+  });
+
+  it("are all that the code imports: what another package brings may go with its next version", () => {
+    const { dependencies = {} } = manifest;
+    const imported = ["src", "providers", "stacks"]
+      .flatMap((folder) => filesUnder(path.resolve(__dirname, "..", folder)))
+      .filter((file) => file.endsWith(".ts"))
+      .flatMap((file) => [
+        ...fs.readFileSync(file, "utf8").matchAll(/^(?:import(?! type)|export|}).* from "([^".][^"]*)";$/gm),
+      ])
+      .map(([, module = ""]) => module.match(/^(@[^/]+\/)?[^/]+/)?.[0] ?? module)
+      .filter((name) => !name.startsWith("node:"));
+    expect(new Set(imported).size).toBeGreaterThan(20);
+    expect([...new Set(imported)].filter((name) => !(name in dependencies))).toEqual([]);
   });
 
   it("run no script when they are installed", () => {

@@ -35,6 +35,14 @@ export interface ControllerEnvironment
   metrics: Metrics;
 }
 
+/** The informers of a kind, besides that of its objects. */
+export interface KindInformers {
+  /** Of what it watches and refers to; they end with the controller. */
+  own: readonly Informer[];
+  /** Of what its objects make; kinds share them. */
+  owned: readonly Informer[];
+}
+
 /** Reconciles the objects of one kind. */
 export class Controller {
   /** The last states of objects that were deleted in spite of their finalizer, until their stacks are destroyed. */
@@ -44,7 +52,7 @@ export class Controller {
     readonly kind: AnyKind,
     private readonly environment: ControllerEnvironment,
     private readonly objects: Informer,
-    private readonly watched: readonly Informer[],
+    private readonly kindInformers: KindInformers,
     private readonly reconciler: Reconciler,
     /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
     readonly unserved: readonly ObjectType[] = [],
@@ -61,7 +69,8 @@ export class Controller {
 
   /** Why the caches do not show what the objects made, where the API server refuses to. */
   get refusal(): Failure | undefined {
-    const refused = this.watched.find(({ refusal }) => refusal !== undefined);
+    const { own, owned } = this.kindInformers;
+    const refused = [...owned, ...own].find(({ refusal }) => refusal !== undefined);
     return refused && failureOf(refused.refusal);
   }
 
@@ -112,7 +121,7 @@ export class Controller {
   /** Ends its informers; objects of other kinds do not wait for a try of one of these. */
   stop(): void {
     const { informers, metrics } = this.environment;
-    informers.remove([this.objects, ...this.watched]);
+    informers.remove([this.objects, ...this.kindInformers.own]);
     this.shardsReleased(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });

@@ -49,7 +49,8 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     logger.error({ kind: name, apiVersion, type }, "the API server does not serve a type that the kind owns or reads");
   }
   const isUnserved = (type: ObjectType) => unserved.some((one) => isDeepStrictEqual(one, type));
-  for (const type of kind.owns.map(typeOf)) if (!isUnserved(type)) await owners.watch(type);
+  const owned: Informer[] = [];
+  for (const type of kind.owns.map(typeOf)) if (!isUnserved(type)) owned.push(await owners.watch(type));
   const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...watchedType }) => {
     const type = typeOf(watchedType);
     const onChange = (change: ObjectChange) => {
@@ -99,8 +100,8 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     metrics: countRuns(kind, metrics),
     logger,
   });
-  const others = [...watched, ...referenced.values()];
-  const controller = new Controller(kind, environment, objects, others, reconciler, unserved);
+  const kindInformers = { own: [...watched, ...referenced.values()], owned };
+  const controller = new Controller(kind, environment, objects, kindInformers, reconciler, unserved);
   return controller;
 
   function requeue(key: string, ms: number): void {

@@ -30,10 +30,11 @@ export class OwnerIndex {
     private readonly claims: Pick<Claims, "released">,
   ) {}
 
-  /** Watches objects of a type that have an owner, unless it does so already. */
-  async watch({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
+  /** Watches objects of a type that have an owner, for all kinds that own the type. */
+  async watch({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<Informer> {
     const name = `${apiVersion}/${kind}`;
-    if (this.#informers.has(name)) return;
+    const known = this.#informers.get(name);
+    if (known !== undefined) return known;
     const informer = await this.factory.create(
       { apiVersion, kind },
       {
@@ -47,6 +48,7 @@ export class OwnerIndex {
       },
     );
     this.#informers.set(name, informer);
+    return informer;
   }
 
   set(uid: string, owner: ObjectItem): void {

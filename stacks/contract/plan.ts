@@ -22,7 +22,7 @@ const STEP_ACTIONS = [
   "orphan",
 ] as const;
 
-export const PLAN_STATES = ["Pending", "Applying", "Rejected", "Outdated"] as const;
+export const PLAN_STATES = ["Pending", "Applying", "Rejected"] as const;
 
 /** Of a plan with more, `omitted` says how many there are. */
 export const MAX_STEPS = 100;

@@ -58,7 +58,7 @@ beforeEach(() => {
     memcached,
     environment,
     objects as unknown as Informer,
-    [],
+    { own: [], owned: [] },
     reconciler as unknown as Reconciler,
   );
 });

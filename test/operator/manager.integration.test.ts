@@ -4,13 +4,13 @@ import { pino } from "pino";
 import Type from "typebox";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../providers/errors";
-import { KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { Program } from "../../src/automation/program";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
-import { Manager } from "../../src/operator/manager";
+import { Manager, type ManagerOptions } from "../../src/operator/manager";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { DriftReport } from "../../stacks/contract/capabilities";
@@ -20,7 +20,7 @@ import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { controlPlane } from "../control-plane";
-import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 
 /*
  * What the operator asks of the engine, against the real API server: with an engine that only notes what it is asked,
@@ -84,6 +84,7 @@ afterEach(async () => {
 function start(
   up: (options: UpOptions, program: Program) => Promise<UpResult> = async () => upResult(),
   kinds: readonly AnyKind[] = [gadget],
+  options: Partial<ManagerOptions> = {},
 ): void {
   const abort = new AbortController();
   const running = new Manager({
@@ -115,6 +116,7 @@ function start(
     concurrency: 2,
     driftIntervalMs: 20,
     gracePeriodMs: 0,
+    ...options,
   }).run(abort.signal);
   stop = async () => {
     stop = undefined;
@@ -297,6 +299,72 @@ describe("an object that refers to others", () => {
     await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, "config", cluster.namespace);
     await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
   });
+});
+
+describe("a type that the operator may not read any more", () => {
+  it("leaves it unknown whether what objects made has drifted, until it may again", async () => {
+    const user = `${cluster.namespace}-operator`;
+    const everything = { verbs: ["*"], resources: ["*"] };
+    await grant(user, "its-own", ["test.kindstack.dev", "kindstack.dev", "events.k8s.io"], everything);
+    const reads = { verbs: ["get", "list", "watch"] };
+    await grant(user, "namespaces", [""], { ...reads, resources: ["namespaces"] });
+    const revoke = await grant(user, "config-maps", [""], { ...reads, resources: ["configmaps"] });
+    const client = clientOf(user);
+    start(undefined, [{ ...gadget, owns: [CONFIG_MAP], capabilities: {} }], { client, relistIntervalMs: 1_500 });
+    const name = await make([]);
+    await becomes(name, "Synced", "Succeeded");
+
+    await revoke();
+    await becomes(name, "DriftUnknown", "Forbidden");
+    const conditions = statusOf((await find(name)) as LiveObject).conditions;
+    expect(findCondition(conditions, "DriftUnknown")?.message).toContain("configmaps is forbidden");
+    expect(findCondition(conditions, "Ready")?.status).toBe("True");
+
+    await grant(user, "config-maps", [""], { ...reads, resources: ["configmaps"] });
+    await expect
+      .poll(async () => findCondition(statusOf((await find(name)) as LiveObject).conditions, "DriftUnknown"), {
+        timeout: 20_000,
+      })
+      .toBeUndefined();
+  });
+
+  const clients: KubernetesClient[] = [];
+  const granted: Manifest[] = [];
+  afterEach(async () => {
+    await stop?.();
+    for (const client of clients.splice(0)) await client.close();
+    for (const { apiVersion, kind, metadata } of granted.splice(0)) {
+      await cluster.client.delete({ apiVersion, kind }, metadata.name ?? "");
+    }
+  });
+
+  function clientOf(impersonateUser: string): KubernetesClient {
+    const config = cluster.config();
+    config.users = config.users.map((known) => ({ ...known, impersonateUser }));
+    const client = new KubernetesClient(config);
+    clients.push(client);
+    return client;
+  }
+
+  /** Gives a user a right. @returns what takes it away */
+  async function grant(
+    user: string,
+    right: string,
+    apiGroups: string[],
+    rule: object,
+  ): Promise<() => Promise<unknown>> {
+    const [apiVersion, apiGroup] = ["rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"];
+    const metadata = { name: `${user}-${right}` };
+    const role = { apiVersion, kind: "ClusterRole", metadata, rules: [{ apiGroups, ...rule }] };
+    const binding = {
+      ...{ apiVersion, kind: "ClusterRoleBinding", metadata },
+      roleRef: { apiGroup, kind: "ClusterRole", name: metadata.name },
+      subjects: [{ apiGroup, kind: "User", name: user }],
+    };
+    granted.push(role, binding);
+    for (const manifest of [role, binding]) await cluster.client.apply(manifest);
+    return () => cluster.client.delete({ apiVersion, kind: "ClusterRoleBinding" }, metadata.name);
+  }
 });
 
 describe("a type that the API server does not serve", () => {
