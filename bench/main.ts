@@ -115,8 +115,8 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
       results.sections.push(await bench.run(context));
       progress.done();
     } catch (error) {
-      stop.signal.throwIfAborted();
       progress.fail(errorMessageOf(error)); // the others say something all the same
+      stop.signal.throwIfAborted();
     }
     results.seconds = Math.round((performance.now() - started) / 1000);
     await writeResults(options.json, results);
