@@ -12,14 +12,13 @@ import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
-import type { StackState } from "./stack-state";
+import { type StackState, stackStateSchema } from "./stack-state";
 import { resourceChangeSchema } from "./update-changes";
 
 export interface GoEngineOptions extends OperationsOptions {
   processes: EngineProcesses;
 }
 
-const state = Type.Unsafe<StackState>({ type: "object", required: ["version", "deployment"] });
 const history = Type.Object({
   entries: Type.Union([
     Type.Null(),
@@ -40,8 +39,8 @@ const history = Type.Object({
 /** What the process answers, by request. */
 const answers = {
   outcome: Compile(outcomeSchema),
-  state: Compile(state),
-  export: Compile(Type.Object({ state: Type.Union([Type.Null(), state]) })),
+  state: Compile(stackStateSchema),
+  export: Compile(Type.Object({ state: Type.Union([Type.Null(), stackStateSchema]) })),
   history: Compile(history),
   names: Compile(Type.Object({ names: Type.Array(Type.String()) })),
   locks: Compile(Type.Object({ locks: Type.Array(Type.String()) })),
@@ -59,7 +58,10 @@ export class GoEngine extends Operations implements StackEngine {
   }
 
   override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
-    if (options.release) await this.#unprotectReleased(stack, options.signal);
+    const { release, signal } = options;
+    // What is released stays, which is all that its protection asks for.
+    const state = release ? await this.exportStack(stack, signal) : undefined;
+    if (state?.deployment.resources?.some(({ protect }) => protect)) await this.unprotect(stack, undefined, signal);
     return super.destroy(stack, options);
   }
 
@@ -106,12 +108,6 @@ export class GoEngine extends Operations implements StackEngine {
   /** Takes the protection from a stack's resources, or from one. @returns the URNs of those that were protected */
   async unprotect(stack: string, urn: string | undefined, signal?: AbortSignal): Promise<string[]> {
     return (await this.#ask(answers.urns, "unprotect", { stack, urn }, signal)).urns;
-  }
-
-  /** What is released stays, which is all that its protection asks for. */
-  async #unprotectReleased(stack: string, signal: AbortSignal | undefined): Promise<void> {
-    const state = await this.exportStack(stack, signal);
-    if (state?.deployment.resources?.some(({ protect }) => protect)) await this.unprotect(stack, undefined, signal);
   }
 
   allow(ms: number): void {

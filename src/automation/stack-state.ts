@@ -1,4 +1,5 @@
 import type { Deployment } from "@pulumi/pulumi/automation/workspace";
+import Type from "typebox";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import type { Properties } from "../../providers/provider";
@@ -27,6 +28,8 @@ export interface StackState extends Deployment {
     [field: string]: unknown;
   };
 }
+
+export const stackStateSchema = Type.Unsafe<StackState>({ type: "object", required: ["version", "deployment"] });
 
 /** The URNs in a state, parents first. */
 export function urnsIn({ deployment }: StackState): string[] {

@@ -28,7 +28,9 @@ export async function openEngine(settings: EngineSettings): Promise<EngineProces
   const digest = keyService && hash("sha256", keyService).slice(0, 8);
   const secrets = join(workDirectory, digest === undefined ? "secrets.json" : `secrets-${digest}.json`);
   const args = [`--secrets=${secrets}`, ...(keyService === undefined ? [] : [`--secrets-provider=${keyService}`])];
-  const engine = new EngineProcesses({ file, args, environment: engineEnvironment(settings), log, ...timing });
+  const inherited = Object.entries(settings.environment).filter(([name]) => !NOT_INHERITED.test(name));
+  const environment = { ...Object.fromEntries(inherited), ...stateEnvironment(settings) };
+  const engine = new EngineProcesses({ file, args, environment, log, ...timing });
   try {
     await engine.use(async () => {});
     return engine;
@@ -41,11 +43,6 @@ export async function openEngine(settings: EngineSettings): Promise<EngineProces
 
 /** Secrets that providers read from the operator's environment, for which Pulumi has no use; and what is set below. */
 const NOT_INHERITED = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_|PULUMI_CONFIG_PASSPHRASE)/;
-
-function engineEnvironment(settings: EngineSettings): NodeJS.ProcessEnv {
-  const inherited = Object.entries(settings.environment).filter(([name]) => !NOT_INHERITED.test(name));
-  return { ...Object.fromEntries(inherited), ...stateEnvironment(settings) };
-}
 
 /** What tells Pulumi where the state is, and how it is encrypted. */
 export function stateEnvironment({ backendUrl, protection: { passphrase } }: StateConfig): Record<string, string> {

@@ -6,7 +6,7 @@ import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
 import type { GoEngine } from "../automation/go-engine";
 import { withScratch } from "../automation/scratch";
-import type { StackState } from "../automation/stack-state";
+import { stackStateSchema } from "../automation/stack-state";
 import { packageVersion } from "../package";
 import { parseJson } from "../text/json";
 
@@ -25,7 +25,7 @@ const listSchema = Type.Object({
 });
 const listValidator = Compile(listSchema);
 
-const stateSchema = Compile(Type.Unsafe<StackState>({ type: "object", required: ["version", "deployment"] }));
+const stateSchema = Compile(stackStateSchema);
 
 /** Where the stacks are. */
 export interface Backend {

@@ -46,14 +46,11 @@ export class NamespaceModes {
   async modeOf(kind: AnyKind, object: LiveObject, configured: Mode | undefined): Promise<SetMode> {
     const own = obeyedAnnotations(object).mode;
     if (kind.scope === "Cluster") return { mode: strictest([own, configured]) };
-    const { mode, problem } = await this.#ofNamespace(object.metadata.namespace ?? "");
-    return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
-  }
-
-  /** An object may be seen before its namespace is. */
-  async #ofNamespace(name: string): Promise<ReturnType<typeof modeOfNamespace>> {
+    const name = object.metadata.namespace ?? "";
+    // An object may be seen before its namespace is.
     const namespace = this.namespaces.get(name) ?? (await this.#read(name));
-    return namespace === undefined ? {} : modeOfNamespace(namespace);
+    const { mode, problem }: ReturnType<typeof modeOfNamespace> = namespace ? modeOfNamespace(namespace) : {};
+    return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
   }
 
   async #read(name: string): Promise<LiveObject | undefined> {

@@ -8,7 +8,7 @@ import { APPROVAL_TYPE, type Approval, expiryOf } from "../../stacks/contract/ap
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { PLAN_TYPE, type Plan, type PlanSpec, type PlanStatus, planName } from "../../stacks/contract/plan";
-import { compareResourceVersions, statesOf, withoutManagedFields } from "../cache/change";
+import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-digest";
@@ -58,7 +58,7 @@ export class PlanStore {
         transform: withoutManagedFields,
         onChange: (change) => {
           if (change.type === "deleted") store.#removed.delete(change.previous.metadata.uid);
-          for (const plan of statesOf(change).slice(-1)) store.#planChanged(plan as Plan, change.type === "deleted");
+          store.#planChanged(change.object as Plan, change.type === "deleted");
         },
       });
       const approvals = await informers.create(APPROVAL_TYPE, {

@@ -3,8 +3,9 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
+import { parseDeclared } from "../../stacks/contract/declared";
 import { type AnyKind, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
-import { objectId, objectKey, stackName } from "../../stacks/contract/object";
+import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
 import { readReferenced, referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
@@ -17,7 +18,6 @@ import type { ConflictFinder, Planned } from "./conflicts";
 import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
 import { proposedDigests } from "./plan-digest";
 import type { Action, ObjectPlan } from "./report";
-import { validateObject } from "./validate";
 
 /** An object whose stack is to be previewed. */
 export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
@@ -225,4 +225,28 @@ function pauseNotes(object: Pick<Manifest, "metadata">): string[] {
   const { paused, problem } = obeyedAnnotations(object);
   if (problem !== undefined) return [`paused: ${problem}`];
   return paused ? ["paused: no update until the annotation kindstack.dev/paused is removed"] : [];
+}
+
+/** Names as the API server takes them for objects of any kind. */
+const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const MAX_NAME = 253;
+
+/**
+ * Validates an object by the kind's schema and rules, as far as that goes without the API server, whose admission is not
+ * asked.
+ *
+ * @returns the object with its schema's defaults, or why it may not be previewed
+ */
+async function validateObject(
+  kind: AnyKind,
+  manifest: LiveObject,
+): Promise<{ object: KindObject } | { invalid: string }> {
+  const { name } = manifest.metadata;
+  if (name.length > MAX_NAME || !NAME.test(name))
+    return { invalid: `metadata.name: "${name}" is no name of an object` };
+  try {
+    return { object: await parseDeclared(kind, manifest) };
+  } catch (error) {
+    return { invalid: errorMessageOf(error) };
+  }
 }
