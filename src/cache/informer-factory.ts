@@ -42,7 +42,7 @@ export class InformerFactory {
   }
 
   /**
-   * Runs the informers made since the last call until `signal` is aborted or they are removed.
+   * Runs the informers made since the last call until `signal` is aborted or they are stopped.
    *
    * @returns `synced`, which resolves when their caches are filled, and `ended`
    */
@@ -54,7 +54,7 @@ export class InformerFactory {
   }
 
   /** Ends informers; their caches stay as they are. */
-  remove(informers: readonly Informer[]): void {
+  stop(informers: readonly Informer[]): void {
     for (const informer of informers) {
       this.#informers.get(informer)?.abort();
       this.#informers.delete(informer);

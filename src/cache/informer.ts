@@ -196,14 +196,14 @@ export class Informer extends Store {
     const key = objectKey(object.metadata);
     const previous = this.get(key);
     if (previous === undefined) {
-      this.replace(key, object);
+      this.set(key, object);
       this.#report({ type: "added", object });
     } else if (previous.metadata.uid !== object.metadata.uid) {
       // The end of the old object was not seen, but its successor proves it.
       this.#remove(key, previous);
       this.#store(object);
     } else if (previous.metadata.resourceVersion !== object.metadata.resourceVersion) {
-      this.replace(key, object);
+      this.set(key, object);
       this.#report({ type: "modified", object, previous });
     }
   }
@@ -212,7 +212,7 @@ export class Informer extends Store {
   #remove(key: string, object: LiveObject, how: { reported?: true } = {}): void {
     const previous = this.get(key);
     if (previous === undefined) return;
-    this.replace(key, undefined);
+    this.set(key, undefined);
     this.#report({ type: "deleted", object, previous, ...how });
   }
 

@@ -34,7 +34,7 @@ export class Store {
   }
 
   /** Puts an object in the place of the one of this key, if there is one; `undefined` removes that. */
-  protected replace(key: string, object: LiveObject | undefined): void {
+  protected set(key: string, object: LiveObject | undefined): void {
     const previous = this.#objects.get(key);
     for (const [name, index] of this.#indexes) {
       const valuesOf = (object: LiveObject | undefined) => (object && this.indexers[name]?.(object)) ?? [];

@@ -12,11 +12,11 @@ export function handled({ facts: { metadata, requested } }: Reconcile) {
 
 /** What this process remembers of an attempt, or a comparison, that has ended. */
 export function remembered<T>(
-  { context: { program }, facts: { metadata } }: Reconcile,
+  { context: { programDigest }, facts: { metadata } }: Reconcile,
   ended: T,
-): T & Pick<Attempt, "uid" | "generation" | "program"> {
+): T & Pick<Attempt, "uid" | "generation" | "programDigest"> {
   const { uid, generation } = metadata;
-  return { uid, generation, program, ...ended };
+  return { uid, generation, programDigest, ...ended };
 }
 
 /** What the operator itself lacks, which all objects meet alike. */

@@ -61,7 +61,7 @@ export class Claims {
   }
 
   /** An object is gone: it holds nothing, and waits for nothing. */
-  remove(uid: string, item: ObjectItem): void {
+  drop(uid: string, item: ObjectItem): void {
     for (const [id, waiting] of this.#waiting) {
       if (waiting.delete(item.id) && waiting.size === 0) this.#waiting.delete(id);
     }

@@ -16,7 +16,7 @@ export const OBSERVED = "Observed";
 export const WAITS_FOR_APPROVAL = "WaitsForApproval";
 
 /** Whether `Synced` is False because nothing was to be applied: what runs is Ready or not, whatever would change. */
-export function isHeldBack({ reason }: Pick<Condition, "reason">): boolean {
+export function isUnapplied({ reason }: Pick<Condition, "reason">): boolean {
   return reason === OBSERVED || reason === WAITS_FOR_APPROVAL;
 }
 

@@ -26,7 +26,7 @@ export type Result = "done" | "retry" | { dependency: string } | { requeueAfterM
 export interface KindContext {
   kind: AnyKind;
   /** The digest of the kind's program. */
-  program: string;
+  programDigest: string;
   /** Undefined where it may not be read. */
   cluster: Cluster | undefined;
   client: KubernetesClient;

@@ -97,7 +97,7 @@ export class Controller {
         shards === undefined ? await work(signal) : await shards.work(this.#shardKey(item.key), signal, work);
       if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.
-      if (result === "done" && tombstone !== undefined) this.#removeTombstone(item.key, tombstone);
+      if (result === "done" && tombstone !== undefined) this.#dropTombstone(item.key, tombstone);
       this.#requeue(item, result);
       const isDelayed = typeof result === "object" && "requeueAfterMs" in result;
       const outcome = result === "done" ? "success" : isDelayed ? "requeue_after" : "requeue";
@@ -121,7 +121,7 @@ export class Controller {
   /** Ends its informers; objects of other kinds do not wait for a try of one of these. */
   stop(): void {
     const { informers, metrics } = this.environment;
-    informers.remove([this.objects, ...this.kindInformers.own]);
+    informers.stop([this.objects, ...this.kindInformers.own]);
     this.shardsReleased(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
@@ -135,7 +135,7 @@ export class Controller {
 
   /** Another replica works on these shards from now on: drops what is known of their objects. */
   shardsReleased(includes: (shardKey: string) => boolean): void {
-    for (const item of this.#itemsOf(includes)) this.#remove(item);
+    for (const item of this.#itemsOf(includes)) this.#drop(item);
   }
 
   /** Takes in what a poll found of an object. @param drift what is not as it should be @param failure why that is unknown */
@@ -155,15 +155,15 @@ export class Controller {
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
-      claims.remove(uid, item); // an object that lost its finalizer by force was never destroyed
-      this.#remove(item);
+      claims.drop(uid, item); // an object that lost its finalizer by force was never destroyed
+      this.#drop(item);
       if (isDeletedInSpiteOfFinalizer(change)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
         // Also of another replica's shard, which may become this one's before the stack is destroyed.
         const metadata = { ...change.object.metadata, deletionTimestamp: new Date().toISOString() };
         this.#tombstones.set(item.key, { ...change.object, metadata });
       } else {
-        owners.remove(uid);
+        owners.drop(uid);
       }
     } else {
       owners.set(uid, item);
@@ -193,14 +193,14 @@ export class Controller {
     return this.kind.capabilities.claims === undefined ? stackName(this.kind, key) : "claims";
   }
 
-  #remove(item: ObjectItem): void {
-    this.reconciler.remove(item.key);
+  #drop(item: ObjectItem): void {
+    this.reconciler.drop(item.key);
     this.environment.queue.abandon(item);
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */
-  #removeTombstone(key: string, tombstone: LiveObject): void {
-    this.environment.owners.remove(tombstone.metadata.uid);
+  #dropTombstone(key: string, tombstone: LiveObject): void {
+    this.environment.owners.drop(tombstone.metadata.uid);
     if (this.#tombstones.get(key) === tombstone) this.#tombstones.delete(key); // else a successor went the same way
   }
 
@@ -209,7 +209,7 @@ export class Controller {
     if (result === "retry") queue.addRateLimited(item);
     else if (typeof result === "object" && "dependency" in result) queue.addWhenBack(item, result.dependency);
     else {
-      queue.settled(item);
+      queue.endRetries(item);
       if (result !== "done") queue.addAfter(item, result.requeueAfterMs);
     }
   }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { isPaused } from "../../stacks/contract/readiness";
+import type { Action, DestroyAction, Gate, ProgressReport, UpdateAction } from "./action";
 import {
   backOffConditions,
   type Cause,
@@ -15,7 +16,6 @@ import {
 } from "./conditions";
 import { type Attempt, comparedState, type Facts } from "./facts";
 import { driftUnknownNews, pause } from "./pause";
-import type { DestroyPlan, Gate, Plan, ProgressReport, UpdatePlan } from "./plan";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -23,30 +23,30 @@ import type { DestroyPlan, Gate, Plan, ProgressReport, UpdatePlan } from "./plan
  * An object whose last update succeeded for this generation with this program, and has no drift, needs
  * nothing; so does one whose failure only its author can correct.
  */
-export function decide(facts: Facts): Plan {
-  const plan = decideWork(facts);
-  const mayWait = (plan.type === "update" || plan.type === "destroy") && plan.gate !== "none";
-  return mayWait && isCompared(facts) ? finalizedOr(facts, observed(facts)) : plan;
+export function decide(facts: Facts): Action {
+  const action = decideWork(facts);
+  const mayWait = (action.type === "update" || action.type === "destroy") && action.gate !== "none";
+  return mayWait && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action;
 }
 
 /** What is to be done, whether it waits for an approval or not. */
-function decideWork(facts: Facts): Plan {
-  const { metadata, status, finalized, blockedMs } = facts;
+function decideWork(facts: Facts): Action {
+  const { metadata, status, hasFinalizer, blockedMs } = facts;
   if (facts.paused && !facts.isTombstone) return pause(facts);
   if (metadata.deletionTimestamp) {
-    if (!finalized) return kept(facts);
+    if (!hasFinalizer) return kept(facts);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
   if (facts.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
   if (isRequested(facts)) return update(facts, "Requested", true);
 
-  const rest = () => finalizedOr(facts, nothing(facts));
+  const rest = () => addFinalizerOr(facts, nothing(facts));
   const attempt = attemptOf(facts);
   // An update would be the last one again.
   if (attempt !== undefined && isUnchanged(attempt, facts)) {
     if (attempt.outcome === "terminal") return rest();
     if (attempt.outcome === "pending" && blockedMs > 0) {
-      return finalized ? { type: "wait", requeueAfterMs: blockedMs } : rest();
+      return hasFinalizer ? { type: "wait", requeueAfterMs: blockedMs } : rest();
     }
   }
 
@@ -62,35 +62,37 @@ function decideWork(facts: Facts): Plan {
   if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
     return update(facts, "Updating", drifted);
   if (facts.changedReads.length > 0) return update(facts, "Updating", drifted);
-  if (status.stack.program !== facts.program && (drifted || facts.rolledOut || isApprovedInstead(facts))) {
+  if (status.stack.program !== facts.programDigest && (drifted || facts.rolledOut || isApprovedInstead(facts))) {
     return update(facts, "ProgramChanged", drifted);
   }
   const isDue = facts.refreshMs !== undefined && facts.refreshMs <= 0;
   if (!drifted) return isDue ? update(facts, "Refreshing", true) : rest();
-  const plan = repair(facts);
-  return plan.type === "backOff" ? finalizedOr(facts, plan) : plan;
+  const action = repair(facts);
+  return action.type === "backOff" ? addFinalizerOr(facts, action) : action;
 }
 
 /** What is done while nothing is updated: without the finalizer a deletion would leave the resources behind. */
-function finalizedOr({ finalized, status, metadata }: Facts, plan: Plan): Plan {
-  const lacksFinalizer = !finalized && status.stack !== undefined && metadata.deletionTimestamp === undefined;
-  return lacksFinalizer ? { type: "finalize" } : plan;
+function addFinalizerOr({ hasFinalizer, status, metadata }: Facts, action: Action): Action {
+  const lacksFinalizer = !hasFinalizer && status.stack !== undefined && metadata.deletionTimestamp === undefined;
+  return lacksFinalizer ? { type: "addFinalizer" } : action;
 }
 
 /**
- * Whether a kind maintains an object's resources before a plan. What a new spec calls for is not fit for those of the old
+ * Whether a kind maintains an object's resources before an action. What a new spec calls for is not fit for those of the old
  * one: they are maintained after the update.
  */
-export function maintainsBefore({ maintained, status, mode }: Facts, plan: Plan): boolean {
+export function maintainsBefore({ maintained, status, mode }: Facts, action: Action): boolean {
   if (!maintained || status.stack === undefined || mode === "Observe" || mode === "Propose") return false;
-  return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
+  return (
+    action.type === "nothing" || action.type === "backOff" || (action.type === "update" && action.cause !== "Updating")
+  );
 }
 
-/** Whether there may be orphans of an object: an update of it was begun and did not succeed, as far as is known. */
-export function mayHaveOrphans(facts: Pick<Facts, "metadata" | "finalized" | "status" | "lastAttempt">): boolean {
-  const { metadata, finalized, status, lastAttempt } = facts;
+/** Whether there may be untracked resources of an object: an update of it was begun and did not succeed, as far as is known. */
+export function mayHaveUntracked(facts: Pick<Facts, "metadata" | "hasFinalizer" | "status" | "lastAttempt">): boolean {
+  const { metadata, hasFinalizer, status, lastAttempt } = facts;
   if (lastAttempt?.uid === metadata.uid) return lastAttempt.outcome !== "succeeded";
-  if (!finalized) return false;
+  if (!hasFinalizer) return false;
   const { conditions, observedGeneration, stack } = status;
   return stack === undefined || isUnfinished(conditions) || observedGeneration !== metadata.generation;
 }
@@ -123,7 +125,7 @@ function isRequested({ requested, status }: Facts): boolean {
 }
 
 /** Others may have written the status since a comparison, and a pause may be over. */
-function observed(facts: Facts): Plan {
+function observed(facts: Facts): Action {
   const { comparedForMs, lastComparison } = facts;
   const corrected = newsAmong(lastComparison?.conditions ?? [], facts.status.conditions);
   const requeueAfterMs = Number.isFinite(comparedForMs) ? Math.max(1, comparedForMs) : 0;
@@ -142,15 +144,18 @@ function isApprovedInstead(facts: Facts): boolean {
 }
 
 /** Whether all that something was made of, besides the object, is as it was. */
-function isUnchanged(last: Pick<Attempt, "program" | "drifted">, { program, drifted, changedReads }: Facts): boolean {
-  return last.program === program && last.drifted.join() === drifted.join() && changedReads.length === 0;
+function isUnchanged(
+  last: Pick<Attempt, "programDigest" | "drifted">,
+  { programDigest, drifted, changedReads }: Facts,
+): boolean {
+  return last.programDigest === programDigest && last.drifted.join() === drifted.join() && changedReads.length === 0;
 }
 
 /**
  * What is alive may have changed, a pause or a conflict may be over, an operator may have ended before it wrote that an
  * update had, and others may have written the status.
  */
-function nothing(facts: Facts): Plan {
+function nothing(facts: Facts): Action {
   const { metadata, status, backoff, refreshMs = Number.POSITIVE_INFINITY } = facts;
   const { conditions } = status;
   const { generation } = metadata;
@@ -161,20 +166,20 @@ function nothing(facts: Facts): Plan {
   if (reconciling !== undefined && reconciling.reason !== PROGRESSING) corrected.push(...resumedConditions(generation));
   corrected.push(...newsAmong(attemptOf(facts)?.conditions ?? [], conditions));
   if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions(generation));
-  if (inConflict && backoff.settledMs <= 0) corrected.push(...conflictOverConditions(generation));
+  if (inConflict && backoff.conflictOverMs <= 0) corrected.push(...conflictOverConditions(generation));
   corrected.push(...driftUnknownNews(facts));
-  const waitMs = Math.min(refreshMs, inConflict ? backoff.settledMs : Number.POSITIVE_INFINITY);
+  const waitMs = Math.min(refreshMs, inConflict ? backoff.conflictOverMs : Number.POSITIVE_INFINITY);
   return { type: "nothing", conditions: corrected, requeueAfterMs: Number.isFinite(waitMs) ? Math.max(0, waitMs) : 0 };
 }
 
 /** Its resources are deleted or released, if it ever had any; others keep the object. */
-function kept(facts: Facts): Plan {
+function kept(facts: Facts): Action {
   const conditions = keptConditions(facts.metadata.generation, facts.otherFinalizers);
   return { type: "nothing", conditions: newsAmong(conditions, facts.status.conditions), requeueAfterMs: 0 };
 }
 
 /** A repair waits while another controller undoes each, and while what it replaces completes as well. */
-function repair(facts: Facts): Plan {
+function repair(facts: Facts): Action {
   const { completed, backoff, metadata } = facts;
   const replacementMs = completed.length > 0 ? Math.max(0, backoff.replacementMs) : 0;
   const waitMs = Math.max(backoff.repairMs, replacementMs);
@@ -186,9 +191,9 @@ function repair(facts: Facts): Plan {
   return { type: "backOff", conditions, requeueAfterMs: Math.ceil(waitMs) };
 }
 
-function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
+function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
   const { edited, missing } = facts.drift;
-  const orphans = mayHaveOrphans(facts);
+  const untracked = mayHaveUntracked(facts);
   return {
     type: "update",
     gate: gateOf(facts),
@@ -198,8 +203,8 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && facts.polledDrift === undefined,
     replaced: [],
     postponed: [],
-    mayHaveOrphans: orphans,
-    looksAgain: facts.maintained || (facts.readsLive && orphans),
+    mayHaveUntracked: untracked,
+    looksAgain: facts.maintained || (facts.readsLive && untracked),
     progressReport: progressReportOf(cause),
   };
 }
@@ -210,24 +215,24 @@ function progressReportOf(cause: Cause): ProgressReport {
   return cause === "Creating" || cause === "Updating" ? "late" : "beside";
 }
 
-function destroy(facts: Facts): DestroyPlan {
+function destroy(facts: Facts): DestroyAction {
   const { metadata, status } = facts;
-  const orphans = mayHaveOrphans(facts);
+  const untracked = mayHaveUntracked(facts);
   const { reason = "" } = findCondition(status.conditions, "Reconciling") ?? {};
   // A deletion makes a new generation; one more since the last update that ended may have been under way.
   const observed = status.observedGeneration;
   const mayBeUnderWay = observed === undefined || metadata.generation - observed > 1;
   // Neither a deletion that waits nor a pause lets an update begin.
-  const wasHeldUp = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
+  const noneBegan = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
   return {
     type: "destroy",
     gate: gateOf(facts),
     // What is only observed is not deleted.
     release: facts.releases || facts.mode === "Observe",
-    mayHaveOrphans: orphans,
+    mayHaveUntracked: untracked,
     finishUpdate:
-      facts.mode === "Apply" && !facts.isTombstone && !wasHeldUp && (isUnfinished(status.conditions) || mayBeUnderWay),
-    mayBeEmpty: facts.unblocked && !orphans,
+      facts.mode === "Apply" && !facts.isTombstone && !noneBegan && (isUnfinished(status.conditions) || mayBeUnderWay),
+    mayBeEmpty: facts.unblocked && !untracked,
     progressReported: facts.isTombstone || reason === "Deleting",
   };
 }

@@ -4,49 +4,49 @@ import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { urnsIn } from "../automation/stack-state";
 import { isScaffolding } from "../automation/urn";
+import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
-import type { DestroyPlan } from "./plan";
 import { ProgressStatus } from "./progress-status";
-import { heldOptions, proposeDestroy } from "./propose";
+import { bindingOptions, proposeDestroy } from "./propose";
+import { removePlannedUntracked, removeUntracked } from "./untracked";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
-export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Outcome> {
+export async function executeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Outcome> {
   const { context, item, object, logger, signal, unblocked } = reconcile;
   const { kind, engine, metrics } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
   // Where that cannot be told, the destroy reports why.
-  const emptied = plan.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
-  if (emptied !== undefined) return { type: "destroyed", plan, object, changes: emptied, deletedBefore };
+  const emptied = action.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
+  if (emptied !== undefined) return { type: "destroyed", action, object, changes: emptied, deletedBefore };
   const progress = new ProgressStatus(reconcile);
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
-    const proposal = plan.gate === "none" ? undefined : await proposeDestroy(reconcile, plan);
+    const proposal = action.gate === "none" ? undefined : await proposeDestroy(reconcile, action);
     if (proposal?.type === "proposed") return proposal;
     if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
-    const held = proposal?.held;
-    if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
-    if (!plan.progressReported) await reportDestroy(reconcile, progress);
-    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind), ...heldOptions(held) };
+    const binding = proposal?.binding;
+    if (action.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
+    if (!action.progressReported) await reportDestroy(reconcile, progress);
+    const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");
     if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
     if (result.summary.result === "succeeded") {
-      if (held !== undefined) await removePlannedOrphans(held.orphans);
-      else if (plan.mayHaveOrphans) await removeOrphans(reconcile, [], { release: plan.release });
+      if (binding !== undefined) await removePlannedUntracked(binding.untracked);
+      else if (action.mayHaveUntracked) await removeUntracked(reconcile, [], { release: action.release });
       return {
         type: "destroyed",
-        plan,
+        action,
         object: await progress.end(),
         changes,
         deletedBefore,
-        approval: held?.approval,
+        approval: binding?.approval,
       };
     }
     failures = result.failures;

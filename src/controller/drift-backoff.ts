@@ -16,7 +16,7 @@ export class DriftBackoff {
   }
 
   /** Counts a time. One that comes a minute after it could have been is a first one. */
-  count(now: number): void {
+  happened(now: number): void {
     const isFirst = this.#delayMs === 0 || now >= this.notBefore + WINDOW_MS;
     this.#delayMs = isFirst ? FIRST_DELAY_MS : Math.min(SLOWEST_MS, 2 * this.#delayMs);
     this.#last = now;

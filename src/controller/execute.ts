@@ -1,33 +1,33 @@
+import type { Action } from "./action";
 import { executeComparison } from "./compare";
 import type { Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
-import type { Plan } from "./plan";
 import { executeUpdate } from "./update";
 
 /** Does what was decided. What came of it is recorded afterwards. */
-export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome> {
+export async function execute(reconcile: Reconcile, action: Action): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
   if (reconcile.facts.orphaned && !reconcile.facts.isTombstone && reconcile.facts.mode !== "Observe")
     await context.writer.recordOrphaned(object, state.writes);
-  switch (plan.type) {
+  switch (action.type) {
     case "nothing":
     case "backOff":
-      return { ...plan, type: "rests" };
+      return { ...action, type: "rests" };
     case "pause":
-      return { ...plan, type: "rests", requeueAfterMs: 0 };
+      return { ...action, type: "rests", requeueAfterMs: 0 };
     case "wait":
-      return { ...plan, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
-    case "finalize":
+      return { ...action, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
+    case "addFinalizer":
       await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");
-      return { type: "finalized" };
+      return { type: "finalizerAdded" };
     case "compare":
       return executeComparison(reconcile);
     case "update":
-      if (plan.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
-      return executeUpdate(reconcile, plan);
+      if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
+      return executeUpdate(reconcile, action);
     case "destroy":
-      return executeDestroy(reconcile, plan);
+      return executeDestroy(reconcile, action);
   }
 }

@@ -7,7 +7,7 @@ import type { Drift } from "./drift";
 export interface Attempt {
   uid: string;
   generation: number;
-  program: string;
+  programDigest: string;
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
   /** What it was to repair. */
   drifted: readonly string[];
@@ -38,7 +38,7 @@ export interface Facts {
   /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
   isTombstone: boolean;
   /** Whether the object has Kindstack's finalizer. */
-  finalized: boolean;
+  hasFinalizer: boolean;
   otherFinalizers: readonly string[];
   paused: boolean;
   /** What is wrong with an annotation; the object is paused. */
@@ -59,7 +59,7 @@ export interface Facts {
   /** What the last attempt has read besides the spec and is not so any more. */
   changedReads: readonly string[];
   /** The digest of the program as it is now. */
-  program: string;
+  programDigest: string;
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
   drifted: readonly string[];
   drift: Pick<Drift, "edited" | "missing" | "contents">;
@@ -79,7 +79,7 @@ export interface Facts {
   /** Whether an attempt waited until now. */
   unblocked: boolean;
   /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
-  backoff: { repairMs: number; replacementMs: number; settledMs: number };
+  backoff: { repairMs: number; replacementMs: number; conflictOverMs: number };
   /** What the last poll says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
   /** How long from now a refresh is due; undefined for kinds that do none. */

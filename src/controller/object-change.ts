@@ -20,7 +20,7 @@ export function reconcilesAfter(
   if (
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
-    (isFinalized(previous) && !isFinalized(object)) ||
+    (hasFinalizer(previous) && !hasFinalizer(object)) ||
     !isDeepStrictEqual(obeyedAnnotations(previous), obeyedAnnotations(object))
   ) {
     return "now";
@@ -37,9 +37,9 @@ export function reconcilesAfter(
  */
 export function isDeletedInSpiteOfFinalizer(change: ObjectChange): boolean {
   const wasReported = change.type === "deleted" && change.reported === true;
-  return wasReported && change.object.metadata.deletionTimestamp === undefined && isFinalized(change.object);
+  return wasReported && change.object.metadata.deletionTimestamp === undefined && hasFinalizer(change.object);
 }
 
-function isFinalized({ metadata }: LiveObject): boolean {
+function hasFinalizer({ metadata }: LiveObject): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false;
 }

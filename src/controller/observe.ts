@@ -75,7 +75,7 @@ function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
 
 function factsOf(seen: ObservedObject): Facts {
   const { context, object, state, unblocked, isTombstone, blockedMs, setMode } = seen;
-  const { cache, kind, program } = context;
+  const { cache, kind, programDigest } = context;
   const { deletionTimestamp, finalizers = [] } = object.metadata;
   const obeyed = obeyedAnnotations(object);
   const problem = obeyed.problem ?? setMode.problem;
@@ -92,7 +92,7 @@ function factsOf(seen: ObservedObject): Facts {
     metadata: { generation: 0, ...object.metadata },
     status,
     isTombstone,
-    finalized: finalizers.includes(FINALIZER),
+    hasFinalizer: finalizers.includes(FINALIZER),
     otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
     paused: obeyed.paused || problem !== undefined,
     annotationProblem: problem,
@@ -105,21 +105,21 @@ function factsOf(seen: ObservedObject): Facts {
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
     changedReads: changedReads(state.reads ?? status.stack ?? {}, object, cache.referenced),
-    program,
+    programDigest,
     drift,
     drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,
     polledDrift: state.polledDrift,
     completed,
     lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
     lastAttempt: state.lastAttempt,
-    lastComparison: holds(seen, now) ? state.lastComparison : undefined,
+    lastComparison: isValid(seen, now) ? state.lastComparison : undefined,
     comparedForMs: (state.lastComparison?.untilMs ?? Number.POSITIVE_INFINITY) - now,
     blockedMs,
     unblocked: unblocked !== undefined,
     backoff: {
       repairMs: repairs.notBefore - now,
       replacementMs: replacements.notBefore - now,
-      settledMs: repairs.settledAt - now,
+      conflictOverMs: repairs.conflictOverAt - now,
     },
     driftUnknown: state.driftUnknown,
     refreshMs: refreshEvery && state.refreshes.dueMs(refreshEvery, now),
@@ -128,7 +128,7 @@ function factsOf(seen: ObservedObject): Facts {
 }
 
 /** Whether the last comparison may still be true: its plan is there, and decided as it was. */
-function holds({ context: { kind, plans }, object, state }: ObservedObject, now: number): boolean {
+function isValid({ context: { kind, plans }, object, state }: ObservedObject, now: number): boolean {
   const last = state.lastComparison;
   if (last === undefined || now >= last.untilMs) return false;
   if (last.plan === undefined) return true;

@@ -87,7 +87,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   };
   const reconciler = new Reconciler({
     kind,
-    program: programDigest(kind),
+    programDigest: programDigest(kind),
     cluster,
     client,
     cache,

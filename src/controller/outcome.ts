@@ -5,11 +5,11 @@ import type { PlanSpec } from "../../stacks/contract/plan";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../preview/report";
-import type { DestroyPlan, UpdatePlan } from "./plan";
+import type { DestroyAction, UpdateAction } from "./action";
 import type { PlanDecision } from "./plan-decision";
 import type { ClaimedProgram } from "./program";
 
-/** What came of a plan. */
+/** What came of an action. */
 export type Outcome =
   /** What was observed is not so any more. */
   | { type: "stale" }
@@ -17,7 +17,7 @@ export type Outcome =
   | { type: "unneeded" }
   /** A rollout has not reached the object yet. */
   | { type: "notRolledOut" }
-  | { type: "finalized" }
+  | { type: "finalizerAdded" }
   /** Nothing is to be done but to correct the status. */
   | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */
@@ -42,7 +42,7 @@ export interface Proposed {
 
 export interface Updated {
   type: "updated";
-  plan: UpdatePlan;
+  action: UpdateAction;
   /** The object as it was last written. */
   object: LiveObject;
   result: UpResult;
@@ -61,7 +61,7 @@ export interface UpdateFailed {
 
 export interface Destroyed {
   type: "destroyed";
-  plan: DestroyPlan;
+  action: DestroyAction;
   object: LiveObject;
   changes: OpMap;
   /** How many resources earlier attempts deleted. */

@@ -56,7 +56,7 @@ export class OwnerIndex {
     this.#byDescription.set(ownerDescription(owner.kind, owner.key), owner);
   }
 
-  remove(uid: string): void {
+  drop(uid: string): void {
     const owner = this.#owners.get(uid);
     if (owner === undefined) return;
     this.#owners.delete(uid);

@@ -1,11 +1,11 @@
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { objectKey, parseObjectId } from "../../stacks/contract/object";
+import type { Action } from "./action";
 import { newsAmong, pausedConditions } from "./conditions";
 import type { Facts } from "./facts";
-import type { Plan } from "./plan";
 
 /** While an object is paused, its status says what would be done. */
-export function pause(facts: Facts): Plan {
+export function pause(facts: Facts): Action {
   const { metadata, status, annotationProblem } = facts;
   const synced = findCondition(status.conditions, "Synced");
   const paused = pausedConditions(metadata.generation, annotationProblem, pausedWork(facts), synced);

@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
+import type { ProgressReport } from "./action";
 import type { Reconcile } from "./context";
-import type { ProgressReport } from "./plan";
 
 /** What takes longer than this is reported in any case; a report costs a quarter of what a small update does. */
 const REPORT_AFTER_MS = 2_000;

@@ -8,57 +8,57 @@ import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import type { PlannedResource } from "../preview/effects";
 import { adoptedFields } from "../preview/fields";
-import { changesAnything, orphansBeside, type PlanOperation } from "../preview/orphans";
 import { planContents } from "../preview/plan-contents";
 import type { PlanDigests } from "../preview/plan-digest";
 import type { ResourcePlan } from "../preview/report";
+import { changesAnything, type PlanOperation, untrackedBeside } from "../preview/untracked";
+import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
 import { effectsOf } from "./compare";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
-import type { DestroyPlan, Gate, UpdatePlan } from "./plan";
 import type { PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 
 /*
  * Where changes wait for an approval, each reconcile previews what it would do. Only if exactly this was approved, by its digest,
- * is it done, held to the same preview: an approval of anything else has no effect.
+ * is it done, bound to the same preview: an approval of anything else has no effect.
  */
 
-/** What an update, or a destroy, is held to. */
-export interface Held extends Required<Pick<UpOptions, "plan" | "observed">> {
+/** What an update, or a destroy, is bound to. */
+export interface Binding extends Required<Pick<UpOptions, "plan" | "observed">> {
   /** What is removed besides the stack's resources. */
-  orphans: readonly LiveObject[];
+  untracked: readonly LiveObject[];
   /** Absent where nothing needs one. */
   approval?: ApprovalRecord;
 }
 
-/** The engine's options that hold an operation to this. */
-export function heldOptions(held: Held | undefined): Pick<UpOptions, "plan" | "observed" | "message"> {
-  if (held === undefined) return {};
-  const { plan, observed, approval } = held;
+/** The engine's options that bind an operation to this. */
+export function bindingOptions(binding: Binding | undefined): Pick<UpOptions, "plan" | "observed" | "message"> {
+  if (binding === undefined) return {};
+  const { plan, observed, approval } = binding;
   return { plan, observed, ...(approval && { message: `approved ${describeApproval(approval)}` }) };
 }
 
-export type Proposal = { type: "held"; held: Held } | { type: "failed"; failures: UpdateFailure[] } | Proposed;
+export type Proposal = { type: "bound"; binding: Binding } | { type: "failed"; failures: UpdateFailure[] } | Proposed;
 
-/** @returns what the update is held to, or that it waits */
-export async function proposeUpdate(reconcile: Reconcile, plan: UpdatePlan, program: Program): Promise<Proposal> {
+/** @returns what the update is bound to, or that it waits */
+export async function proposeUpdate(reconcile: Reconcile, action: UpdateAction, program: Program): Promise<Proposal> {
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
   const { sdkRuntime } = kind.capabilities;
   const options = { refresh: true, plans: true, signal, sdkRuntime };
   const preview = await engine.preview(stackName(kind, item.key), program, options);
-  return propose(reconcile, plan, preview, "update");
+  return propose(reconcile, action, preview, "update");
 }
 
-/** @returns what the destroy is held to, or that it waits */
-export async function proposeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Proposal> {
+/** @returns what the destroy is bound to, or that it waits */
+export async function proposeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Proposal> {
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
   const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal });
-  return propose(reconcile, plan, preview, plan.release ? "release" : "delete");
+  return propose(reconcile, action, preview, action.release ? "release" : "delete");
 }
 
 /** What a reconcile is about to do. */
@@ -66,25 +66,25 @@ interface Work {
   operation: PlanOperation;
   resources: readonly PlannedResource[];
   /** What is removed besides the stack's resources. */
-  orphans: readonly LiveObject[];
+  untracked: readonly LiveObject[];
 }
 
 async function propose(
   reconcile: Reconcile,
-  plan: UpdatePlan | DestroyPlan,
+  action: UpdateAction | DestroyAction,
   preview: PreviewResult,
   operation: PlanOperation,
 ): Promise<Proposal> {
   const { object, facts, state, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
   const { changes } = preview;
-  const orphans = orphansBeside(ownedOf(reconcile), changes, operation);
+  const untracked = untrackedBeside(ownedOf(reconcile), changes, operation);
   const effect = { removed: operation !== "update", orphaned: operation === "release" };
-  const work = { operation, resources: await effectsOf(reconcile, changes, effect), orphans };
-  const held = { ...boundBy(preview, operation), orphans };
-  if (!changesAnything(changes, orphans) || !needsApproval(plan.gate, work)) return { type: "held", held };
+  const work = { operation, resources: await effectsOf(reconcile, changes, effect), untracked };
+  const binding = { ...boundBy(preview, operation), untracked };
+  if (!changesAnything(changes, untracked) || !needsApproval(action.gate, work)) return { type: "bound", binding };
 
-  const { kind, plans, program } = context;
+  const { kind, plans, programDigest } = context;
   if (plans === undefined) {
     throw new TerminalError(
       "NotServed",
@@ -93,9 +93,9 @@ async function propose(
   }
   const { observed = new Map() } = preview;
   const { references = [] } = state.reads ?? {};
-  const digests = await plans.digests({ kind, program, object, changes, observed, references, ...work });
-  const authors = plan.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
-  const spec = specOf(reconcile, plan, work, digests, authors);
+  const digests = await plans.digests({ kind, programDigest, object, changes, observed, references, ...work });
+  const authors = action.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
+  const spec = specOf(reconcile, action, work, digests, authors);
   const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
@@ -106,41 +106,41 @@ async function propose(
       { state: "Applying", decidedBy, decidedAt },
       { isTombstone: facts.isTombstone },
     );
-    return { type: "held", held: { ...held, approval: recordOf(decision) } };
+    return { type: "bound", binding: { ...binding, approval: recordOf(decision) } };
   }
   const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, work, authors);
-  if (begun !== undefined) return { type: "held", held: { ...held, approval: recordOf(begun) } };
+  if (begun !== undefined) return { type: "bound", binding: { ...binding, approval: recordOf(begun) } };
   return { type: "proposed", spec, authors, decision, resources: shownOf(work) };
 }
 
 /** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
-function boundBy({ exists, plan, observed }: PreviewResult, operation: PlanOperation): Omit<Held, "orphans"> {
+function boundBy({ exists, plan, observed }: PreviewResult, operation: PlanOperation): Omit<Binding, "untracked"> {
   const isBound = plan !== undefined && observed !== undefined;
   if (isBound || (operation !== "update" && !exists)) return { plan, observed };
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
 }
 
-function needsApproval(gate: Gate, { resources, orphans }: Work): boolean {
+function needsApproval(gate: Gate, { resources, untracked }: Work): boolean {
   if (gate === "all") return true;
   const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
-  return gate === "destructive" && (orphans.length > 0 || resources.some(isDestructive));
+  return gate === "destructive" && (untracked.length > 0 || resources.some(isDestructive));
 }
 
 function specOf(
   reconcile: Reconcile,
-  plan: UpdatePlan | DestroyPlan,
-  { resources, orphans }: Work,
+  action: UpdateAction | DestroyAction,
+  { resources, untracked }: Work,
   digests: PlanDigests,
   authors: readonly string[] | undefined,
 ): PlanSpec {
   const { digest, group } = digests;
   const by = authors && { by: describeAuthors(authors) };
-  const cause = { reason: causeOf(reconcile, plan), ...by, at: new Date().toISOString() };
-  return { object: plannedObject(reconcile), digest, group, cause, ...planContents(resources, orphans, digests) };
+  const cause = { reason: causeOf(reconcile, action), ...by, at: new Date().toISOString() };
+  return { object: plannedObject(reconcile), digest, group, cause, ...planContents(resources, untracked, digests) };
 }
 
-function shownOf({ resources, orphans }: Work): ResourcePlan[] {
-  const removed = orphans.map(({ kind, metadata: { name } }): ResourcePlan => {
+function shownOf({ resources, untracked }: Work): ResourcePlan[] {
+  const removed = untracked.map(({ kind, metadata: { name } }): ResourcePlan => {
     return { operation: "delete", type: kind, name, fields: [] };
   });
   return [...resources.map(({ shown }) => shown), ...removed];
@@ -189,7 +189,7 @@ function plannedObject({ object, facts }: Reconcile): PlanSpec["object"] {
   return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, generation };
 }
 
-const CAUSES: Readonly<Record<Exclude<UpdatePlan["cause"], "Retrying">, string>> = {
+const CAUSES: Readonly<Record<Exclude<UpdateAction["cause"], "Retrying">, string>> = {
   Creating: "Created",
   Updating: "SpecChanged",
   ProgramChanged: "ProgramChanged",
@@ -199,14 +199,14 @@ const CAUSES: Readonly<Record<Exclude<UpdatePlan["cause"], "Retrying">, string>>
 };
 
 /** What has caused a plan. Of one that is made again, the first one knew. */
-function causeOf({ context, object, facts }: Reconcile, plan: UpdatePlan | DestroyPlan): string {
-  if (plan.type === "destroy") return "Deleted";
+function causeOf({ context, object, facts }: Reconcile, action: UpdateAction | DestroyAction): string {
+  if (action.type === "destroy") return "Deleted";
   if (facts.status.stack === undefined) return CAUSES.Creating;
-  if (plan.cause !== "Retrying") return CAUSES[plan.cause];
+  if (action.cause !== "Retrying") return CAUSES[action.cause];
   const previous = context.plans?.get(context.kind, object)?.spec;
   if (previous?.object.generation === facts.metadata.generation) return previous.cause.reason;
   if (facts.drifted.length > 0) return CAUSES.Repairing;
-  return facts.status.stack.program === facts.program ? CAUSES.Updating : CAUSES.ProgramChanged;
+  return facts.status.stack.program === facts.programDigest ? CAUSES.Updating : CAUSES.ProgramChanged;
 }
 
 function recordOf({ approver, digest, reason, at }: PlanDecision): ApprovalRecord {

@@ -4,7 +4,7 @@ import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
-import { isHeldBack, PROGRESSING } from "./conditions";
+import { isUnapplied, PROGRESSING } from "./conditions";
 import { describeAll } from "./describe";
 
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
@@ -80,11 +80,11 @@ export function readyConditions(
   const { observedGeneration, lastTransitionTime: _, ...said } = synced;
   const ready = { ...said, type: "Ready", ...(observedGeneration !== undefined && { observedGeneration }) };
   // What was applied last runs, and works or not, whatever an update would change.
-  const isHeld = isHeldBack(synced) && stack !== undefined;
-  if (synced.status !== "True" && !isHeld) return [ready];
+  const runsAsApplied = isUnapplied(synced) && stack !== undefined;
+  if (synced.status !== "True" && !runsAsApplied) return [ready];
   if (waiting.length + failed.length === 0) {
     return [
-      isHeld
+      runsAsApplied
         ? { ...ready, status: "True", reason: "Succeeded", message: READY_AS_APPLIED }
         : { ...ready, message: READY },
     ];

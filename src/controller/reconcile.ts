@@ -29,15 +29,15 @@ export class Reconciler {
     try {
       const reconcile = await observe(this.context, item, this.#stateOf(item.key), signal);
       if (reconcile === undefined) {
-        this.remove(item.key);
+        this.drop(item.key);
         return "done";
       }
-      const plan = decide(reconcile.facts);
-      const maintainAgainMs = maintainsBefore(reconcile.facts, plan) ? await maintain(reconcile) : 0;
-      const outcome = await execute(reconcile, plan);
+      const action = decide(reconcile.facts);
+      const maintainAgainMs = maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0;
+      const outcome = await execute(reconcile, action);
       const result = await record(reconcile, outcome);
-      this.context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
-      if (outcome.type === "destroyed") this.remove(item.key);
+      this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
+      if (outcome.type === "destroyed") this.drop(item.key);
       return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
@@ -81,9 +81,9 @@ export class Reconciler {
   }
 
   /** Drops all that is known of an object: it is gone, or another replica has worked on it since. */
-  remove(key: string): void {
+  drop(key: string): void {
     this.#states.delete(key);
-    this.context.rollout?.remove(key);
+    this.context.rollout?.drop(key);
   }
 
   /** The last attempt may not be terminal any more: what it ran into may be gone. */

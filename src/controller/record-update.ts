@@ -4,6 +4,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
+import type { UpdateAction } from "./action";
 import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import {
@@ -19,13 +20,12 @@ import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
-import type { UpdatePlan } from "./plan";
 import { describeApproval } from "./propose";
 
 /** Records an update that succeeded. */
 export async function recordUpdate(
   reconcile: Reconcile,
-  { plan, object, result, program, approval }: Updated,
+  { action, object, result, program, approval }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
@@ -34,8 +34,8 @@ export async function recordUpdate(
   state.expectations.updated(result);
   program.retainClaims();
   const stack = { ...stackRecordOf(reconcile, result), ...(approval && { approval }) };
-  const { repaired, undone } = countReverts(reconcile, plan, result);
-  const conflict = undone === undefined ? continuedConflict(reconcile, plan) : conflictMessage(undone);
+  const { repaired, undone } = countReverts(reconcile, action, result);
+  const conflict = undone === undefined ? continuedConflict(reconcile, action) : conflictMessage(undone);
   const conditions = updatedConditions(reconcile, conflict);
   state.lastAttempt = remembered(reconcile, {
     outcome: "succeeded",
@@ -47,9 +47,9 @@ export async function recordUpdate(
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
-  logger.info({ cause: plan.cause, changes: resourceChanges, durationMs, approval }, "updated");
+  logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval }, "updated");
   const changes = describeChanges(resourceChanges);
-  const reason = plan.cause === "Repairing" || plan.cause === "Refreshing" ? "Repaired" : "Updated";
+  const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
   if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
   if (undone !== undefined) {
@@ -60,13 +60,13 @@ export async function recordUpdate(
   if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
   const { refreshEvery } = context.kind.capabilities;
   const now = performance.now();
-  if (refreshEvery !== undefined && plan.refresh) state.refreshes.done(refreshEvery, now);
-  if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
+  if (refreshEvery !== undefined && action.refresh) state.refreshes.done(refreshEvery, now);
+  if (action.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
   if (conflict === undefined) {
     return refreshEvery === undefined ? "done" : { requeueAfterMs: state.refreshes.dueMs(refreshEvery, now) };
   }
-  const { notBefore, settledAt } = state.repairs;
-  return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
+  const { notBefore, conflictOverAt } = state.repairs;
+  return { requeueAfterMs: Math.max(0, (undone === undefined ? conflictOverAt : notBefore) - performance.now()) };
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */
@@ -80,7 +80,7 @@ function unmatchedFields({ facts: { ignoreFields } }: Reconcile, { resources }: 
 }
 
 /** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */
-function continuedConflict({ facts: { status } }: Reconcile, { cause }: UpdatePlan): string | undefined {
+function continuedConflict({ facts: { status } }: Reconcile, { cause }: UpdateAction): string | undefined {
   const known = findCondition(status.conditions, "FieldConflict");
   return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
 }
@@ -97,7 +97,7 @@ function updatedConditions({ facts, state }: Reconcile, conflict: string | undef
 /** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */
 function countReverts(
   { context: { kind }, facts, state }: Reconcile,
-  { cause }: UpdatePlan,
+  { cause }: UpdateAction,
   { resources }: UpResult,
 ): { repaired: string; undone: string | undefined } {
   // For programs that depend on what is alive, things come and go.
@@ -106,7 +106,7 @@ function countReverts(
   const altered = alterationsIn(resources);
   const keysOf = (reverts: readonly Revert[]) => reverts.map(({ key }) => key);
   const repaired = cause === "Repairing" ? keysOf(reverts) : [];
-  const conflicts = state.repairs.count(repaired, keysOf(altered), performance.now());
+  const conflicts = state.repairs.repaired(repaired, keysOf(altered), performance.now());
   const undone = [...altered, ...reverts].filter(({ key }) => conflicts.has(key)).map(({ conflict }) => conflict);
   return {
     repaired: describeAll(reverts.flatMap(({ repaired }) => repaired ?? [])),
@@ -146,7 +146,7 @@ export async function recordFailedUpdate(
 }
 
 function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
-  const { kind, program, cache } = context;
+  const { kind, programDigest, cache } = context;
   const { metadata, references = [] } = state.reads ?? {};
   const watched = objectsAmong(resources)
     .map(({ manifest, fields, owner }) => {
@@ -157,7 +157,7 @@ function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }
     .sort(byId);
   return {
     name: stackName(kind, item.key),
-    program,
+    program: programDigest,
     ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
     ...(metadata !== undefined && { metadata }),
     ...(references.length > 0 && { references: [...references] }),
@@ -175,8 +175,8 @@ function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | 
   reconcile.state.expectations.updated(result);
   const { resources: done = [] } = stackRecordOf(reconcile, result);
   const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));
-  const settled = new Set([...done.map(({ id }) => id), ...deleted]);
-  const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
+  const changed = new Set([...done.map(({ id }) => id), ...deleted]);
+  const left = (before.resources ?? []).filter(({ id }) => !changed.has(id));
   return { ...before, resources: [...done, ...left].sort(byId) };
 }
 

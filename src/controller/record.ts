@@ -15,7 +15,7 @@ import { describeApproval } from "./propose";
 import { recordProposal } from "./record-proposal";
 import { recordFailedUpdate, recordUpdate } from "./record-update";
 
-/** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
+/** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
   recordMode(reconcile);
   switch (outcome.type) {
@@ -24,7 +24,7 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "unneeded":
     case "notRolledOut":
       return "done";
-    case "finalized":
+    case "finalizerAdded":
       return { requeueAfterMs: 0 };
     case "rests":
       return recordRest(reconcile, outcome);
@@ -121,12 +121,12 @@ async function recordWait(
 
 async function recordDestroy(
   reconcile: Reconcile,
-  { plan, object, changes, deletedBefore, approval }: Destroyed,
+  { action, object, changes, deletedBefore, approval }: Destroyed,
 ): Promise<Result> {
   const { kind, plans, writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: plan.release, approval }, "destroyed");
+  reconcile.logger.info({ changes, release: action.release, approval }, "destroyed");
   if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
-  if (plan.release) {
+  if (action.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
     const deleted = deletedBefore + (changes.delete ?? 0);

@@ -26,7 +26,7 @@ export class Repairs {
   }
 
   /** When a conflict is over, if nothing has to be repaired until then: this repair has stayed as none before it. */
-  get settledAt(): number {
+  get conflictOverAt(): number {
     return Math.max(this.notBefore, this.#last + 2 * this.#stayedMs);
   }
 
@@ -36,17 +36,17 @@ export class Repairs {
    * @param altered what was changed again at once
    * @returns what is in conflict
    */
-  count(repaired: readonly string[], altered: readonly string[], now: number): Set<string> {
+  repaired(keys: readonly string[], altered: readonly string[], now: number): Set<string> {
     const stayedMs = now - this.#last;
     if (stayedMs > FORGOTTEN_MS) this.reset();
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
-    for (const key of repaired) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
-    const fought = repaired.filter((key) => this.#resumed || (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    for (const key of keys) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
+    const fought = keys.filter((key) => this.#resumed || (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
     const inConflict = new Set([...altered, ...fought]);
     if (inConflict.size > 0) {
       this.#backoff ??= new DriftBackoff();
-      this.#backoff.count(now);
+      this.#backoff.happened(now);
     }
     return inConflict;
   }

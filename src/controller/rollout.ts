@@ -1,7 +1,7 @@
 import type { Failure } from "../../providers/errors";
 import type { RolloutCounts } from "../telemetry/metrics";
+import type { Action } from "./action";
 import type { Facts } from "./facts";
-import type { Plan } from "./plan";
 
 /** How a new version of a kind's program reaches its objects. */
 export interface RolloutPolicy {
@@ -18,7 +18,7 @@ export interface RolloutOptions extends RolloutPolicy {
   requeue(key: string): void;
 }
 
-type RolledOutFacts = Pick<Facts, "status" | "program" | "rolledOut" | "mode" | "lastComparison">;
+type RolledOutFacts = Pick<Facts, "status" | "programDigest" | "rolledOut" | "mode" | "lastComparison">;
 
 /**
  * Brings a new version of a kind's program to its objects wave by wave: the next one begins when all of the present one
@@ -56,15 +56,15 @@ export class Rollout {
   /** Takes in what came of an object's reconcile. One that keeps the former version is requeued when it may be updated. */
   reconciled(
     key: string,
-    { status, program, rolledOut, mode, lastComparison }: RolledOutFacts,
-    plan: Plan,
+    { status, programDigest, rolledOut, mode, lastComparison }: RolledOutFacts,
+    action: Action,
     outcome: { type: string; failures?: readonly Pick<Failure, "errorClass">[] },
   ): void {
-    const hadFormer = status.stack !== undefined && status.stack.program !== program;
-    const isHeldBack = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
-    const waits = plan.type === "nothing" && lastComparison !== undefined;
-    const isLeftOut = isHeldBack || waits || plan.type === "pause" || plan.type === "destroy";
-    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.remove(key);
+    const hadFormer = status.stack !== undefined && status.stack.program !== programDigest;
+    const appliesNothing = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
+    const waits = action.type === "nothing" && lastComparison !== undefined;
+    const isLeftOut = appliesNothing || waits || action.type === "pause" || action.type === "destroy";
+    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.drop(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {
       if (!outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) return;
@@ -77,7 +77,7 @@ export class Rollout {
   }
 
   /** An object is gone, or is another replica's: the rollout does not wait for it. */
-  remove(key: string): void {
+  drop(key: string): void {
     this.#failed.delete(key);
     this.#close(key);
   }

@@ -7,7 +7,7 @@ import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { isPaused } from "../../stacks/contract/readiness";
 import { visibleLines } from "../text/plain-text";
-import { isHeldBack } from "./conditions";
+import { isUnapplied } from "./conditions";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
@@ -125,7 +125,7 @@ function saysSomething({ type, status }: Condition): boolean {
 /** Why the last update or destroy failed, as `Synced` says it. */
 function failureIn(conditions: Condition[]): string | undefined {
   const synced = findCondition(conditions, "Synced");
-  if (synced?.status !== "False" || isHeldBack(synced) || synced.reason === "Deleting" || isPaused(synced)) {
+  if (synced?.status !== "False" || isUnapplied(synced) || synced.reason === "Deleting" || isPaused(synced)) {
     return undefined;
   }
   return synced.message;

@@ -4,18 +4,18 @@ import { stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
+import type { UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { asRunning } from "./observe";
-import { removeOrphans, removePlannedOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
-import type { UpdatePlan } from "./plan";
 import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
-import { type Held, heldOptions, proposeUpdate } from "./propose";
+import { type Binding, bindingOptions, proposeUpdate } from "./propose";
+import { removePlannedUntracked, removeUntracked } from "./untracked";
 
 /** Brings an object's stack in line with the object. */
-export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
+export async function executeUpdate(reconcile: Reconcile, action: UpdateAction): Promise<Outcome> {
   const { context, item, object: found, state, logger, signal } = reconcile;
   const { kind, writer, cache } = context;
   const { liveState } = kind.capabilities;
@@ -31,15 +31,15 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   try {
     const parsed = parseObject(kind, found);
     const inputs = await readProgramInputs(reconcile, parsed);
-    inputs.owned = asRunning(inputs.owned, plan.postponed);
-    if (plan.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
+    inputs.owned = asRunning(inputs.owned, action.postponed);
+    if (action.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = claimProgram(reconcile, parsed, inputs);
-    const proposal = plan.gate === "none" ? undefined : await proposeUpdate(reconcile, plan, program.of(found));
+    const proposal = action.gate === "none" ? undefined : await proposeUpdate(reconcile, action, program.of(found));
     if (proposal?.type === "proposed") return proposal;
     if (proposal?.type === "failed") return await failed(proposal.failures);
-    const held = proposal?.held;
+    const binding = proposal?.binding;
 
     const object = await writer.addFinalizer(found, state.writes);
     progress.object = object;
@@ -47,21 +47,24 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (!isFresh(found, live)) return { type: "stale" };
 
     const isKnown = statusOf(object).stack !== undefined;
-    const conditions = updatingConditions(object.metadata.generation ?? 0, plan.cause, isKnown);
-    await progress.begin(conditions, plan.progressReport);
-    if (plan.replaced.length > 0) state.replacements.count(performance.now());
+    const conditions = updatingConditions(object.metadata.generation ?? 0, action.cause, isKnown);
+    await progress.begin(conditions, action.progressReport);
+    if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     state.lastComparison = undefined; // what is applied makes it untrue
-    const result = await up(reconcile, program.of(object), { refresh: plan.refresh || held !== undefined, held });
-    context.metrics.ran(result, plan.cause);
+    const result = await up(reconcile, program.of(object), {
+      refresh: action.refresh || binding !== undefined,
+      binding,
+    });
+    context.metrics.ran(result, action.cause);
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
-    if (held !== undefined) await removePlannedOrphans(held.orphans);
-    else if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await progress.end(), result, program, approval: held?.approval };
+    if (binding !== undefined) await removePlannedUntracked(binding.untracked);
+    else if (action.mayHaveUntracked) await removeUntracked(reconcile, result.resources, { release: false });
+    return { type: "updated", action, object: await progress.end(), result, program, approval: binding?.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
@@ -96,13 +99,13 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
 function up(
   { context, item, signal }: Reconcile,
   program: Program,
-  { refresh = false, held }: { refresh?: boolean; held?: Held | undefined } = {},
+  { refresh = false, binding }: { refresh?: boolean; binding?: Binding | undefined } = {},
 ): Promise<UpResult> {
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
   // What no state has after a crash may need another approval.
-  const savesOnce = held?.approval === undefined && adoptsAfterCrash(kind);
-  const options = { refresh, signal, sdkRuntime, savesOnce, ...heldOptions(held) };
+  const savesOnce = binding?.approval === undefined && adoptsAfterCrash(kind);
+  const options = { refresh, signal, sdkRuntime, savesOnce, ...bindingOptions(binding) };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

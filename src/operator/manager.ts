@@ -185,8 +185,8 @@ export class Manager {
     await this.#informers.start(signal).synced;
     for (const { metadata } of previous?.list() ?? []) {
       if (controller.get(objectKey(metadata))?.metadata.uid === metadata.uid) continue;
-      this.#owners.remove(metadata.uid); // deleted while no informer ran
-      this.#claims.remove(metadata.uid, objectItem(kind, metadata));
+      this.#owners.drop(metadata.uid); // deleted while no informer ran
+      this.#claims.drop(metadata.uid, objectItem(kind, metadata));
     }
   }
 

@@ -29,12 +29,12 @@ const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
 /** What a plan says it does, bounded; its digests are of everything. */
 export function planContents(
   resources: readonly PlannedResource[],
-  orphans: readonly LiveObject[],
+  untracked: readonly LiveObject[],
   digests: PlanDigests,
 ): Pick<PlanSpec, "actions" | "steps" | "omitted"> {
   const steps = [
     ...resources.map((resource) => stepOf(resource, digests.steps.get(resource.change.urn) ?? "")),
-    ...orphans.map((orphan) => orphanStep(orphan, digests.steps.get(orphan.metadata.uid) ?? "")),
+    ...untracked.map((object) => untrackedStep(object, digests.steps.get(object.metadata.uid) ?? "")),
   ];
   const actions = { create: 0, update: 0, replace: 0, delete: 0 };
   for (const { action } of steps) {
@@ -60,9 +60,9 @@ function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
 }
 
 /** An update that was cut off has made it, and it is in no state. */
-function orphanStep(orphan: LiveObject, digest: string): PlanStep {
-  const { name } = orphan.metadata;
-  return { action: "delete", type: orphan.kind, name, id: shortened(objectId(orphan), MAX_TEXT), fields: [], digest };
+function untrackedStep(object: LiveObject, digest: string): PlanStep {
+  const { name } = object.metadata;
+  return { action: "delete", type: object.kind, name, id: shortened(objectId(object), MAX_TEXT), fields: [], digest };
 }
 
 function fieldOf({ path, before, after }: FieldChange): PlanField {

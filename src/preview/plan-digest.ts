@@ -10,8 +10,8 @@ import type { ReferenceRecord } from "../../stacks/contract/object";
 import type { PreviewResult } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { PlannedResource } from "./effects";
-import { changesAnything, orphansBeside, type PlanOperation } from "./orphans";
 import type { ObjectPlan } from "./report";
+import { changesAnything, type PlanOperation, untrackedBeside } from "./untracked";
 
 /** What a plan depends on. What is not in here may change without outdating an approval. */
 export interface PlanBasis {
@@ -20,7 +20,7 @@ export interface PlanBasis {
   object: Pick<Manifest, "metadata"> & { spec?: unknown };
   operation: PlanOperation;
   /** The digest of the kind's program. */
-  program: string;
+  programDigest: string;
   /** What the preview would do; what stays the same has no effect. */
   changes: readonly PlannedChange[];
   /** The same, with what that does to what is alive. */
@@ -28,7 +28,7 @@ export interface PlanBasis {
   /** Digests of what the writes would overwrite, by URN. */
   observed: ReadonlyMap<string, string>;
   /** What is removed besides the stack's resources. */
-  orphans: readonly LiveObject[];
+  untracked: readonly LiveObject[];
   /** What the program has read, for secrets whose values a preview does not tell. */
   references: readonly ReferenceRecord[];
 }
@@ -38,7 +38,7 @@ export interface PlanDigests {
   digest: string;
   /** The same for all objects of a kind with the same difference. Of a deletion, it is the object's own. */
   group: string;
-  /** By the URN of what changes, or the UID of an orphan. */
+  /** By the URN of what changes, or the UID of what is untracked. */
   steps: ReadonlyMap<string, string>;
   /** By URN, the digests that creations have while there is nothing in their place. */
   creations: ReadonlyMap<string, string>;
@@ -49,7 +49,17 @@ export interface PlanDigests {
  * trying. The secrets of plugins are in no preview. A plan that has any depends on the versions of what its object refers to.
  */
 export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
-  const { kind, object, operation, program, changes, resources, observed, orphans, references } = basis;
+  const {
+    kind,
+    object,
+    operation,
+    programDigest: program,
+    changes,
+    resources,
+    observed,
+    untracked,
+    references,
+  } = basis;
   const digestOf = (value: unknown) => `sha256:${createHmac("sha256", key).update(canonicalJson(value)).digest("hex")}`;
   const { name = "", namespace = "", uid } = object.metadata;
   const identity = { kind: kindName(kind), namespace, name };
@@ -61,7 +71,7 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
       const contents = withoutUid(contentsOf(change, effects.get(change.urn)), uid);
       return { change, contents, seen: observed.get(change.urn) };
     });
-  const removed = [...orphans].sort((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1));
+  const removed = [...untracked].sort((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1));
   const steps = new Map([
     ...changing.map(({ change, contents, seen }) => [change.urn, digestOf({ ...identity, contents, seen })] as const),
     ...removed.map(({ metadata }) => [metadata.uid, digestOf({ ...identity, orphan: metadata.uid })] as const),
@@ -98,10 +108,15 @@ export async function proposedDigests(
 ): Promise<Partial<Pick<ObjectPlan, "digest" | "group">>> {
   const { changes, failures, observed = new Map() } = preview;
   if (failures.length > 0 || owned === undefined) return {};
-  const orphans = orphansBeside(owned, changes, basis.operation);
-  if (!changesAnything(changes, orphans)) return {};
-  const program = programDigest(basis.kind);
-  const { digest, group } = planDigests(await key(), { ...basis, program, changes, observed, orphans });
+  const untracked = untrackedBeside(owned, changes, basis.operation);
+  if (!changesAnything(changes, untracked)) return {};
+  const { digest, group } = planDigests(await key(), {
+    ...basis,
+    programDigest: programDigest(basis.kind),
+    changes,
+    observed,
+    untracked,
+  });
   return { digest, group };
 }
 

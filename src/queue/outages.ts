@@ -49,7 +49,7 @@ export class Outages<T extends Item> {
   }
 
   /** An item needs no other try: what it waited for is back, so that others are tried. */
-  settled(item: T): Retry<T>[] {
+  succeeded(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined) return [];
     outage.failures = 0;

@@ -60,11 +60,11 @@ export class WorkQueue<T extends Item> {
   readonly #delayed = new Map<string, { timer: NodeJS.Timeout; due: number }>();
   readonly #failures = new Map<string, number>();
   readonly #outages = new Outages<T>();
-  readonly #drained = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
 
   #concurrency = 0;
   #worker: ((item: T) => Promise<void>) | undefined;
-  #draining = false;
+  #shuttingDown = false;
 
   constructor(private readonly options: WorkQueueOptions<T>) {}
 
@@ -81,7 +81,7 @@ export class WorkQueue<T extends Item> {
   /** Adds an item, unless it is in the queue already. */
   add(item: T): void {
     this.#cancelDelay(item);
-    if (this.#draining) return;
+    if (this.#shuttingDown) return;
     if (!this.#accepts(item)) {
       this.abandon(item);
     } else if (this.#running.has(item.id)) {
@@ -95,7 +95,7 @@ export class WorkQueue<T extends Item> {
   /** Adds an item after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(item: T, ms: number): void {
     const id = item.id;
-    if (this.#draining || this.#group(item).queue.has(item) || this.#again.has(id)) return;
+    if (this.#shuttingDown || this.#group(item).queue.has(item) || this.#again.has(id)) return;
     const due = performance.now() + ms;
     const earlier = this.#delayed.get(id);
     if (earlier !== undefined && earlier.due <= due) return;
@@ -120,9 +120,9 @@ export class WorkQueue<T extends Item> {
   }
 
   /** The item needs no other try: resets its back-off, and adds items that wait for what it waited for. */
-  settled(item: T): void {
+  endRetries(item: T): void {
     this.forget(item);
-    this.#retry(this.#outages.settled(item));
+    this.#retry(this.#outages.succeeded(item));
   }
 
   /** Resets the back-off of an item; does not take it out of the queue. */
@@ -137,31 +137,31 @@ export class WorkQueue<T extends Item> {
   }
 
   /**
-   * Gives items to `worker`, up to `concurrency` at a time, until `signal` or `drain` ends it; resolves when the last
+   * Gives items to `worker`, up to `concurrency` at a time, until `signal` or `shutDown` ends it; resolves when the last
    * worker is done. A worker handles its own errors: what it throws all the same is logged and the item rate-limited.
    */
   run(concurrency: number, worker: (item: T) => Promise<void>, signal: AbortSignal): Promise<void> {
     this.#concurrency = concurrency;
     this.#worker = worker;
-    if (signal.aborted) return this.drain();
-    const stop = () => void this.drain();
+    if (signal.aborted) return this.shutDown();
+    const stop = () => void this.shutDown();
     signal.addEventListener("abort", stop, { once: true });
     this.#dispatch();
-    return this.#drained.promise.finally(() => signal.removeEventListener("abort", stop));
+    return this.#ended.promise.finally(() => signal.removeEventListener("abort", stop));
   }
 
   /** Gives out no new work, drops what waits, and resolves when the running workers are done. */
-  drain(): Promise<void> {
-    if (!this.#draining) {
-      this.#draining = true;
+  shutDown(): Promise<void> {
+    if (!this.#shuttingDown) {
+      this.#shuttingDown = true;
       for (const { timer } of this.#delayed.values()) clearTimeout(timer);
       this.#delayed.clear();
       this.#again.clear();
       for (const { queue } of this.#groups.values()) queue.clear();
       this.options.observer?.depthChanged(0);
-      this.#resolveWhenDrained();
+      this.#resolveWhenEnded();
     }
-    return this.#drained.promise;
+    return this.#ended.promise;
   }
 
   #accepts(item: T): boolean {
@@ -235,10 +235,10 @@ export class WorkQueue<T extends Item> {
     this.options.observer?.finished((performance.now() - start) / 1000);
     if (this.#again.delete(item.id)) this.#enqueue(item);
     this.#dispatch();
-    this.#resolveWhenDrained();
+    this.#resolveWhenEnded();
   }
 
-  #resolveWhenDrained(): void {
-    if (this.#draining && this.running === 0) this.#drained.resolve();
+  #resolveWhenEnded(): void {
+    if (this.#shuttingDown && this.running === 0) this.#ended.resolve();
   }
 }

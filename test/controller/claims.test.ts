@@ -101,7 +101,7 @@ describe("who was refused", () => {
   });
 
   it("is not woken any more when it is gone", () => {
-    claims.remove("globex", globex);
+    claims.drop("globex", globex);
     claims.retain("acme", []);
     expect(woken).toEqual([]);
   });

@@ -20,11 +20,11 @@ const queue = {
   addAfter: vi.fn(),
   addRateLimited: vi.fn(),
   addWhenBack: vi.fn(),
-  settled: vi.fn(),
+  endRetries: vi.fn(),
   abandon: vi.fn(),
 };
 const reconciler = {
-  remove: vi.fn(),
+  drop: vi.fn(),
   noteDriftPoll: vi.fn(() => true),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
@@ -45,11 +45,11 @@ beforeEach(() => {
     },
   };
   const environment = {
-    claims: { remove: () => {} },
-    informers: { remove: () => {} },
+    claims: { drop: () => {} },
+    informers: { stop: () => {} },
     logger: { warn: () => {} },
     metrics: createMetrics(),
-    owners: { add: () => {}, remove: () => {} },
+    owners: { drop: () => {} },
     queue,
     shards,
   } as unknown as ControllerEnvironment;
@@ -94,7 +94,7 @@ describe("an object that was deleted in spite of its finalizer", () => {
       return "done";
     });
     await controller.reconcile(item, signal);
-    expect(queue.settled).not.toHaveBeenCalled();
+    expect(queue.endRetries).not.toHaveBeenCalled();
     held = true;
     expect(takenOver()).toEqual([[item]]);
   });
@@ -109,9 +109,9 @@ describe("an object that was deleted in spite of its finalizer", () => {
 
 it("drops what it knows of the objects of a shard that another replica gets", () => {
   controller.shardsReleased((shardKey) => shardKey === "another");
-  expect(reconciler.remove).not.toHaveBeenCalled();
+  expect(reconciler.drop).not.toHaveBeenCalled();
   controller.shardsReleased((shardKey) => shardKey === stackName(memcached, item.key));
-  expect(reconciler.remove).toHaveBeenCalledWith(item.key);
+  expect(reconciler.drop).toHaveBeenCalledWith(item.key);
   expect(queue.abandon).toHaveBeenCalledWith(item);
 });
 
@@ -124,7 +124,7 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
   ["retries with back-off", "retry", "addRateLimited", [item]],
   ["retries when a dependency is back", { dependency: "table students" }, "addWhenBack", [item, "table students"]],
   ["comes back after a time", { requeueAfterMs: 5 }, "addAfter", [item, 5]],
-  ["resets the back-off after a success", "done", "settled", [item]],
+  ["resets the back-off after a success", "done", "endRetries", [item]],
 ])("%s, as a reconcile asks for it", async (_, result, method, expected) => {
   reconciler.reconcile.mockResolvedValue(result);
   await controller.reconcile(item, signal);

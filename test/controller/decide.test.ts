@@ -14,7 +14,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
   return {
     metadata: { uid: "uid-1", generation: 3 },
     isTombstone: false,
-    finalized: true,
+    hasFinalizer: true,
     otherFinalizers: [],
     status: {
       observedGeneration: 3,
@@ -22,7 +22,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
       stack: { name: "stack", program: "p1", resources: [] },
     },
     changedReads: [],
-    program: "p1",
+    programDigest: "p1",
     drifted: [],
     paused: false,
     annotationProblem: undefined,
@@ -42,7 +42,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     polledDrift: undefined,
     completed: [],
     lacksMore: false,
-    backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },
+    backoff: { repairMs: 0, replacementMs: 0, conflictOverMs: 0 },
     driftUnknown: undefined,
     refreshMs: undefined,
     rolledOut: true,
@@ -51,7 +51,15 @@ function facts(changes: Partial<Facts> = {}): Facts {
 }
 
 function attempt(changes: Partial<Attempt> = {}): Attempt {
-  return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drifted: [], conditions: [], ...changes };
+  return {
+    uid: "uid-1",
+    generation: 3,
+    programDigest: "p1",
+    outcome: "terminal",
+    drifted: [],
+    conditions: [],
+    ...changes,
+  };
 }
 
 const paused: Condition = {
@@ -91,7 +99,7 @@ plans("an object that is at rest", [
   ["is updated when its spec changes", newSpec, { type: "update", cause: "Updating", refresh: false }],
   [
     "is updated when the program changes",
-    { program: "p2" },
+    { programDigest: "p2" },
     { type: "update", cause: "ProgramChanged", refresh: false },
   ],
   [
@@ -107,7 +115,7 @@ plans("an object that is at rest", [
   ["is refreshed along with a new spec when something has drifted", { ...newSpec, ...drifted }, { refresh: true }],
   [
     "is refreshed along with a new program when something has drifted",
-    { program: "p2", ...drifted },
+    { programDigest: "p2", ...drifted },
     { cause: "ProgramChanged", refresh: true },
   ],
 ]);
@@ -131,23 +139,23 @@ plans(
   [
     [
       "is not updated for that alone",
-      { backoff: { repairMs: -1, replacementMs: -1, settledMs: 7_000 } },
+      { backoff: { repairMs: -1, replacementMs: -1, conflictOverMs: 7_000 } },
       { type: "nothing", requeueAfterMs: 7_000 },
     ],
     [
       "is repaired when the time has come",
-      { ...drifted, backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 } },
+      { ...drifted, backoff: { repairMs: 0, replacementMs: 0, conflictOverMs: 0 } },
       { type: "update", cause: "Repairing" },
     ],
     [
       "waits until then, and says nothing new",
-      { ...drifted, backoff: { repairMs: 5_000, replacementMs: 0, settledMs: 5_000 } },
+      { ...drifted, backoff: { repairMs: 5_000, replacementMs: 0, conflictOverMs: 5_000 } },
       { type: "backOff", conditions: [], requeueAfterMs: 5_000 },
     ],
     ["is updated at once to a new spec", newSpec, { type: "update", cause: "Updating" }],
     [
       "is synced again when a repair has stayed",
-      { backoff: { repairMs: -1, replacementMs: -1, settledMs: 0 } },
+      { backoff: { repairMs: -1, replacementMs: -1, conflictOverMs: 0 } },
       { conditions: [{ type: "Synced", status: "True" }, {}, {}, { type: "FieldConflict", status: "False" }] },
     ],
   ],
@@ -172,7 +180,7 @@ plans("an object whose resources do not work yet", [
 ]);
 
 plans("an object that was never updated with success", [
-  ["is created", { finalized: false, status: {} }, { type: "update", cause: "Creating", refresh: false }],
+  ["is created", { hasFinalizer: false, status: {} }, { type: "update", cause: "Creating", refresh: false }],
   [
     "is tried again after an attempt that time may heal",
     { status: { conditions: ready("False", 3) }, lastAttempt: attempt({ outcome: "retryable" }) },
@@ -200,7 +208,7 @@ plans("an object whose last update failed", [
   [
     "is tried again when a repair never reported its end, although what it repaired is there",
     { status: { ...REST, conditions: [...ready("True", 3), repairing] } },
-    { type: "update", cause: "Retrying", refresh: true, mayHaveOrphans: true },
+    { type: "update", cause: "Retrying", refresh: true, mayHaveUntracked: true },
   ],
   [
     "waits for its author when only the author can help",
@@ -214,7 +222,7 @@ plans(
   "an object that waits for its author waits no longer when",
   [
     ["its spec changes", newSpec, { type: "update" }],
-    ["the program changes", { program: "p2" }, { type: "update" }],
+    ["the program changes", { programDigest: "p2" }, { type: "update" }],
     ["something else drifts", drifted, { type: "update" }],
     ["it was deleted and created again", { metadata: { uid: "uid-2", generation: 3 } }, { type: "update" }],
     ["the operator restarts", { lastAttempt: undefined }, { type: "update" }],
@@ -271,20 +279,24 @@ plans(
 plans(
   "an object that a user took the finalizer off",
   [
-    ["gets it back at rest", {}, { type: "finalize" }],
-    ["gets it back while it waits for its author", { status: failed, lastAttempt: attempt() }, { type: "finalize" }],
-    ["gets it back while it waits for something else to end", waiting, { type: "finalize" }],
+    ["gets it back at rest", {}, { type: "addFinalizer" }],
+    [
+      "gets it back while it waits for its author",
+      { status: failed, lastAttempt: attempt() },
+      { type: "addFinalizer" },
+    ],
+    ["gets it back while it waits for something else to end", waiting, { type: "addFinalizer" }],
     [
       "gets it back while its repair has to wait",
-      { ...drifted, backoff: { repairMs: 9, replacementMs: 0, settledMs: 9 } },
-      { type: "finalize" },
+      { ...drifted, backoff: { repairMs: 9, replacementMs: 0, conflictOverMs: 9 } },
+      { type: "addFinalizer" },
     ],
-    ["gets it with its update, where it needs one", { program: "p2" }, { type: "update" }],
+    ["gets it with its update, where it needs one", { programDigest: "p2" }, { type: "update" }],
     ["does not get it during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
     ["does not get it when it is being deleted", { metadata: deleted }, { type: "nothing" }],
     ["does not get it when it has made nothing", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
   ],
-  { finalized: false },
+  { hasFinalizer: false },
 );
 
 plans(
@@ -292,7 +304,7 @@ plans(
   [
     [
       "is destroyed while it carries the finalizer, whatever else is wrong with it",
-      { status: failed, lastAttempt: attempt(), program: "p2", ...drifted },
+      { status: failed, lastAttempt: attempt(), programDigest: "p2", ...drifted },
       { type: "destroy" },
     ],
     [
@@ -307,7 +319,7 @@ plans(
     ],
     [
       "says whose finalizers keep it once its own is gone",
-      { finalized: false, otherFinalizers: ["example.com/backup"] },
+      { hasFinalizer: false, otherFinalizers: ["example.com/backup"] },
       {
         type: "nothing",
         conditions: [
@@ -322,7 +334,7 @@ plans(
     ],
     [
       "is left alone without the finalizer: nothing was made for it, or it is destroyed already",
-      { finalized: false, status: {} },
+      { hasFinalizer: false, status: {} },
       { type: "nothing" },
     ],
   ],
@@ -334,15 +346,15 @@ plans(
   [
     ["keeps its program", {}, { type: "nothing", conditions: [] }],
     ["has its status corrected", { status: { ...REST, conditions: [...ready("True", 3), paused] } }, RESUMED],
-    ["gets its finalizer back", { finalized: false }, { type: "finalize" }],
+    ["gets its finalizer back", { hasFinalizer: false }, { type: "addFinalizer" }],
     ["is updated when it drifts", drifted, { type: "update", cause: "ProgramChanged" }],
     ["is updated when its spec changes", newSpec, { cause: "Updating" }],
   ],
-  { program: "p2", rolledOut: false },
+  { programDigest: "p2", rolledOut: false },
 );
 
 const edited: Partial<Facts> = { ...drifted, drift: { edited: [pod], missing: [], contents: [] } };
-const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, settledMs: 0 });
+const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, conflictOverMs: 0 });
 plans("a repair waits", [
   ["not while repairs last", { ...edited, backoff: backoff(-1) }, { type: "update", cause: "Repairing" }],
   [
@@ -375,7 +387,7 @@ describe("the status of an object that needs nothing", () => {
   const having = (...conditions: Condition[]): Partial<Facts> => ({
     status: { ...facts().status, conditions: [...ready("True", 3), ...conditions] },
   });
-  const settledMs = (ms: number) => ({ repairMs: 0, replacementMs: 0, settledMs: ms });
+  const conflictOverMs = (ms: number) => ({ repairMs: 0, replacementMs: 0, conflictOverMs: ms });
   const unknown = { type: "DriftUnknown", status: "True", reason: "Away", message: "", observedGeneration: 3 } as const;
   const cases: [string, Partial<Facts>, string[], number][] = [
     ["stays as it is", {}, [], 0],
@@ -388,7 +400,7 @@ describe("the status of an object that needs nothing", () => {
     ["says no longer that it backs off", having(condition("Reconciling", "BackOff")), ["Reconciling=False"], 0],
     [
       "still says that a conflict continues",
-      { ...having(condition("FieldConflict", "RepairsReverted")), backoff: settledMs(7_000) },
+      { ...having(condition("FieldConflict", "RepairsReverted")), backoff: conflictOverMs(7_000) },
       [],
       7_000,
     ],
@@ -454,21 +466,25 @@ plans("how an object is updated and destroyed", [
   ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { progressReport: "before" }],
   ["one that is tried again is reported", { status: failed }, { progressReport: "beside" }],
   [
-    "one after a failure may find orphans",
+    "one after a failure may find untracked resources",
     { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
-    { mayHaveOrphans: true },
+    { mayHaveUntracked: true },
   ],
   [
     "one after a success does not",
-    { program: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
-    { mayHaveOrphans: false },
+    { programDigest: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
+    { mayHaveUntracked: false },
   ],
   ["after a success it is left alone", { status: {} }, { looksAgain: false }],
   ["but not where its kind maintains something", { status: {}, maintained: true }, { looksAgain: true }],
-  ["nor where orphans are alive that may be one too many", { status: {}, readsLive: true }, { looksAgain: true }],
+  [
+    "nor where untracked resources are alive that may be one too many",
+    { status: {}, readsLive: true },
+    { looksAgain: true },
+  ],
   [
     "nor where a replacement is postponed",
-    { ...drifted, completed: [pod], lacksMore: true, backoff: { repairMs: 0, replacementMs: 9, settledMs: 9 } },
+    { ...drifted, completed: [pod], lacksMore: true, backoff: { repairMs: 0, replacementMs: 9, conflictOverMs: 9 } },
     { postponed: [pod], looksAgain: true },
   ],
   [
@@ -480,7 +496,7 @@ plans("how an object is updated and destroyed", [
   [
     "an object that is gone gets no status, and no update",
     { metadata: { ...deleted, generation: 4 }, isTombstone: true, ...unfinished },
-    { type: "destroy", progressReported: true, finishUpdate: false, mayHaveOrphans: true },
+    { type: "destroy", progressReported: true, finishUpdate: false, mayHaveUntracked: true },
   ],
   [
     "its deletion is reported once",
@@ -508,7 +524,7 @@ plans("how an object is updated and destroyed", [
     { mayBeEmpty: true },
   ],
   [
-    "but not where there may be orphans",
+    "but not where there may be untracked resources",
     { metadata: deleted, unblocked: true, lastAttempt: attempt() },
     { mayBeEmpty: false },
   ],
@@ -562,9 +578,9 @@ const observed = (changes: object = {}) => compared("Observe", {}, changes);
 plans("an object that is only observed", [
   ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
-  ["gets no finalizer", { ...observed(), finalized: false }, { type: "nothing" }],
+  ["gets no finalizer", { ...observed(), hasFinalizer: false }, { type: "nothing" }],
   ["is compared again for another spec", { ...observed(), ...newSpec }, { type: "compare" }],
-  ["is compared again for another program", { ...observed(), program: "p2" }, { type: "compare" }],
+  ["is compared again for another program", { ...observed(), programDigest: "p2" }, { type: "compare" }],
   ["is compared again when something drifts", { ...observed(), ...drifted }, { type: "compare" }],
   [
     "is compared again when what it refers to has changed",
@@ -587,7 +603,7 @@ plans("an object that is only observed", [
   ],
   [
     "goes at once when it was never applied",
-    { ...observed(), finalized: false, metadata: deleted },
+    { ...observed(), hasFinalizer: false, metadata: deleted },
     { type: "nothing" },
   ],
 ]);
@@ -615,10 +631,10 @@ plans("an object whose changes wait for an approval", [
     { mode: "Propose", ...newSpec },
     { type: "update", gate: "all", cause: "Updating" },
   ],
-  ["is previewed for another program", { mode: "Propose", program: "p2" }, { type: "update", gate: "all" }],
+  ["is previewed for another program", { mode: "Propose", programDigest: "p2" }, { type: "update", gate: "all" }],
   [
     "is previewed for another program whatever a rollout says",
-    { mode: "Propose", program: "p2", rolledOut: false },
+    { mode: "Propose", programDigest: "p2", rolledOut: false },
     { type: "update", gate: "all", onlyProgram: false },
   ],
   ["is previewed when something drifts", { mode: "Propose", ...drifted }, { type: "update", gate: "all" }],
@@ -628,10 +644,10 @@ plans("an object whose changes wait for an approval", [
     { ...waits(), comparedForMs: 60_000 },
     { type: "nothing", requeueAfterMs: 60_000 },
   ],
-  ["gets its finalizer back", { ...waits(), finalized: false }, { type: "finalize" }],
-  ["gets none before the first update", { ...waits({ status: {}, finalized: false }) }, { type: "nothing" }],
+  ["gets its finalizer back", { ...waits(), hasFinalizer: false }, { type: "addFinalizer" }],
+  ["gets none before the first update", { ...waits({ status: {}, hasFinalizer: false }) }, { type: "nothing" }],
   ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, { gate: "all" }],
-  ["is previewed again for another program", { ...waits(), program: "p2" }, { gate: "all" }],
+  ["is previewed again for another program", { ...waits(), programDigest: "p2" }, { gate: "all" }],
   ["is previewed again when something drifts", { ...waits(), ...drifted }, { gate: "all" }],
   [
     "is previewed again when what has drifted changes once more",
@@ -661,7 +677,7 @@ plans("an object whose changes wait for an approval", [
   ],
   [
     "goes at once when it was never applied",
-    { mode: "Propose", finalized: false, metadata: deleted },
+    { mode: "Propose", hasFinalizer: false, metadata: deleted },
     { type: "nothing" },
   ],
 ]);
@@ -670,10 +686,10 @@ plans("an object whose destructive changes wait for an approval", [
   ["waits while its plan does", compared("ProposeDestructive", newSpec), { type: "nothing" }],
   [
     "takes part in a rollout",
-    { mode: "ProposeDestructive", program: "p2" },
+    { mode: "ProposeDestructive", programDigest: "p2" },
     { gate: "destructive", onlyProgram: true },
   ],
-  ["waits for a rollout", { mode: "ProposeDestructive", program: "p2", rolledOut: false }, { type: "nothing" }],
+  ["waits for a rollout", { mode: "ProposeDestructive", programDigest: "p2", rolledOut: false }, { type: "nothing" }],
   [
     "is not destroyed without an approval",
     { mode: "ProposeDestructive", metadata: deleted },

@@ -40,7 +40,7 @@ describe("a change of what an object owns", () => {
 
   it("leads to the one that was made again under its name, which may wait for that to go", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
-    index.remove(first.uid);
+    index.drop(first.uid);
     index.set(second.uid, item);
     changed(deleted());
     expect(woken).toEqual(["acme"]);
@@ -49,7 +49,7 @@ describe("a change of what an object owns", () => {
   it("leads to that one also when its predecessor is removed only then", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
     index.set(second.uid, objectItem(tenant, { name: "acme" }));
-    index.remove(first.uid);
+    index.drop(first.uid);
     changed(deleted());
     expect(woken).toEqual(["acme"]);
   });
@@ -57,7 +57,7 @@ describe("a change of what an object owns", () => {
   it("leads to no object when there is no object of the name, nor for another one's", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
     changed(deleted(owned(globex)));
-    index.remove(first.uid);
+    index.drop(first.uid);
     changed(deleted());
     expect(woken).toEqual([]);
   });

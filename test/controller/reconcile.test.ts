@@ -220,7 +220,7 @@ class Harness {
     };
     this.reconciler = new Reconciler({
       kind: played,
-      program: digest,
+      programDigest: digest,
       cluster: undefined,
       client,
       cache,

@@ -8,7 +8,7 @@ const DAY = 24 * 60 * 60 * SECOND;
 
 /** Repairs of one field, each so long after the one before. @returns whether each was in conflict */
 function fight(repairs: Repairs, everyMs: number, times: number, key = "replicas"): boolean[] {
-  return Array.from({ length: times }, (_, index) => repairs.count([key], [], START + index * everyMs).has(key));
+  return Array.from({ length: times }, (_, index) => repairs.repaired([key], [], START + index * everyMs).has(key));
 }
 
 describe("repairs", () => {
@@ -27,16 +27,16 @@ describe("repairs", () => {
 
   it("of other fields, or against other clients, are no conflict", () => {
     const repairs = new Repairs();
-    const conflicts = ["a", "b", "c", "d"].flatMap((key, index) => [...repairs.count([key], [], START + index)]);
+    const conflicts = ["a", "b", "c", "d"].flatMap((key, index) => [...repairs.repaired([key], [], START + index)]);
     expect(conflicts).toEqual([]);
   });
 
   it("are in a row whatever else is repaired between them", () => {
     const repairs = new Repairs();
-    repairs.count(["a"], [], START);
-    repairs.count(["b"], [], START + 1);
-    repairs.count(["a"], [], START + 2);
-    expect(repairs.count(["a", "c"], [], START + 3)).toEqual(new Set(["a"]));
+    repairs.repaired(["a"], [], START);
+    repairs.repaired(["b"], [], START + 1);
+    repairs.repaired(["a"], [], START + 2);
+    expect(repairs.repaired(["a", "c"], [], START + 3)).toEqual(new Set(["a"]));
   });
 
   it("are no conflict when each stays for a day", () => {
@@ -48,7 +48,7 @@ describe("repairs", () => {
     fight(repairs, 0, 3);
     const delays = Array.from({ length: 7 }, () => {
       const at = repairs.notBefore;
-      repairs.count(["replicas"], [], at);
+      repairs.repaired(["replicas"], [], at);
       return (repairs.notBefore - at) / SECOND;
     });
     expect(delays).toEqual([20, 40, 80, 160, 300, 300, 300]);
@@ -56,27 +56,27 @@ describe("repairs", () => {
 
   it("of what is changed again at once are a conflict from the first on", () => {
     const repairs = new Repairs();
-    expect(repairs.count([], ["image"], START)).toEqual(new Set(["image"]));
+    expect(repairs.repaired([], ["image"], START)).toEqual(new Set(["image"]));
     expect(repairs.notBefore).toBe(START + 10 * SECOND);
   });
 
   it("are settled when one has stayed twice as long as any before", () => {
     const repairs = new Repairs();
     fight(repairs, 15 * SECOND, 3);
-    expect(repairs.settledAt).toBe(START + 60 * SECOND);
+    expect(repairs.conflictOverAt).toBe(START + 60 * SECOND);
   });
 
   it("continue a conflict that another process has reported, until one has stayed for two minutes", () => {
     const repairs = new Repairs();
     repairs.resume(START);
-    expect(repairs.settledAt).toBe(START + 120 * SECOND);
+    expect(repairs.conflictOverAt).toBe(START + 120 * SECOND);
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    expect(repairs.count(["replicas"], [], START + 15 * SECOND)).toEqual(new Set(["replicas"]));
+    expect(repairs.repaired(["replicas"], [], START + 15 * SECOND)).toEqual(new Set(["replicas"]));
     expect(repairs.notBefore).toBe(START + 25 * SECOND);
 
     repairs.reset();
     repairs.resume(START + 30 * SECOND);
-    expect(repairs.count(["replicas"], [], START + 31 * SECOND).size).toBe(0);
+    expect(repairs.repaired(["replicas"], [], START + 31 * SECOND).size).toBe(0);
   });
 
   it("begin anew after a conflict", () => {
@@ -84,7 +84,7 @@ describe("repairs", () => {
     fight(repairs, SECOND, 3);
     repairs.reset();
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    expect(repairs.count(["replicas"], [], START + 60 * SECOND).size).toBe(0);
+    expect(repairs.repaired(["replicas"], [], START + 60 * SECOND).size).toBe(0);
   });
 });
 
@@ -92,12 +92,12 @@ describe("replacements of what ends by itself", () => {
   it("wait from the first on, and begin again after a minute without one", () => {
     const backoff = new DriftBackoff();
     expect(backoff.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    backoff.count(START);
+    backoff.happened(START);
     expect(backoff.notBefore).toBe(START + 10 * SECOND);
-    backoff.count(START + 10 * SECOND);
+    backoff.happened(START + 10 * SECOND);
     expect(backoff.notBefore).toBe(START + 30 * SECOND);
     const later = backoff.notBefore + 60 * SECOND;
-    backoff.count(later);
+    backoff.happened(later);
     expect(backoff.notBefore).toBe(later + 10 * SECOND);
   });
 });

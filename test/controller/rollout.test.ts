@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ErrorClass } from "../../providers/errors";
-import type { Plan } from "../../src/controller/plan";
+import type { Action } from "../../src/controller/action";
 import { Rollout, type RolloutPolicy } from "../../src/controller/rollout";
 
 /** Ten objects that ask in order, and are requeued as the queue would do it. */
@@ -26,13 +26,13 @@ function reconciled(
 ): void {
   const facts = {
     status: { stack: { name: key, program: "former" } },
-    program: "new",
+    programDigest: "new",
     rolledOut,
     mode: "Apply" as const,
     lastComparison: undefined,
   };
   const failures = [{ errorClass }];
-  rollout.reconciled(key, facts, { type: "update" } as Plan, { type, failures });
+  rollout.reconciled(key, facts, { type: "update" } as Action, { type, failures });
 }
 
 describe("a rollout", () => {
@@ -84,9 +84,9 @@ describe("a rollout", () => {
     const { rollout, ask, requeued } = rolloutOf({ maxFailures: 1 });
     ask();
     reconciled(rollout, "object-0", "updateFailed");
-    rollout.remove("object-0");
-    rollout.remove("object-1");
-    rollout.remove("object-2");
+    rollout.drop("object-0");
+    rollout.drop("object-1");
+    rollout.drop("object-2");
     expect(requeued.slice(-2)).toEqual(["object-3", "object-4"]);
     expect(rollout.counts).toEqual({ waiting: 7, updating: 0, failed: 0, stopped: false });
   });

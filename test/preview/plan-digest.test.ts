@@ -57,7 +57,7 @@ function basisOf(wanted: Wanted = {}, changes: Partial<PlanBasis> = {}): PlanBas
     kind: podSet,
     object: { metadata: { name, namespace, uid }, spec },
     operation: "update",
-    program: "p1",
+    programDigest: "p1",
     changes: [change],
     resources: [
       {
@@ -67,7 +67,7 @@ function basisOf(wanted: Wanted = {}, changes: Partial<PlanBasis> = {}): PlanBas
       },
     ],
     observed: new Map([[change.urn, "o1"]]),
-    orphans: [],
+    untracked: [],
     references: [],
     ...changes,
   };
@@ -101,7 +101,7 @@ describe("the digest of a plan", () => {
     ["the name", basisOf({ name: "other" })],
     ["the namespace", basisOf({ namespace: "other" })],
     ["the spec", basisOf({ spec: { replicas: 3 } })],
-    ["the program", basisOf({}, { program: "p2" })],
+    ["the program", basisOf({}, { programDigest: "p2" })],
     ["a field", basisOf({ replicas: 3 })],
     ["a label that stays as it is", basisOf({ labels: { a: "b" } })],
     ["the value of a secret", basisOf({ password: "other" })],
@@ -111,7 +111,7 @@ describe("the digest of a plan", () => {
     ["one change more", basisOf({}, { changes: [updateOf(), updateOf({ name: "second" })] })],
     ["one change less", basisOf({}, { changes: [] })],
     ["another operation", basisOf({}, { changes: [updateOf({}, "replace")], resources: [] })],
-    ["what is removed besides", basisOf({}, { orphans: [{ metadata: { uid: "o" } } as LiveObject] })],
+    ["what is removed besides", basisOf({}, { untracked: [{ metadata: { uid: "o" } } as LiveObject] })],
   ])("depends on %s", (_what, basis) => {
     expect(digestsOf(basis).digest).not.toBe(usual.digest);
   });
@@ -195,7 +195,7 @@ describe("the digest of a group", () => {
     };
     expect(digestsOf(basisOf({ replicas: 3 })).group).not.toBe(usual.group);
     expect(digestsOf(basisOf({ password: "other" })).group).not.toBe(usual.group);
-    expect(digestsOf(basisOf({}, { program: "p2" })).group).not.toBe(usual.group);
+    expect(digestsOf(basisOf({}, { programDigest: "p2" })).group).not.toBe(usual.group);
     expect(digestsOf(renamed("api")).group).toBe(usual.group); // what stays is no difference
     expect(creation("a")).toBe(creation("b"));
     expect(creation("a", { x: "{name}" })).not.toBe(creation("b", { x: "b" }));

@@ -9,7 +9,7 @@ beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0.5)); // no jitt
 afterEach(() => void vi.restoreAllMocks());
 
 type Step = [
-  call: "failed" | "settled" | "abandoned",
+  call: "failed" | "succeeded" | "abandoned",
   id: string,
   expected: [id: string, afterMs: number][],
   table?: string,
@@ -36,9 +36,9 @@ describe("what is tried", () => {
         ["failed", "c", []],
         ["failed", "d", []],
         ["failed", "e", []],
-        ["settled", "a", [["b", 0], ["c", 0]]], // biome-ignore format: a step a line
-        ["settled", "b", [["d", 0], ["e", 0]]], // biome-ignore format: a step a line
-        ["settled", "c", []],
+        ["succeeded", "a", [["b", 0], ["c", 0]]], // biome-ignore format: a step a line
+        ["succeeded", "b", [["d", 0], ["e", 0]]], // biome-ignore format: a step a line
+        ["succeeded", "c", []],
       ],
     ],
     [
@@ -48,7 +48,7 @@ describe("what is tried", () => {
         ["failed", "b", []],
         ["failed", "c", []],
         ["failed", "a", [["b", 2_000]]],
-        ["settled", "b", [["c", 0], ["a", 0]]], // biome-ignore format: a step a line
+        ["succeeded", "b", [["c", 0], ["a", 0]]], // biome-ignore format: a step a line
         ["failed", "c", []],
         ["failed", "a", [["c", 1_000]]],
       ],
@@ -70,7 +70,7 @@ describe("what is tried", () => {
         ["failed", "b", []],
         ["failed", "c", []],
         ["abandoned", "b", []],
-        ["settled", "c", []],
+        ["succeeded", "c", []],
         ["failed", "a", [["a", 1_000]]],
       ],
     ],
@@ -91,7 +91,7 @@ describe("what is tried", () => {
         ["failed", "a", [["b", 1_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
       ],
     ],
-    ["nothing, when one succeeds that never waited", [["settled", "a", []], ["abandoned", "a", []]]], // biome-ignore format: a step a line
+    ["nothing, when one succeeds that never waited", [["succeeded", "a", []], ["abandoned", "a", []]]], // biome-ignore format: a step a line
   ])("is %s", (_, steps) => {
     const outages = new Outages();
     for (const [call, id, expected, table = "table students"] of steps) {
@@ -113,7 +113,7 @@ function simulate(count: number, missingMs: number): { tries: number[]; doneAt: 
     const back = next.at >= missingMs;
     if (back) doneAt = next.at;
     else tries.push(next.at);
-    const retries: Retry<Item>[] = back ? outages.settled(next.item) : outages.failed(next.item, "table students");
+    const retries: Retry<Item>[] = back ? outages.succeeded(next.item) : outages.failed(next.item, "table students");
     for (const { item, afterMs } of retries) due.push({ item, at: next.at + afterMs });
   }
   return { tries, doneAt };
@@ -140,7 +140,7 @@ describe("objects whose table is missing for an hour", () => {
     const due = [...waiting].flatMap((one) => outages.failed(one, "table"));
     for (let retry = due.shift(); retry !== undefined; retry = due.shift()) {
       waiting.delete(retry.item);
-      due.push(...outages.settled(retry.item));
+      due.push(...outages.succeeded(retry.item));
     }
     expect(waiting.size).toBe(0);
   });

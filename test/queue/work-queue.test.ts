@@ -203,7 +203,7 @@ describe("WorkQueue.addWhenBack", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
-    queue.settled(item("a"));
+    queue.endRetries(item("a"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.running).toEqual(["b", "c"]);
   });
@@ -225,7 +225,7 @@ describe("WorkQueue.addWhenBack", () => {
     failAll("a", "b", "c");
     queue.add(item("c"));
     await worker.finish("c");
-    queue.settled(item("c"));
+    queue.endRetries(item("c"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.started).toEqual(["c", "b"]); // a is the next to be tried anyway
   });
@@ -266,7 +266,7 @@ describe("WorkQueue.run", () => {
 
 describe("WorkQueue.drain", () => {
   it("resolves at once when nothing runs", async () => {
-    await expect(queue.drain()).resolves.toBeUndefined();
+    await expect(queue.shutDown()).resolves.toBeUndefined();
   });
 
   it("gives out no new work, leaves no timers and ignores what is added later", async () => {
@@ -275,13 +275,13 @@ describe("WorkQueue.drain", () => {
     queue.add(item("a"));
     queue.add(item("b"));
     queue.addAfter(item("c"), 1_000);
-    const drained = queue.drain();
+    const ended = queue.shutDown();
     expect(vi.getTimerCount()).toBe(0);
     queue.add(item("d"));
     queue.addAfter(item("e"), 1_000);
     queue.addRateLimited(item("f"));
     await worker.finish("a", new Error("interrupted"));
-    await drained;
+    await ended;
     expect(vi.getTimerCount()).toBe(0);
     expect(worker.started).toEqual(["a"]);
     expect(queue.depth).toBe(0);

@@ -6,7 +6,7 @@ import { capsuleTenantAdmission } from "../../../../stacks/kinds/capsule-tenant/
 
 class Cache extends Store {
   put(object: LiveObject): void {
-    this.replace(objectKey(object.metadata), object);
+    this.set(objectKey(object.metadata), object);
   }
 }
 

@@ -4,7 +4,7 @@ import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";
-import { findOrphans } from "../preview/orphans";
+import { findUntracked } from "../preview/untracked";
 import type { Reconcile } from "./context";
 
 /*
@@ -13,19 +13,19 @@ import type { Reconcile } from "./context";
  */
 
 /** Removes what a plan has told of, if it is still what it was. */
-export async function removePlannedOrphans(orphans: readonly LiveObject[]): Promise<void> {
-  for (const orphan of orphans) await removeOrphan(orphan, { release: false });
+export async function removePlannedUntracked(untracked: readonly LiveObject[]): Promise<void> {
+  for (const object of untracked) await removeOrphan(object, { release: false });
 }
 
 /** @param kept the resources that the object is to have */
-export async function removeOrphans(
+export async function removeUntracked(
   { context: { kind, cache }, item, object }: Reconcile,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
   const { uid } = object.metadata;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
-  for (const orphan of findOrphans(cache.owned(uid), ids)) await removeOrphan(orphan, options);
+  for (const object of findUntracked(cache.owned(uid), ids)) await removeOrphan(object, options);
   const owner = { uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
   await kind.capabilities.external?.removeOrphans(owner, outputs, options);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { mayHaveOrphans } from "../../src/controller/decide";
+import { mayHaveUntracked } from "../../src/controller/decide";
 import type { Attempt } from "../../src/controller/facts";
-import { findOrphans } from "../../src/preview/orphans";
+import { findUntracked } from "../../src/preview/untracked";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
 
@@ -10,7 +10,7 @@ const HELD = { finalizers: [FINALIZER] };
 const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
   uid,
   generation: 1,
-  program: "digest",
+  programDigest: "digest",
   outcome,
   drifted: [],
   conditions: [],
@@ -59,29 +59,29 @@ describe("an object may have made what is in no state", () => {
     ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
   ])("%s", (_, object, lastAttempt, expected) => {
     const { metadata, status = {} } = object as LiveObject & { status?: CommonStatus };
-    const finalized = metadata.finalizers?.includes(FINALIZER) ?? false;
-    const facts = { metadata: { generation: 0, ...metadata }, finalized, status, lastAttempt };
-    expect(mayHaveOrphans(facts)).toBe(expected);
+    const hasFinalizer = metadata.finalizers?.includes(FINALIZER) ?? false;
+    const facts = { metadata: { generation: 0, ...metadata }, hasFinalizer, status, lastAttempt };
+    expect(mayHaveUntracked(facts)).toBe(expected);
   });
 });
 
-describe("orphans", () => {
+describe("untracked resources", () => {
   const managedFields = [applied("kindstack", {})];
   const made = { ...marksOf(acme, { created: true }), managedFields };
 
   it("are what Kindstack has applied for the owner and is not to be kept", () => {
     const kept = namespace("acme-dev", made);
-    const orphan = namespace("acme-old", made);
-    expect(findOrphans([kept, orphan], new Set(["v1/Namespace//acme-dev"]))).toEqual([orphan]);
+    const untracked = namespace("acme-old", made);
+    expect(findUntracked([kept, untracked], new Set(["v1/Namespace//acme-dev"]))).toEqual([untracked]);
   });
 
   it("are not what is on its way out", () => {
     const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
-    expect(findOrphans([leaving], new Set())).toEqual([]);
+    expect(findUntracked([leaving], new Set())).toEqual([]);
   });
 
   it("are not what a user made as a copy, with its labels", () => {
     const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
-    expect(findOrphans([copy], new Set())).toEqual([]);
+    expect(findUntracked([copy], new Set())).toEqual([]);
   });
 });

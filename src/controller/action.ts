@@ -2,7 +2,7 @@ import type { NewCondition } from "../../stacks/contract/condition";
 import type { Cause } from "./conditions";
 
 /** What to do about an object. */
-export type Plan =
+export type Action =
   /** Only the status may need a correction. */
   | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
   /** A repair is due and has to wait. */
@@ -13,14 +13,14 @@ export type Plan =
   /** The object is only observed: what an update would do is told. */
   | { type: "compare" }
   /** Only the finalizer is missing. */
-  | { type: "finalize" }
-  | UpdatePlan
-  | DestroyPlan;
+  | { type: "addFinalizer" }
+  | UpdateAction
+  | DestroyAction;
 
 /** Which changes become a plan that waits for an approval. */
 export type Gate = "none" | "destructive" | "all";
 
-export interface UpdatePlan {
+export interface UpdateAction {
   type: "update";
   gate: Gate;
   cause: Cause;
@@ -35,7 +35,7 @@ export interface UpdatePlan {
   /** What completed by itself and is not to be replaced yet. */
   postponed: readonly string[];
   /** Whether an earlier update may have left resources in no state. */
-  mayHaveOrphans: boolean;
+  mayHaveUntracked: boolean;
   /**
    * Whether the object is reconciled once more after a success. What a predecessor has made is neither maintained nor found
    * to be one too many before this update is recorded, and no event of it follows.
@@ -50,12 +50,12 @@ export interface UpdatePlan {
  */
 export type ProgressReport = "before" | "beside" | "late";
 
-export interface DestroyPlan {
+export interface DestroyAction {
   type: "destroy";
   gate: Gate;
   /** Leave the resources as they are. */
   release: boolean;
-  mayHaveOrphans: boolean;
+  mayHaveUntracked: boolean;
   /** Update first: an update that was cut off may have made what the state does not have. */
   finishUpdate: boolean;
   /** What an earlier destroy waited for may have been all that was left. */
