@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { output, secret } from "@pulumi/pulumi/output";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -330,6 +330,27 @@ describe("the engine", () => {
         failures: [{ resource: "a", reason: "TableMissing" }],
       });
       expect((await engine.checkpoint(stack)).resources.length).toBe(3);
+    });
+  });
+
+  describe("a backend that is gone when an update has something to save", () => {
+    it("is told in its words, and the engine goes on", async () => {
+      const folder = join(engine.directory, "state/.pulumi");
+      await engine.takeStarts();
+      const gate = engine.things.holdSlow();
+      const updating = engine.engine.up(stack, () => engine.declare(stack, { a: "slow" }), { sdkRuntime: true });
+      await gate.entered;
+      await rename(folder, `${folder}-away`);
+      await writeFile(folder, "");
+      gate.release();
+      const { failures } = await updating;
+      await rm(folder);
+      await rename(`${folder}-away`, folder);
+      const messages = failures.map(({ message }) => message).join("\n");
+      expect(messages).toContain(`cannot write the state of the stack ${stack}`);
+      expect(messages).not.toContain("the engine has failed");
+      expect((await engine.up(stack, { a: "slow" })).failures).toEqual([]);
+      expect(await engine.takeStarts()).toEqual([]);
     });
   });
 

@@ -177,7 +177,7 @@ func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*d
 	}}
 	collected := newCollector(op)
 	engineContext := &engine.Context{Cancel: op.context, Events: collected.events, BackendClient: references{op.server.stacks}}
-	var snapshots *backend.SnapshotManager
+	var snapshots *snapshotManager
 	if !op.isDry() {
 		snapshots = op.newSnapshotManager(ctx, snapshot)
 		engineContext.SnapshotManager = sealing{snapshots}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pulumi/pulumi/pkg/v3/backend"
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
@@ -23,10 +25,33 @@ type persister func(apitype.TypedDeployment) error
 
 func (p persister) Save(deployment apitype.TypedDeployment) error { return p(deployment) }
 
+// snapshotManager does not tell the engine that outputs were not saved, but at the end. With ContinueOnError, Pulumi fails the
+// step of this error, and has none. It has the same error when an operation is ended at once: the engine does not wait for
+// what it has begun, and what that has to save is saved no more.
+type snapshotManager struct {
+	*backend.SnapshotManager
+	unsaved atomic.Pointer[error]
+}
+
+func (m *snapshotManager) RegisterResourceOutputs(step deploy.Step) error {
+	if err := m.SnapshotManager.RegisterResourceOutputs(step); err != nil {
+		m.unsaved.CompareAndSwap(nil, &err)
+	}
+	return nil
+}
+
+func (m *snapshotManager) Close() error {
+	err := m.SnapshotManager.Close()
+	if unsaved := m.unsaved.Load(); unsaved != nil {
+		err = errors.Join(*unsaved, err)
+	}
+	return err
+}
+
 // The snapshot manager reads from the environment whether it saves once, when it is made.
 var making sync.Mutex
 
-func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Snapshot) *backend.SnapshotManager {
+func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Snapshot) *snapshotManager {
 	making.Lock()
 	defer making.Unlock()
 	if op.SavesOnce {
@@ -37,7 +62,7 @@ func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Sn
 	save := func(deployment apitype.TypedDeployment) error {
 		return op.server.stacks.Save(ctx, op.Stack, deployment)
 	}
-	return backend.NewSnapshotManager(persister(save), op.server.manager, snapshot, nil)
+	return &snapshotManager{SnapshotManager: backend.NewSnapshotManager(persister(save), op.server.manager, snapshot, nil)}
 }
 
 // references answers a program's stack references.
