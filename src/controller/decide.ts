@@ -13,9 +13,11 @@ import {
   PROGRESSING,
   resumedConditions,
   succeededConditions,
+  WAITS_FOR_APPROVAL,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts } from "./facts";
 import { driftUnknownNews, pause } from "./pause";
+import { plannedCause } from "./plan-cause";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -56,6 +58,7 @@ function decideWork(facts: Facts): Action {
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
   // What others revert is repaired at its own pace, and what a pause held up is known.
   const isSynced = synced.status === "True" || synced.reason === CONFLICT || isPaused(synced);
+  if (synced.reason === WAITS_FOR_APPROVAL) return approvedUpdate(facts);
   // Whatever the status says: it can be written by others.
   const hasFailed = attempt !== undefined && attempt.outcome !== "succeeded";
   if (!isSynced || hasFailed || wasCutOff(facts)) return update(facts, "Retrying", true);
@@ -207,6 +210,15 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
     looksAgain: facts.maintained || (facts.readsLive && untracked),
     progressReport: progressReportOf(cause),
   };
+}
+
+/**
+ * The update of a plan: nothing has failed, so it has the cause of the plan, though the status has nothing to show of that. It is
+ * done as soon as it is approved, whatever a rollout or a cache says.
+ */
+function approvedUpdate(facts: Facts): UpdateAction {
+  const planned = update(facts, plannedCause(facts), true);
+  return { ...planned, onlyProgram: false, onlyLacking: false, progressReport: "beside" };
 }
 
 function progressReportOf(cause: Cause): ProgressReport {

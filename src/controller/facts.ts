@@ -86,6 +86,8 @@ export interface Facts {
   refreshMs: number | undefined;
   /** Whether a new version of the program may reach the object now. */
   rolledOut: boolean;
+  /** The reason in the object's plan, if it has one and that is of this generation. */
+  planReason: string | undefined;
 }
 
 /** What a comparison is of, besides the object and what it is made of: it holds only while that is the same. */

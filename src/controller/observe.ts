@@ -87,6 +87,7 @@ function factsOf(seen: ObservedObject): Facts {
   const now = performance.now();
   const { repairs, replacements } = state;
   const { refreshEvery } = kind.capabilities;
+  const planned = context.plans?.get(kind, object)?.spec;
   if (findCondition(status.conditions, "FieldConflict")?.status === "True") repairs.resume(now);
   return {
     metadata: { generation: 0, ...object.metadata },
@@ -124,6 +125,7 @@ function factsOf(seen: ObservedObject): Facts {
     driftUnknown: state.driftUnknown,
     refreshMs: refreshEvery && state.refreshes.dueMs(refreshEvery, now),
     rolledOut: context.rollout?.admits(seen.item.key) ?? true,
+    planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
   };
 }
 

@@ -18,6 +18,7 @@ import { effectsOf } from "./compare";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
+import { reasonOf } from "./plan-cause";
 import type { PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 
@@ -135,7 +136,8 @@ function specOf(
 ): PlanSpec {
   const { digest, group } = digests;
   const by = authors && { by: describeAuthors(authors) };
-  const cause = { reason: causeOf(reconcile, action), ...by, at: new Date().toISOString() };
+  const reason = action.type === "destroy" ? "Deleted" : reasonOf(reconcile.facts, action.cause);
+  const cause = { reason, ...by, at: new Date().toISOString() };
   return { object: plannedObject(reconcile), digest, group, cause, ...planContents(resources, untracked, digests) };
 }
 
@@ -187,26 +189,6 @@ function plannedObject({ object, facts }: Reconcile): PlanSpec["object"] {
   const { namespace, name, uid } = metadata;
   const { generation } = facts.metadata;
   return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, generation };
-}
-
-const CAUSES: Readonly<Record<Exclude<UpdateAction["cause"], "Retrying">, string>> = {
-  Creating: "Created",
-  Updating: "SpecChanged",
-  ProgramChanged: "ProgramChanged",
-  Requested: "Requested",
-  Refreshing: "Drifted",
-  Repairing: "Drifted",
-};
-
-/** What has caused a plan. Of one that is made again, the first one knew. */
-function causeOf({ context, object, facts }: Reconcile, action: UpdateAction | DestroyAction): string {
-  if (action.type === "destroy") return "Deleted";
-  if (facts.status.stack === undefined) return CAUSES.Creating;
-  if (action.cause !== "Retrying") return CAUSES[action.cause];
-  const previous = context.plans?.get(context.kind, object)?.spec;
-  if (previous?.object.generation === facts.metadata.generation) return previous.cause.reason;
-  if (facts.drifted.length > 0) return CAUSES.Repairing;
-  return facts.status.stack.program === facts.programDigest ? CAUSES.Updating : CAUSES.ProgramChanged;
 }
 
 function recordOf({ approver, digest, reason, at }: PlanDecision): ApprovalRecord {

@@ -46,6 +46,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     driftUnknown: undefined,
     refreshMs: undefined,
     rolledOut: true,
+    planReason: undefined,
     ...changes,
   };
 }
@@ -679,6 +680,32 @@ plans("an object whose changes wait for an approval", [
     "goes at once when it was never applied",
     { mode: "Propose", hasFinalizer: false, metadata: deleted },
     { type: "nothing" },
+  ],
+]);
+/** When this process knows of no comparison that still holds: the plan was approved, or the operator has started again. */
+const decided = (planReason: string | undefined, of: Partial<Facts> = {}): Partial<Facts> => {
+  const status = { ...facts().status, conditions: [told("Synced", "WaitsForApproval", "False")] };
+  return { mode: "Propose", status, planReason, ...of };
+};
+plans("an approved change runs for what its plan was made for:", [
+  ["a new spec", decided("SpecChanged", drifted), { type: "update", cause: "Updating", progressReport: "beside" }],
+  ["a new program", decided("ProgramChanged"), { type: "update", cause: "ProgramChanged", refresh: true }],
+  ["a request", decided("Requested"), { cause: "Requested" }],
+  ["a drift", decided("Drifted", drifted), { cause: "Repairing", onlyLacking: false, progressReport: "beside" }],
+  ["a drift that no watch shows", decided("Drifted"), { cause: "Refreshing" }],
+  [
+    "no rollout holds it up",
+    decided("ProgramChanged", { mode: "ProposeDestructive", programDigest: "p2", rolledOut: false }),
+    { type: "update", onlyProgram: false },
+  ],
+  ["what differs, where the plan is lost", decided(undefined, { programDigest: "p2" }), { cause: "ProgramChanged" }],
+  ["what differs, where others have written the plan", decided("Other", drifted), { cause: "Repairing" }],
+  ["a spec, where nothing else differs", decided(undefined), { cause: "Updating" }],
+  ["also when the mode is loosened", decided("SpecChanged", { mode: "Apply" }), { gate: "none", cause: "Updating" }],
+  [
+    "but it is tried again after a failure",
+    decided("SpecChanged", { status: { ...facts().status, conditions: ready("False", 3) } }),
+    { type: "update", cause: "Retrying" },
   ],
 ]);
 plans("an object whose destructive changes wait for an approval", [
