@@ -31,6 +31,7 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     const binding = proposal?.binding;
     if (action.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!action.progressReported) await reportDestroy(reconcile, progress);
+    // What is gone after a crash needs no other approval, though the state still has it.
     const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await engine.destroy(stackName(kind, item.key), options);

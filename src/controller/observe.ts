@@ -27,7 +27,8 @@ interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> 
  * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
  * server where no cache is good enough.
  *
- * @returns `undefined` when there is no such object any more, or a cache is stale: the next event requeues the object
+ * @returns `undefined` when the object is gone, though a cache may still show it, or another one may have its name: the next
+ *   event requeues that
  */
 export async function observe(
   context: KindContext,

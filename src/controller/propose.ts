@@ -1,6 +1,7 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
+import { type Observations, withObserved } from "../../providers/observation";
 import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
@@ -68,6 +69,8 @@ interface Work {
   resources: readonly PlannedResource[];
   /** What is removed besides the stack's resources. */
   untracked: readonly LiveObject[];
+  /** Digests of what the writes would overwrite, by URN. */
+  observed: Observations;
 }
 
 async function propose(
@@ -78,10 +81,10 @@ async function propose(
 ): Promise<Proposal> {
   const { object, facts, state, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
-  const { changes } = preview;
+  const { changes, observed = new Map() } = preview;
   const untracked = untrackedBeside(ownedOf(reconcile), changes, operation);
   const effect = { removed: operation !== "update", orphaned: operation === "release" };
-  const work = { operation, resources: await effectsOf(reconcile, changes, effect), untracked };
+  const work = { operation, resources: await effectsOf(reconcile, changes, effect), untracked, observed };
   const binding = { ...boundBy(preview, operation), untracked };
   if (!changesAnything(changes, untracked) || !needsApproval(action.gate, work)) return { type: "bound", binding };
 
@@ -92,9 +95,8 @@ async function propose(
       `the mode ${facts.mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
     );
   }
-  const { observed = new Map() } = preview;
   const { references = [] } = state.reads ?? {};
-  const digests = await plans.digests({ kind, programDigest, object, changes, observed, references, ...work });
+  const digests = await plans.digests({ kind, programDigest, object, changes, references, ...work });
   const authors = action.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
   const spec = specOf(reconcile, action, work, digests, authors);
   const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
@@ -156,7 +158,7 @@ function approvalOfRest(
   plans: Plans,
   { context: { kind }, object }: Reconcile,
   digests: PlanDigests,
-  { resources }: Work,
+  { resources, observed }: Work,
   authors: readonly string[] | undefined,
 ): PlanDecision | undefined {
   const begun = plans.get(kind, object);
@@ -168,8 +170,13 @@ function approvalOfRest(
   const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
   const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
   const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
+  // A destroy that is cut off may have saved nothing: the state still has what it deleted.
+  const isGone = (urn: string) => observed.get(urn) === withObserved(undefined, urn, "Delete", null, undefined);
   const wasApproved = ([urn, digest]: [string, string]) =>
-    approved.has(digest) || leaving.has(urn) || (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
+    approved.has(digest) ||
+    leaving.has(urn) ||
+    isGone(urn) ||
+    (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
   return [...digests.steps].every(wasApproved) ? decision : undefined;
 }
 

@@ -13,7 +13,11 @@ import { describeDecision, type PlanDecision } from "./plan-decision";
 /** A plan of an object that is gone has no owner whose events lead back to it. */
 const LOOK_AGAIN_MS = 600_000;
 
-/** Records a plan that waits. A decision on it requeues the object, and so does every change that calls for another plan. */
+/**
+ * Records a plan that waits. A decision on it requeues the object, and so does every change that a watch shows; by the clock, only
+ * the end of a rejection does. What no watch shows, such as a row, is not compared meanwhile: plans may wait for days, and thousands
+ * of them at once. The approval of one that is outdated by then has no effect.
+ */
 export async function recordProposal(
   reconcile: Reconcile,
   { spec, authors, decision, resources }: Proposed,

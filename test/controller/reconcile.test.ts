@@ -245,7 +245,12 @@ class Harness {
 
   #preview(): PreviewResult {
     const creations = this.deployment ? [] : this.planned.filter(({ operation }) => operation === "create");
-    const observed = new Map(creations.map(({ urn }) => [urn, withObserved(undefined, urn, "Create", null, {})]));
+    const deletions = this.planned.filter(({ operation }) => operation === "delete");
+    const live = this.deployment ?? null;
+    const observed = new Map([
+      ...creations.map(({ urn }) => [urn, withObserved(undefined, urn, "Create", null, {})] as const),
+      ...deletions.map(({ urn }) => [urn, withObserved(undefined, urn, "Delete", live, undefined)] as const),
+    ]);
     const bound = this.binds ? { plan: PLAN, observed } : {};
     return { exists: true, changes: this.planned, failures: [], ...bound };
   }
@@ -1420,6 +1425,27 @@ describe("an object whose changes wait for an approval", () => {
     await harness.reconcile();
     expect(synced(harness)?.status).toBe("True");
     expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
+  });
+
+  it.each([
+    ["no other approval for what it has deleted before a crash, though the state still has it", true],
+    ["another one for what others have changed since the crash", false],
+  ])("needs %s", async (_, isGone) => {
+    const harness = await changed("Propose", [change("same")]);
+    harness.planned = [change("delete")];
+    harness.delete();
+    await harness.reconcile();
+    decide(harness, "Approve");
+    harness.destroys.push(upResult({ kind: "destroy" }, { interrupted: true }));
+    await harness.reconcile();
+    expect(harness.plan?.status.state).toBe("Applying");
+
+    if (isGone) harness.remove();
+    else harness.edit();
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    await harness.reconcile();
+    expect(harness.released).toHaveLength(isGone ? 2 : 1);
+    expect(harness.plan?.status.state).toBe(isGone ? undefined : "Pending");
   });
 
   it("needs one for what is not among the approved steps", async () => {
