@@ -80,7 +80,7 @@ const DATABASE = "database";
 /** Errors of a table, whatever row a statement is about, by their SQLSTATE. */
 const TABLE_STATES = ["3F000", "42703", "42P01", "42P10"];
 
-/** Whether an error that was classified here says that a table, not one of its rows, is not as it has to be. */
+/** Whether an error that was classified here is about a table, and not about one of its rows. */
 export function isAboutTable(error: unknown): boolean {
   const state = sqlStateOf(error);
   // A row that a policy refuses has the same SQLSTATE.

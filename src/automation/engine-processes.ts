@@ -25,7 +25,7 @@ export interface EngineCounts {
 }
 
 const IDLE_MS = 60_000;
-/** For one that was started to see that it can be. */
+/** For a process that was only started to see whether one can be. */
 const UNUSED_IDLE_MS = 1_000;
 /** What Pulumi's engine keeps of an operation for ever is about 70 KiB and a descriptor. */
 const OPERATIONS = 300;
@@ -35,7 +35,7 @@ const MAX_BACK_OFF_MS = 30_000;
 
 /**
  * The process that runs operations now, and those before it that still do: Pulumi's engine keeps some memory of each
- * operation, so a process is succeeded by another after some hundred, while nothing waits.
+ * operation, so another process takes over after some hundred, while no operation waits for that.
  *
  * A process is started for the first operation. It ends when there was none for a while, when this process ends in whatever
  * way, and when its time to live is not renewed.

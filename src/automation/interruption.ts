@@ -3,7 +3,7 @@ import { RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { Reason } from "../../providers/reasons";
 
-/** Why an operation is aborted that must have ended after a certain time: an abort with this as its reason. */
+/** The reason of an abort after which an operation must end within a certain time. */
 export class UrgentAbort extends RetryableError {
   /** @param graceMs how long the operation has; with 0 its process is killed at once */
   constructor(

@@ -1,16 +1,16 @@
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Cause } from "./conditions";
 
-/** What to do about an object. */
+/** What a reconcile does about an object: the decision that {@link decide} makes. */
 export type Action =
   /** Only the status may need a correction. */
   | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
   /** A repair is due and has to wait. */
   | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
-  /** What the last attempt waits for is still there. */
+  /** The blockers of the last attempt are still there. */
   | { type: "wait"; requeueAfterMs: number }
   | { type: "pause"; conditions: NewCondition[] }
-  /** The object is only observed: what an update would do is told. */
+  /** The object is only observed: the status tells what an update would do. */
   | { type: "compare" }
   /** Only the finalizer is missing. */
   | { type: "addFinalizer" }
@@ -28,17 +28,17 @@ export interface UpdateAction {
   refresh: boolean;
   /** Whether only the program is new: it may wait for a rollout to reach the object. */
   onlyProgram: boolean;
-  /** What is only lacking by the caches: the API server may show that nothing is. */
+  /** Whether something is missing, and only by the caches: the API server may have it. */
   onlyLacking: boolean;
-  /** What completed by itself and is to be replaced. */
+  /** Ids of resources that completed by themselves and are replaced. */
   replaced: readonly string[];
-  /** What completed by itself and is not to be replaced yet. */
+  /** Ids of resources that completed by themselves and are not replaced yet. */
   postponed: readonly string[];
   /** Whether an earlier update may have left resources in no state. */
   mayHaveUntracked: boolean;
   /**
-   * Whether the object is reconciled once more after a success. What a predecessor has made is neither maintained nor found
-   * to be one too many before this update is recorded, and no event of it follows.
+   * Whether the object is reconciled once more after a success: until this update is recorded, the resources of a predecessor
+   * are not maintained, nor removed where they are too many, and no event of them follows.
    */
   looksAgain: boolean;
   progressReport: ProgressReport;

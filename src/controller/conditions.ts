@@ -15,7 +15,7 @@ export const OBSERVED = "Observed";
 /** The reason of `Synced` while a plan waits for an approval. */
 export const WAITS_FOR_APPROVAL = "WaitsForApproval";
 
-/** Whether `Synced` is False because nothing was to be applied: what runs is Ready or not, whatever would change. */
+/** Whether `Synced` is False only because the mode applies no changes: `Ready` tells of what was applied last. */
 export function isUnapplied({ reason }: Pick<Condition, "reason">): boolean {
   return reason === OBSERVED || reason === WAITS_FOR_APPROVAL;
 }
@@ -198,7 +198,7 @@ function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGenerat
   return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
 }
 
-/** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */
+/** Whether an update has begun and not succeeded: it may have made something before it failed or was cut off. */
 export function isUnfinished(conditions: Condition[] | undefined): boolean {
   const reconciling = findCondition(conditions, "Reconciling");
   return (
@@ -211,7 +211,7 @@ export function newsAmong(wanted: readonly NewCondition[], conditions: Condition
   return wanted.filter((condition) => !isReported(conditions, condition));
 }
 
-/** Whether a status says this already; that an abnormal condition is not so, by not having it. */
+/** Whether a status says this already. A condition other than `Synced` that is False is not in the status. */
 export function isReported(
   conditions: Condition[] | undefined,
   { type, status, reason, message }: NewCondition,

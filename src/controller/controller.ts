@@ -67,7 +67,7 @@ export class Controller {
     return this.objects.get(key);
   }
 
-  /** Why the caches do not show what the objects made, where the API server refuses to. */
+  /** Why a watch of the kind shows nothing, where the API server refuses one. */
   get refusal(): Failure | undefined {
     const { own, owned } = this.kindInformers;
     const refused = [...owned, ...own].find(({ refusal }) => refusal !== undefined);

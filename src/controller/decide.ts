@@ -44,7 +44,7 @@ function decideWork(facts: Facts): Action {
 
   const rest = () => addFinalizerOr(facts, nothing(facts));
   const attempt = attemptOf(facts);
-  // An update would be the last one again.
+  // An update would end as the last one did.
   if (attempt !== undefined && isUnchanged(attempt, facts)) {
     if (attempt.outcome === "terminal") return rest();
     if (attempt.outcome === "pending" && blockedMs > 0) {
@@ -56,10 +56,10 @@ function decideWork(facts: Facts): Action {
   if (status.stack === undefined) return update(facts, attempt === undefined ? "Creating" : "Retrying", drifted);
   const synced = findCondition(status.conditions, "Synced");
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  // What others revert is repaired at its own pace, and what a pause held up is known.
-  const isSynced = synced.status === "True" || synced.reason === CONFLICT || isPaused(synced);
   if (synced.reason === WAITS_FOR_APPROVAL) return approvedUpdate(facts);
-  // Whatever the status says: it can be written by others.
+  // A conflict is no failure: its repairs have their own back-off. Nor is a pause: the drift that it left is in the facts.
+  const isSynced = synced.status === "True" || synced.reason === CONFLICT || isPaused(synced);
+  // The status alone does not tell: others can write it.
   const hasFailed = attempt !== undefined && attempt.outcome !== "succeeded";
   if (!isSynced || hasFailed || wasCutOff(facts)) return update(facts, "Retrying", true);
   if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
@@ -74,7 +74,7 @@ function decideWork(facts: Facts): Action {
   return action.type === "backOff" ? addFinalizerOr(facts, action) : action;
 }
 
-/** What is done while nothing is updated: without the finalizer a deletion would leave the resources behind. */
+/** While nothing is updated, a lost finalizer is added: without it, a deletion would leave the resources behind. */
 function addFinalizerOr({ hasFinalizer, status, metadata }: Facts, action: Action): Action {
   const lacksFinalizer = !hasFinalizer && status.stack !== undefined && metadata.deletionTimestamp === undefined;
   return lacksFinalizer ? { type: "addFinalizer" } : action;
@@ -116,7 +116,7 @@ function wasCutOff(facts: Facts): boolean {
   return attemptOf(facts) === undefined && isUnfinished(facts.status.conditions);
 }
 
-/** Whether a comparison would be the last one again; one that failed, and may succeed, is repeated. */
+/** Whether another preview would end as the last one did. One that failed, and may succeed, is repeated. */
 function isCompared(facts: Facts): boolean {
   const { lastComparison: last } = facts;
   if (last === undefined || last.outcome === "retryable" || isRequested(facts)) return false;
@@ -127,7 +127,7 @@ function isRequested({ requested, status }: Facts): boolean {
   return requested !== undefined && requested !== status.lastHandledReconcile;
 }
 
-/** Others may have written the status since a comparison, and a pause may be over. */
+/** Others may have written the status since the last preview, and a pause may be over. */
 function observed(facts: Facts): Action {
   const { comparedForMs, lastComparison } = facts;
   const corrected = newsAmong(lastComparison?.conditions ?? [], facts.status.conditions);
@@ -146,7 +146,7 @@ function isApprovedInstead(facts: Facts): boolean {
   return gateOf(facts) === "all";
 }
 
-/** Whether all that something was made of, besides the object, is as it was. */
+/** Whether the program, the drift and what the program reads are as they were for an attempt or a preview. */
 function isUnchanged(
   last: Pick<Attempt, "programDigest" | "drifted">,
   { programDigest, drifted, changedReads }: Facts,
@@ -222,7 +222,7 @@ function approvedUpdate(facts: Facts): UpdateAction {
 }
 
 function progressReportOf(cause: Cause): ProgressReport {
-  // The status that is there says that all is well; of every other cause, the object or its status shows until it is over.
+  // Before a repair, the status says that all is well. With every other cause, the object or its status shows that it is due.
   if (cause === "Repairing") return "before";
   return cause === "Creating" || cause === "Updating" ? "late" : "beside";
 }

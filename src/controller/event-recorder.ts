@@ -51,7 +51,7 @@ interface Series extends Omit<RecordedEvent, "time"> {
  * Tells people what happened to an object, as Kubernetes Events (`kubectl describe`, `kubectl events`).
  *
  * Events are a courtesy: writing them neither blocks nor fails anything. What repeats is counted in one Event. They are
- * written at a bounded rate, as client-go's recorder does; when too many wait, the newest are dropped, and warnings last.
+ * written at a bounded rate, for all objects together; when too many wait, the newest are dropped, and warnings last.
  */
 export class EventRecorder {
   /** By UID, reason and note. */

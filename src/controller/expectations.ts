@@ -6,7 +6,7 @@ import type { UpResult } from "../automation/engine";
 /** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
 const DELETION_EXPECTED_MS = 60_000;
 
-/** What the caches are to show of an object's resources once they have caught up with its updates (client-go). */
+/** What caches show of an object's resources when they have caught up with its updates; as in kube-controller-manager. */
 export class Expectations {
   #applied: ReadonlyMap<string, string> = new Map();
   /** When what was deleted, by {@link objectId}. */

@@ -3,31 +3,31 @@ import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus } from "../../stacks/contract/object";
 import type { Drift } from "./drift";
 
-/** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
+/** How the last update of an object by this process ended. A restart forgets it, and so tries once more. */
 export interface Attempt {
   uid: string;
   generation: number;
   programDigest: string;
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
-  /** What it was to repair. */
+  /** The drift that it was to repair, see {@link Facts.drifted}. */
   drifted: readonly string[];
-  /** What the status says of it, unless another client has written it since. */
+  /** What this process wrote of it into the status; another client may have written that since. */
   conditions: readonly NewCondition[];
 }
 
-/** This process's last comparison of an object that is only observed, or whose plan waits for an approval. */
+/** The last preview by this process of an object that is only observed, or whose plan waits for an approval. */
 export interface Comparison extends Omit<Attempt, "outcome"> {
   outcome: "compared" | "terminal" | "retryable";
   /** See {@link comparedState}. */
   of: string;
-  /** The plan that waits, whose approvals of it have no effect, and which decision on it the status tells of. */
+  /** The plan that waits: who may not approve it, and the decision on it that the status tells of. */
   plan?: {
     digest: string;
     group: string;
     authors: readonly string[] | undefined;
     decision: string | undefined;
   };
-  /** By `performance.now()`, how long it holds where no event shows a change. */
+  /** Until when it is valid, by `performance.now()`, if no event shows a change before. */
   untilMs: number;
 }
 
@@ -35,7 +35,7 @@ export interface Comparison extends Omit<Attempt, "outcome"> {
 export interface Facts {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
   status: CommonStatus;
-  /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
+  /** Whether the object was deleted in spite of its finalizer: the cache has nothing but its last state. */
   isTombstone: boolean;
   /** Whether the object has Kindstack's finalizer. */
   hasFinalizer: boolean;
@@ -47,42 +47,43 @@ export interface Facts {
   mode: Mode;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
-  /** Fields that it leaves to others. */
+  /** Fields of its resources that are left to others. */
   ignoreFields: readonly string[];
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;
-  /** Whether that is so by a propagation policy that was seen and that nothing on the object records yet. */
+  /** Whether they stay by the propagation policy of the deletion, and no annotation of the object records that yet. */
   orphaned: boolean;
-  /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
+  /** Whether the program of its kind reads live resources. */
   readsLive: boolean;
+  /** Whether its kind maintains fields that are no part of the stack. */
   maintained: boolean;
-  /** What the last attempt has read besides the spec and is not so any more. */
+  /** What the last attempt has read besides the spec, and what has changed since. */
   changedReads: readonly string[];
   /** The digest of the program as it is now. */
   programDigest: string;
-  /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
+  /** Names of resources that differ from what was applied, or are missing; not those that a pending failure accounts for. */
   drifted: readonly string[];
   drift: Pick<Drift, "edited" | "missing" | "contents">;
   /** The drift that no watch shows, if a poll has found any. */
   polledDrift: string | undefined;
-  /** Of what is lacking, what completed by itself. */
+  /** Ids of resources that are missing because they completed by themselves, such as a Pod that exited. */
   completed: readonly string[];
-  /** Whether more than that is drifted. */
+  /** Whether the object lacks other resources besides those that completed. */
   lacksMore: boolean;
   lastAttempt: Attempt | undefined;
-  /** What a comparison in place of an update came to last, unless its plan, or the decision on that, is another by now. */
+  /** The last preview, if it is valid: its time is not over, its plan exists, and the decision on the plan is the same. */
   lastComparison: Comparison | undefined;
-  /** How long from now, in ms, that holds where nothing changes; may be infinite. */
+  /** How long from now, in ms, that preview stays valid if nothing changes; may be infinite. */
   comparedForMs: number;
-  /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
+  /** In how many ms the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
   blockedMs: number;
-  /** Whether an attempt waited until now. */
+  /** Whether the last attempt or destroy had blockers, and one is gone now. */
   unblocked: boolean;
-  /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
+  /** For how many ms repairs wait, and replacements of what completed; and in how many a field ownership conflict is over. */
   backoff: { repairMs: number; replacementMs: number; conflictOverMs: number };
-  /** What the last poll says about drift being unknown; undefined before the first. */
+  /** The condition DriftUnknown by the last poll; undefined before the first. */
   driftUnknown: NewCondition | undefined;
-  /** How long from now a refresh is due; undefined for kinds that do none. */
+  /** In how many ms a refresh is due; undefined for kinds that are not refreshed. */
   refreshMs: number | undefined;
   /** Whether a new version of the program may reach the object now. */
   rolledOut: boolean;
@@ -90,7 +91,7 @@ export interface Facts {
   planReason: string | undefined;
 }
 
-/** What a comparison is of, besides the object and what it is made of: it holds only while that is the same. */
+/** What a preview depends on besides the generation, the program and the names of what has drifted. */
 export function comparedState({ metadata, mode, releases, ignoreFields, drift }: Facts): string {
   return JSON.stringify([mode, metadata.deletionTimestamp !== undefined, releases, ignoreFields, drift.contents]);
 }

@@ -20,7 +20,7 @@ export class ObjectState {
   lastComparison: Comparison | undefined;
   /** The mode of the reconcile that runs. */
   mode: Mode = "Apply";
-  /** How often what a terminal attempt failed for may have gone. */
+  /** Counts the times when the reason of a terminal failure may have gone. */
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}. */
   readonly refreshes = new Refreshes();

@@ -11,14 +11,14 @@ import type { ClaimedProgram } from "./program";
 
 /** What came of an action. */
 export type Outcome =
-  /** What was observed is not so any more. */
+  /** Something has changed since the facts were observed: the object is reconciled again. */
   | { type: "stale" }
   /** An update turned out not to be needed. */
   | { type: "unneeded" }
   /** A rollout has not reached the object yet. */
   | { type: "notRolledOut" }
   | { type: "finalizerAdded" }
-  /** Nothing is to be done but to correct the status. */
+  /** Only the status may need a correction. */
   | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */
   | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
@@ -30,7 +30,7 @@ export type Outcome =
   | Destroyed
   | DestroyFailed;
 
-/** What a plan says that waits for an approval, and the rejection of it, or an approval without effect. */
+/** A plan that waits for an approval, with the decision on it that does not apply it: a rejection, or an ignored approval. */
 export interface Proposed {
   type: "proposed";
   spec: PlanSpec;

@@ -80,7 +80,7 @@ export class Reconciler {
     return this.#states.get(objectKey(object.metadata))?.writes.hasOwnStatus(object) ?? false;
   }
 
-  /** Drops all that is known of an object: it is gone, or another replica has worked on it since. */
+  /** Drops all that is known of an object: it is gone, or is another replica's. */
   drop(key: string): void {
     this.#states.delete(key);
     this.context.rollout?.drop(key);

@@ -14,9 +14,9 @@ import { describeDecision, type PlanDecision } from "./plan-decision";
 const LOOK_AGAIN_MS = 600_000;
 
 /**
- * Records a plan that waits. A decision on it requeues the object, and so does every change that a watch shows; by the clock, only
- * the end of a rejection does. What no watch shows, such as a row, is not compared meanwhile: plans may wait for days, and thousands
- * of them at once. The approval of one that is outdated by then has no effect.
+ * Records a plan that waits. The object is requeued by a decision on it, by every change that a watch shows, and by the end of a
+ * rejection. What no watch shows, such as a row, is not compared: plans may wait for days, and thousands of them at once. The
+ * approval of a plan that is outdated by then has no effect.
  */
 export async function recordProposal(
   reconcile: Reconcile,

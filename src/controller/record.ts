@@ -75,7 +75,7 @@ function eventOf(condition: NewCondition, before: Condition[] | undefined) {
   return isNews ? { reason, note: message } : undefined;
 }
 
-/** No event shows that what is outside of the cluster has changed, and only what is as specified is polled. */
+/** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
 const COMPARE_AGAIN_MS = 60_000;
 
 async function recordComparison(
@@ -98,7 +98,7 @@ async function recordComparison(
   const untilMs = performance.now() + againMs;
   state.lastComparison = remembered(reconcile, { outcome, drifted, conditions, of: comparedState(facts), untilMs });
   logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
-  await context.plans?.remove(context.kind, object); // of a mode that was less strict
+  await context.plans?.remove(context.kind, object); // made in another mode
   const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
   if (news?.reason === OBSERVED && !isReported(facts.status.conditions, news)) {
     context.writer.event(object, "Normal", OBSERVED, news.message);

@@ -27,7 +27,7 @@ export async function pollDrift(
 /**
  * Compares all objects of a kind whose stacks are settled at once.
  *
- * @param clear controllers whose watches show all, as their objects have been told
+ * @param clear controllers whose watches are not refused, and whose objects say so
  */
 async function compare(controller: Controller, clear: WeakSet<Controller>, logger: Logger): Promise<void> {
   const { kind, refusal } = controller;
