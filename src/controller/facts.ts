@@ -57,11 +57,11 @@ export interface Facts {
   readsLive: boolean;
   /** Whether its kind maintains fields that are no part of the stack. */
   maintained: boolean;
-  /** What the last attempt has read besides the spec, and what has changed since. */
+  /** What has changed since the last attempt read it, besides the spec. */
   changedReads: readonly string[];
   /** The digest of the program as it is now. */
   programDigest: string;
-  /** Names of resources that differ from what was applied, or are missing; not those that a pending failure accounts for. */
+  /** Names of what differs from what was applied, or is missing; not of what a pending failure accounts for. */
   drifted: readonly string[];
   drift: Pick<Drift, "edited" | "missing" | "contents">;
   /** The drift that no watch shows, if a poll has found any. */

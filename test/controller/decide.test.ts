@@ -81,8 +81,8 @@ const newSpec = { metadata: { uid: "uid-1", generation: 4 } };
 const pod = "v1/Pod/default/a";
 const drifted = { drifted: [pod] };
 
-/** A table of decisions: what is different from an object at rest and from `base`, and what of the plan matters. */
-function plans(title: string, cases: [string, Partial<Facts>, object][], base: Partial<Facts> = {}): void {
+/** A table of decisions: what is different from an object at rest and from `base`, and what of the action matters. */
+function decisions(title: string, cases: [string, Partial<Facts>, object][], base: Partial<Facts> = {}): void {
   describe(title, () => {
     it.each(cases)("%s", (_, changes, expected) => {
       expect(decide(facts({ ...base, ...changes }))).toMatchObject(expected);
@@ -90,7 +90,7 @@ function plans(title: string, cases: [string, Partial<Facts>, object][], base: P
   });
 }
 
-plans("an object that is at rest", [
+decisions("an object that is at rest", [
   ["needs nothing, also after a restart that forgot the last attempt", {}, { type: "nothing" }],
   [
     "needs nothing when this process updated it",
@@ -135,7 +135,7 @@ const fought = {
     conditions: [told("Synced", "FieldConflict", "False"), told("FieldConflict", "RepairsReverted")],
   } as Facts["status"],
 };
-plans(
+decisions(
   "an object with a field that others change back",
   [
     [
@@ -163,7 +163,7 @@ plans(
   fought,
 );
 
-plans("an object whose resources do not work yet", [
+decisions("an object whose resources do not work yet", [
   [
     "needs nothing: only Synced decides",
     {
@@ -180,7 +180,7 @@ plans("an object whose resources do not work yet", [
   ],
 ]);
 
-plans("an object that was never updated with success", [
+decisions("an object that was never updated with success", [
   ["is created", { hasFinalizer: false, status: {} }, { type: "update", cause: "Creating", refresh: false }],
   [
     "is tried again after an attempt that time may heal",
@@ -195,7 +195,7 @@ plans("an object that was never updated with success", [
 ]);
 
 const repairing = { ...ready("True", 3)[0], type: "Reconciling", reason: "Repairing" } as Condition;
-plans("an object whose last update failed", [
+decisions("an object whose last update failed", [
   [
     "is tried again with a refresh, as no one knows how far that update came",
     { status: failed },
@@ -219,7 +219,7 @@ plans("an object whose last update failed", [
   ["waits for its author before its first success", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
 ]);
 
-plans(
+decisions(
   "an object that waits for its author waits no longer when",
   [
     ["its spec changes", newSpec, { type: "update" }],
@@ -234,7 +234,7 @@ plans(
 const refused = failedConditions(3, [{ message: "no such table", reason: "TableNotFound", errorClass: "terminal" }]);
 const lastTransitionTime = "2026-01-01T00:00:00Z";
 const written = refused.filter(({ type }) => type !== "Reconciling").map((c) => ({ ...c, lastTransitionTime }));
-plans("a status that says Ready of an object whose last update failed", [
+decisions("a status that says Ready of an object whose last update failed", [
   [
     "is corrected when only the author can help",
     { lastAttempt: attempt({ conditions: refused }) },
@@ -263,7 +263,7 @@ plans("a status that says Ready of an object whose last update failed", [
 ]);
 
 const waiting = { status: failed, lastAttempt: attempt({ outcome: "pending" }), blockedMs: 1_000 };
-plans(
+decisions(
   "an object whose last attempt waits for something else to end",
   [
     ["waits for that", {}, { type: "wait" }],
@@ -277,7 +277,7 @@ plans(
   waiting,
 );
 
-plans(
+decisions(
   "an object that a user took the finalizer off",
   [
     ["gets it back at rest", {}, { type: "addFinalizer" }],
@@ -300,7 +300,7 @@ plans(
   { hasFinalizer: false },
 );
 
-plans(
+decisions(
   "an object that is being deleted",
   [
     [
@@ -342,7 +342,7 @@ plans(
   { metadata: deleted },
 );
 
-plans(
+decisions(
   "an object that a rollout has not reached",
   [
     ["keeps its program", {}, { type: "nothing", conditions: [] }],
@@ -356,7 +356,7 @@ plans(
 
 const edited: Partial<Facts> = { ...drifted, drift: { edited: [pod], missing: [], contents: [] } };
 const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, conflictOverMs: 0 });
-plans("a repair waits", [
+decisions("a repair waits", [
   ["not while repairs last", { ...edited, backoff: backoff(-1) }, { type: "update", cause: "Repairing" }],
   [
     "for another controller that undoes each",
@@ -461,7 +461,7 @@ describe("the status of an object that needs nothing", () => {
 
 const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
 const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
-plans("how an object is updated and destroyed", [
+decisions("how an object is updated and destroyed", [
   ["a first update is reported only when it takes long", { status: {} }, { progressReport: "late" }],
   ["and so is one to a new spec", newSpec, { progressReport: "late" }],
   ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { progressReport: "before" }],
@@ -576,7 +576,7 @@ function compared<M extends Facts["mode"]>(mode: M, of: Partial<Facts> = {}, cha
   return { mode, ...of, lastComparison: { ...last, ...changes } };
 }
 const observed = (changes: object = {}) => compared("Observe", {}, changes);
-plans("an object that is only observed", [
+decisions("an object that is only observed", [
   ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
   ["gets no finalizer", { ...observed(), hasFinalizer: false }, { type: "nothing" }],
@@ -608,7 +608,7 @@ plans("an object that is only observed", [
     { type: "nothing" },
   ],
 ]);
-plans("an object that was observed and is applied again", [
+decisions("an object that was observed and is applied again", [
   [
     "is updated where that would change something",
     {
@@ -625,7 +625,7 @@ plans("an object that was observed and is applied again", [
 ]);
 
 const waits = (of: Partial<Facts> = {}) => compared("Propose", { ...newSpec, ...of });
-plans("an object whose changes wait for an approval", [
+decisions("an object whose changes wait for an approval", [
   ["needs nothing while nothing changes", { mode: "Propose" }, { type: "nothing" }],
   [
     "is previewed for another spec",
@@ -687,7 +687,7 @@ const decided = (planReason: string | undefined, of: Partial<Facts> = {}): Parti
   const status = { ...facts().status, conditions: [told("Synced", "WaitsForApproval", "False")] };
   return { mode: "Propose", status, planReason, ...of };
 };
-plans("an approved change runs for what its plan was made for:", [
+decisions("an approved change runs for what its plan was made for:", [
   ["a new spec", decided("SpecChanged", drifted), { type: "update", cause: "Updating", progressReport: "beside" }],
   ["a new program", decided("ProgramChanged"), { type: "update", cause: "ProgramChanged", refresh: true }],
   ["a request", decided("Requested"), { cause: "Requested" }],
@@ -708,7 +708,7 @@ plans("an approved change runs for what its plan was made for:", [
     { type: "update", cause: "Retrying" },
   ],
 ]);
-plans("an object whose destructive changes wait for an approval", [
+decisions("an object whose destructive changes wait for an approval", [
   ["is previewed", { mode: "ProposeDestructive", ...newSpec }, { type: "update", gate: "destructive" }],
   ["waits while its plan does", compared("ProposeDestructive", newSpec), { type: "nothing" }],
   [
