@@ -37,6 +37,11 @@ export function withObserved(
   return JSON.stringify(all.sort(([a, one], [b, other]) => (a + one < b + other ? -1 : 1)));
 }
 
+/** Whether a deletion has found that nothing is left of a resource. */
+export function foundNothing(observations: Observations, urn: string): boolean {
+  return observations.get(urn) === withObserved(undefined, urn, "Delete", null, undefined);
+}
+
 function parsed(observation: string | undefined): Observed[] {
   return observation === undefined ? [] : (JSON.parse(observation) as Observed[]);
 }

@@ -1,7 +1,7 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import { type Observations, withObserved } from "../../providers/observation";
+import { foundNothing, type Observations } from "../../providers/observation";
 import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
@@ -171,7 +171,7 @@ function approvalOfRest(
   const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
   const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
   // A destroy that is cut off may have saved nothing: the state still has what it deleted.
-  const isGone = (urn: string) => observed.get(urn) === withObserved(undefined, urn, "Delete", null, undefined);
+  const isGone = (urn: string) => foundNothing(observed, urn);
   const wasApproved = ([urn, digest]: [string, string]) =>
     approved.has(digest) ||
     leaving.has(urn) ||

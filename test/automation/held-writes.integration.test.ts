@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { RetryableError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB, provider as objects } from "../../providers/kubernetes/object";
+import { foundNothing } from "../../providers/observation";
 import { ROW_STUB, Row, provider as rows } from "../../providers/postgres/row";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { controlPlane } from "../control-plane";
@@ -111,6 +112,19 @@ describe("an update that is held to what was observed", () => {
     await database.query(`UPDATE ${table} SET age = 7 WHERE id = $1`, [stack]);
     expect(reasons(await engine.engine.destroy(stack, { plan, observed }))).toEqual([["row", "PlanOutdated"]]);
     expect((await live())[1]).toEqual([{ age: 7 }]);
+  });
+
+  it("finds nothing in the place of what is gone", async () => {
+    await made(() => both("1", 1));
+    const found = async () => {
+      const { changes, observed = new Map() } = await engine.engine.previewDestroy(stack, { plans: true });
+      return Object.fromEntries(changes.map(({ urn, name }) => [name, foundNothing(observed, urn)]));
+    };
+    expect(await found()).toEqual({ object: false, row: false });
+    await database.query(`DELETE FROM ${table} WHERE id = $1`, [stack]);
+    expect(await found()).toEqual({ object: false, row: true });
+    await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, stack, cluster.namespace);
+    expect(await found()).toEqual({ object: true, row: true });
   });
 
   it("releases what is as it was", async () => {
