@@ -131,6 +131,8 @@ class Harness {
   readonly released: boolean[] = [];
   /** Whether the state of the stack can be read. */
   unreadable = false;
+  /** Why updates ran. */
+  readonly causes: string[] = [];
   /** Whether updates are interrupted. */
   interrupted = false;
   /** What writes of the status wait for. */
@@ -237,7 +239,7 @@ class Harness {
       ),
       plans: this.servesPlans ? this.plans : undefined,
       modeOf: async () => ({ mode: this.mode }),
-      metrics: { ran: () => {}, loosened: () => void this.loosened++ },
+      metrics: { ran: (_, cause) => void this.causes.push(cause), loosened: () => void this.loosened++ },
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });
@@ -1265,6 +1267,16 @@ describe("an object whose changes wait for an approval", () => {
     expect(synced(harness)?.status).toBe("True");
     expect(statusOf(harness.object).stack?.approval).toMatchObject({ approver: "jane", reason: "CHG-1" });
     expect(harness.events).toContain("Approved");
+  });
+
+  it("is applied for the cause of its plan, whatever else has changed meanwhile", async () => {
+    const harness = await changed();
+    harness.edit();
+    await harness.reconcile();
+    expect(harness.plan?.spec.cause.reason).toBe("SpecChanged");
+    decide(harness, "Approve");
+    await harness.reconcile();
+    expect(harness.causes).toEqual(["Creating", "Updating"]);
   });
 
   it("is not applied when it would do something else by then", async () => {
