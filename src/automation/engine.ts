@@ -1,4 +1,4 @@
-import type { OpMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
+import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { Observations } from "../../providers/observation";
 import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
@@ -32,8 +32,12 @@ export interface StackEngine {
   destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
   /** What `destroy` would do: nothing when there is no such stack. */
   previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
+  /** Interrupts what runs on a stack in this process: the engine finishes the current step and saves. */
+  cancel(stack: string): Promise<void>;
   /** The updates, newest first; `undefined` when there is no such stack. */
   history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
+  /** What the stack itself exports. */
+  outputs(stack: string, signal?: AbortSignal): Promise<OutputMap>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */

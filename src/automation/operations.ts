@@ -1,3 +1,4 @@
+import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
@@ -16,6 +17,7 @@ import { reportOf } from "./event-log";
 import { assess, type Ran } from "./failures";
 import { plannedChanges } from "./planned-changes";
 import type { Program } from "./program";
+import { outputsIn, type StackState } from "./stack-state";
 
 export interface OperationsOptions {
   host: ProviderHost;
@@ -37,11 +39,11 @@ export interface Operation {
 
 /** The part of a {@link StackEngine} that is the same for all: one operation writes a stack at a time, and what came of it. */
 export abstract class Operations
-  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy">
+  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy" | "cancel" | "outputs">
 {
   readonly #previews: LimitFunction;
-  /** The stacks that are being written. */
-  readonly #writing = new Set<string>();
+  /** What interrupts the operation that writes a stack. */
+  readonly #writing = new Map<string, AbortController>();
 
   constructor(readonly options: OperationsOptions) {
     this.#previews = pLimit(options.previewsAtOnce ?? 1);
@@ -49,6 +51,8 @@ export abstract class Operations
 
   /** @throws RetryableError `Locked`, `Unreadable`, `NoEngine` */
   protected abstract run(operation: Operation): Promise<Ran>;
+
+  abstract exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
 
   up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {
     return this.#write("up", "update", stack, options, program);
@@ -70,6 +74,14 @@ export abstract class Operations
     return this.#preview("previewDestroy", stack, options);
   }
 
+  async cancel(stack: string): Promise<void> {
+    this.#writing.get(stack)?.abort();
+  }
+
+  async outputs(stack: string, signal?: AbortSignal): Promise<OutputMap> {
+    return outputsIn(await this.exportStack(stack, signal));
+  }
+
   async #write(
     method: Method,
     kind: OperationSummary["kind"],
@@ -80,10 +92,12 @@ export abstract class Operations
     if (this.#writing.has(stack)) {
       throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
     }
-    this.#writing.add(stack);
+    const cancelled = new AbortController();
+    this.#writing.set(stack, cancelled);
     const startTime = new Date();
     try {
-      const ran = await this.run({ method, stack, program, options });
+      const signal = AbortSignal.any([cancelled.signal, ...(options.signal ? [options.signal] : [])]);
+      const ran = await this.run({ method, stack, program, options: { ...options, signal } });
       checkFence(); // whatever ended it, it is another's stack now
       const report = reportOf(ran.events);
       const { changes: resourceChanges, resources, deleted } = report;

@@ -396,6 +396,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       await engine.up(stack, { a: "1" });
       const state = await engine.engine.exportStack(stack);
       if (state === undefined) throw new Error("there is no state");
+      expect(await engine.engine.outputs(stack)).toEqual({});
       await engine.engine.removeStack(stack);
       expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
       await engine.engine.importStack(stack, state);

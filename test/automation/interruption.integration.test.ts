@@ -43,6 +43,17 @@ describe("an interruption", () => {
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
 
+    it("ends as interrupted as well when its stack is cancelled, and other stacks go on", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const [mine, other] = [engine.engine.up("acme", chain), engine.up("other", { a: "slow" })];
+      await entered;
+      await engine.engine.cancel("acme");
+      release();
+      expect(await mine).toMatchObject({ interrupted: true });
+      expect(await other).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
+      await engine.engine.cancel("acme"); // nothing runs any more
+    });
+
     it("is done by the next update", async () => {
       const { entered, release } = engine.things.holdSlow();
       const abort = new AbortController();
