@@ -65,13 +65,18 @@ export class Login {
   }
 }
 
+/**
+ * HTTP/1.1, though the API server offers HTTP/2: with it, Node.js 24 may write frames without an end after a request was given
+ * up in the moment of its answer, into memory and with no turn of the event loop.
+ */
+const CONNECTIONS = { allowH2: false, keepAliveTimeout: IDLE_CONNECTION_MS };
+
 function dispatcherOf(connect: buildConnector.BuildOptions, config: KubeConfig): Dispatcher {
-  const keepAliveTimeout = IDLE_CONNECTION_MS;
   const { proxyUrl, server } = config.getCurrentCluster() ?? {};
   if (proxyUrl && (!/^https?:/.test(proxyUrl) || !URL.canParse(proxyUrl))) {
     throw new TerminalError("Misconfigured", "the kubeconfig's proxy-url must begin with http:// or https://");
   }
   const uri = proxyUrl || (server && URL.canParse(server) ? environmentProxy(new URL(server)) : undefined);
-  if (uri === undefined) return new Agent({ connect, keepAliveTimeout });
-  return new ProxyAgent({ uri, requestTls: connect, keepAliveTimeout });
+  if (uri === undefined) return new Agent({ connect, ...CONNECTIONS });
+  return new ProxyAgent({ uri, requestTls: connect, ...CONNECTIONS });
 }

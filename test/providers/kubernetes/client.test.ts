@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
+import { createSecureServer } from "node:http2";
 import https from "node:https";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, type Server } from "node:net";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../../providers/kubernetes/api-server";
@@ -26,6 +27,17 @@ function connectTo(cluster: Omit<Cluster, "name">): void {
 async function serve(answer: RequestListener): Promise<void> {
   const port = await listen(createServer(answer));
   connectTo({ server: `http://127.0.0.1:${port}`, skipTLSVerify: true });
+}
+
+/** A CA, and a certificate of 127.0.0.1. */
+function materialOfTest() {
+  return renew(undefined, {
+    name: "a CA of the test",
+    names: ["127.0.0.1"],
+    lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
+    now: Date.now(),
+    nextIsKnown: false,
+  });
 }
 
 afterEach(async () => {
@@ -72,15 +84,21 @@ describe("what ends the work that asks", () => {
   });
 });
 
+describe("the connections to an API server that speaks HTTP/2 as well", () => {
+  it("speak HTTP/1.1, which survives requests that are given up", async () => {
+    const { serving } = await materialOfTest();
+    const server = createSecureServer({ cert: serving.certificate, key: serving.key, allowHTTP1: true });
+    server.on("request", (request: { httpVersion: string }, response: ServerResponse) => {
+      response.end(request.httpVersion);
+    });
+    connectTo({ server: `https://127.0.0.1:${await listen(server)}`, skipTLSVerify: true });
+    expect(await client.json("GET", "/version")).toBe("1.1");
+  });
+});
+
 describe("the proxy-url of a kubeconfig", () => {
   it("is how the API server is reached, whose certificate is still verified", async () => {
-    const material = await renew(undefined, {
-      name: "a CA of the test",
-      names: ["127.0.0.1"],
-      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
-      now: Date.now(),
-      nextIsKnown: false,
-    });
+    const material = await materialOfTest();
     const { certificate: cert, key } = material.serving;
     const caData = Buffer.from(caBundleOf(material)).toString("base64");
     const port = await listen(
