@@ -78,6 +78,10 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	if err != nil {
 		return fmt.Errorf("cannot open the state's backend: %w", err)
 	}
+	// Pulumi looks for a project from the working directory upwards, and reads it, in each operation. Ours are in none.
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
 	server := &server{
 		conn: conn, stacks: state.New(store, holder, secrets), manager: secrets.Own, backendURL: backendURL, allow: allow,
 	}
