@@ -1,5 +1,5 @@
 import { RetryableError } from "../errors";
-import { formatTableName, parseTableName, quoteTableName, type TableName } from "./identifier";
+import { formatTableName, parseTableName, quoteTableName, type TableLocation, type TableName } from "./identifier";
 import type { Connection } from "./pool";
 import { keyOf, type RowOutputs } from "./row-inputs";
 import { containsTable, findTable, type Table } from "./tables";
@@ -32,16 +32,17 @@ export async function tableId({ connection, oid, schema, name }: Table): Promise
   return rows[0]?.id;
 }
 
-/** The same for a table that is recorded with its present identity and name; `undefined` for any other. */
-export async function recordedId(connection: Connection, table: TableName): Promise<string | undefined> {
-  const { rows } = await connection.query<{ id: string }>(
-    `SELECT known.id FROM kindstack_ownership.tables AS known
-       JOIN pg_class ON pg_class.oid = known.oid AND relname = table_name
-       JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = table_schema
-     WHERE known.oid = to_regclass($1) AND known.server = ${SERVER}`,
+/** What a table is recorded under, with the name that it had then; `undefined` when it has no record of its identity. */
+export async function recordedTable(
+  connection: Connection,
+  table: TableName,
+): Promise<(TableLocation & { id: string }) | undefined> {
+  const { rows } = await connection.query<TableLocation & { id: string }>(
+    `SELECT id, table_schema AS schema, table_name AS name FROM kindstack_ownership.tables
+     WHERE oid = to_regclass($1) AND server = ${SERVER}`,
     [quoteTableName(table)],
   );
-  return rows[0]?.id;
+  return rows[0];
 }
 
 /**
@@ -135,7 +136,7 @@ export async function tablesOf(connection: Connection, owners: readonly string[]
 export async function recordsOf(
   connection: Connection,
   owner: string,
-): Promise<{ location: Required<TableName>; key: string; incarnation: string }[]> {
+): Promise<{ location: TableLocation; key: string; incarnation: string }[]> {
   const { rows } = await connection.query<{ schema: string; name: string; key: string; incarnation: string }>(
     `SELECT known.table_schema AS schema, known.table_name AS name, held.key, held.incarnation
      FROM kindstack_ownership.records AS held JOIN kindstack_ownership.tables AS known ON known.id = held.table_id

@@ -1,6 +1,6 @@
 import { columnsOf } from "./comparison";
 import { parseTableName, type TableLocation } from "./identifier";
-import { placeOf, recordedId, recordedPlaces } from "./placement";
+import { placeOf, recordedPlaces, recordedTable } from "./placement";
 import type { Connection } from "./pool";
 import type { RowInputs } from "./row-inputs";
 import { findTable, type Table, tableMissing } from "./tables";
@@ -29,13 +29,16 @@ export async function commonTable(connection: Connection, all: readonly [RowWrit
   const [{ location, ...first }] = all;
   const name = parseTableName(first.table, "table");
   const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
-  const [named, id, places] = await Promise.all([
+  const [named, recordedAs, places] = await Promise.all([
     findTable(connection, name, columnsOf(first)),
-    recordedId(connection, name),
+    recordedTable(connection, name),
     recordedPlaces(connection, made),
   ]);
   const isElsewhere = [...places.values()].some(({ oid }) => oid !== null && oid !== named?.oid);
-  if (named !== undefined && !isElsewhere) return { table: named, id };
+  if (named !== undefined && !isElsewhere) {
+    const isCurrent = recordedAs?.schema === named.schema && recordedAs.name === named.name;
+    return { table: named, id: isCurrent ? recordedAs.id : undefined };
+  }
   if (all.length > 1) throw new NotTogetherError();
   const recorded = places.get(first.incarnation);
   const place = location && (await placeOf(connection, { ...first, location }, columnsOf(first), recorded));

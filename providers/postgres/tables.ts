@@ -37,27 +37,38 @@ const HAS_EQUALITY = `typtype = 'e' OR EXISTS (
 /** Whether a type has others within it: a domain, an array, a range. */
 const IS_MADE_OF_OTHERS = "typtype IN ('d', 'r', 'm') OR typcategory = 'A' AND typelem <> 0";
 
-/** The columns of a table, with what is known of the types of their single values. */
-const COLUMNS = `
-  WITH RECURSIVE attributes AS (
-    SELECT attname, atttypid, atttypmod FROM pg_attribute
-    WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attname = ANY($2::name[])
-  ), within AS (
-    SELECT DISTINCT atttypid, atttypid AS oid FROM attributes
-    UNION
-    SELECT atttypid, CASE
-      WHEN typtype = 'd' THEN typbasetype
-      WHEN typtype IN ('r', 'm') THEN (SELECT rngsubtype FROM pg_range WHERE pg_type.oid IN (rngtypid, rngmultitypid))
-      ELSE typelem END
-    FROM within JOIN pg_type USING (oid) WHERE ${IS_MADE_OF_OTHERS}
-  ), types AS MATERIALIZED (
-    SELECT atttypid, ${HAS_EQUALITY} AS has_equality, typcategory = 'D' AS is_temporal
-    FROM within JOIN pg_type USING (oid) WHERE NOT (${IS_MADE_OF_OTHERS})
-  )
-  SELECT jsonb_object_agg(attname, jsonb_build_object(
-    'type', format_type(atttypid, -1), 'declared', format_type(atttypid, atttypmod),
-    'hasEquality', has_equality, 'isTemporal', is_temporal))
-  FROM attributes JOIN types USING (atttypid)`;
+/** Of a type's single values. */
+type ValueType = Pick<Column, "hasEquality" | "isTemporal">;
+
+/** PostgreSQL's own types have these OIDs in every database, and never change: looking them up costs more than a row's write. */
+const LAST_FIXED_OID = 9_999;
+const fixedTypes = new Map<number, ValueType>();
+
+async function valueTypesOf(connection: Connection, ids: ReadonlySet<number>): Promise<ReadonlyMap<number, ValueType>> {
+  const unknown = [...ids].filter((oid) => !fixedTypes.has(oid));
+  if (unknown.length === 0) return fixedTypes;
+  const known = new Map(fixedTypes);
+  const { rows } = await connection.query<ValueType & { oid: string }>(
+    `WITH RECURSIVE within AS (
+       SELECT given, given AS oid FROM unnest($1::oid[]) AS given
+       UNION
+       SELECT given, CASE
+         WHEN typtype = 'd' THEN typbasetype
+         WHEN typtype IN ('r', 'm') THEN (SELECT rngsubtype FROM pg_range WHERE pg_type.oid IN (rngtypid, rngmultitypid))
+         ELSE typelem END
+       FROM within JOIN pg_type USING (oid) WHERE ${IS_MADE_OF_OTHERS}
+     )
+     SELECT given::text AS oid, ${HAS_EQUALITY} AS "hasEquality", typcategory = 'D' AS "isTemporal"
+     FROM within JOIN pg_type USING (oid) WHERE NOT (${IS_MADE_OF_OTHERS})`,
+    [unknown],
+  );
+  for (const { oid: text, ...type } of rows) {
+    const oid = Number(text);
+    known.set(oid, type);
+    if (oid <= LAST_FIXED_OID) fixedTypes.set(oid, type);
+  }
+  return known;
+}
 
 /**
  * Looks a table up.
@@ -71,14 +82,28 @@ export async function findTable(
   columns: readonly string[] = [],
 ): Promise<Table | undefined> {
   const isOid = "oid" in table;
-  const { rows } = await connection.query<Omit<Table, "connection">>(
-    `SELECT pg_class.oid::text AS oid, nspname AS schema, relname AS name, pg_table_is_visible(pg_class.oid) AS visible,
-       coalesce((${COLUMNS}), '{}') AS columns
+  const { rows } = await connection.query<FoundTable>(
+    `SELECT pg_class.oid::text AS oid, nspname AS schema, relname AS name, pg_table_is_visible(pg_class.oid) AS visible, (
+       SELECT jsonb_agg(jsonb_build_object('name', attname, 'oid', atttypid::bigint,
+         'type', format_type(atttypid, -1), 'declared', format_type(atttypid, atttypmod)))
+       FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attname = ANY($2::name[])
+     ) AS columns
      FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
      WHERE pg_class.oid = ${isOid ? "$1::oid" : "to_regclass($1)"}`,
     [isOid ? table.oid : quoteTableName(table), columns],
   );
-  return rows[0] && { ...rows[0], connection };
+  if (rows[0] === undefined) return undefined;
+  const { columns: found, ...location } = rows[0];
+  const types = await valueTypesOf(connection, new Set(found?.map(({ oid }) => oid)));
+  const typed = (found ?? []).flatMap(({ name, oid, ...column }) => {
+    const type = types.get(oid);
+    return type === undefined ? [] : [[name, { ...column, ...type }] as const];
+  });
+  return { ...location, columns: Object.fromEntries(typed), connection };
+}
+
+interface FoundTable extends Omit<Table, "connection" | "columns"> {
+  columns: ({ name: string; oid: number } & Pick<Column, "type" | "declared">)[] | null;
 }
 
 /** Whether a table has the rows of another one: as a view of it, or because it is a partition. */
