@@ -103,8 +103,9 @@ export class OwnerIndex {
     const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
     const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
     if (before !== undefined && before !== after) this.claims.released(objectId(change.object));
+    const delayMs = change.type === "deleted" ? 0 : BURST_DELAY_MS; // what users have lost is to be back soon
     for (const owner of new Set(statesOf(change).map((state) => this.#ownerOf(state)))) {
-      if (owner !== undefined) this.queue.addAfter(owner, BURST_DELAY_MS);
+      if (owner !== undefined) this.queue.addAfter(owner, delayMs);
     }
   }
 

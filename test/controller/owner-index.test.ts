@@ -3,7 +3,7 @@ import type { ObjectChange } from "../../src/cache/change";
 import type { Informer } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { objectItem } from "../../src/controller/object-item";
-import { OwnerIndex } from "../../src/controller/owner-index";
+import { BURST_DELAY_MS, OwnerIndex } from "../../src/controller/owner-index";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, globex, marksOf, namespace } from "../objects";
 
@@ -14,6 +14,7 @@ const item = objectItem(tenant, { name: "acme" });
 /** An index with these owners, by UID. */
 async function indexWith(...uids: string[]) {
   const woken: string[] = [];
+  const delays: number[] = [];
   let change: (change: ObjectChange) => void = () => {};
   const factory = {
     create: async (_type: unknown, { onChange }: { onChange(change: ObjectChange): void }) => {
@@ -21,10 +22,14 @@ async function indexWith(...uids: string[]) {
       return {} as Informer;
     },
   } as unknown as InformerFactory;
-  const index = new OwnerIndex(factory, { addAfter: ({ key }) => woken.push(key) }, { released: () => {} });
+  const addAfter = ({ key }: { key: string }, ms: number) => {
+    woken.push(key);
+    delays.push(ms);
+  };
+  const index = new OwnerIndex(factory, { addAfter }, { released: () => {} });
   await index.watch({ apiVersion: "v1", kind: "Namespace" });
   for (const uid of uids) index.set(uid, item);
-  return { index, woken, changed: (one: ObjectChange) => change(one) };
+  return { index, woken, delays, changed: (one: ObjectChange) => change(one) };
 }
 
 const owned = (owner: typeof acme) => namespace("acme-dev", marksOf(owner, { created: true }));
@@ -36,6 +41,13 @@ describe("a change of what an object owns", () => {
     changed({ type: "added", object: owned(first) });
     changed(deleted());
     expect(woken).toEqual(["acme", "acme"]);
+  });
+
+  it("waits for others that come with it, unless it is a deletion", async () => {
+    const { delays, changed } = await indexWith(first.uid);
+    changed({ type: "modified", object: owned(first), previous: owned(first) });
+    changed(deleted());
+    expect(delays).toEqual([BURST_DELAY_MS, 0]);
   });
 
   it("leads to the one that was made again under its name, which may wait for that to go", async () => {
