@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { compareResourceVersions } from "./change";
 
 /**
  * Whether the spec that a cache shows is the object's: an update to an earlier one deletes what came with a later one, and
@@ -10,4 +11,58 @@ export function isFresh(cached: LiveObject, live: LiveObject | undefined): boole
   if (now?.uid !== before.uid) return false;
   if (before.deletionTimestamp !== undefined) return now.deletionTimestamp !== undefined;
   return now.generation === before.generation && now.deletionTimestamp === undefined;
+}
+
+/** A write that lies further back proves nothing. */
+const MAX_AGE_MS = 5_000;
+
+interface Write {
+  /** The version of the object that it made. */
+  version: string;
+  /** When it was sent, by `performance.now()`. */
+  sentAt: number;
+}
+
+/**
+ * Tells that a cache is up to date, without a request: a watch shows the changes of a type in their order, so once it shows a
+ * write of ours, it has shown all that was written before.
+ */
+export class ProvenFreshness {
+  #proof: Write | undefined;
+  /** A later write, which the cache has yet to show. */
+  #next: Write | undefined;
+  #countsFrom = Number.NEGATIVE_INFINITY;
+
+  /** @param cache a cache of objects of one type, all of them */
+  constructor(private readonly cache: { readonly resourceVersion: string }) {}
+
+  /** Takes in a write to an object of the type, which has changed it. */
+  wrote(write: Write): void {
+    this.#advance();
+    if (write.sentAt >= this.#countsFrom) this.#next ??= write;
+  }
+
+  /** Only later writes count: what another replica did until now may be unknown here. */
+  reset(now = performance.now()): void {
+    this.#countsFrom = now;
+    this.#proof = undefined;
+    this.#next = undefined;
+  }
+
+  /** Whether the cache shows all that was there a moment ago, and since the last reset at least. */
+  holds(now = performance.now()): boolean {
+    this.#advance();
+    return this.#proof !== undefined && now - this.#proof.sentAt <= MAX_AGE_MS && this.#isShown(this.#proof);
+  }
+
+  #advance(): void {
+    if (this.#next === undefined || !this.#isShown(this.#next)) return;
+    this.#proof = this.#next;
+    this.#next = undefined;
+  }
+
+  /** A cache can go back in time, when it is filled again by another API server. */
+  #isShown({ version }: Write): boolean {
+    return compareResourceVersions(this.cache.resourceVersion, version) >= 0;
+  }
 }

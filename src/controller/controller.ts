@@ -4,6 +4,7 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/change";
+import type { ProvenFreshness } from "../cache/freshness";
 import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { WorkQueue } from "../queue/work-queue";
@@ -53,6 +54,7 @@ export class Controller {
     private readonly environment: ControllerEnvironment,
     private readonly objects: Informer,
     private readonly kindInformers: KindInformers,
+    private readonly freshness: Pick<ProvenFreshness, "reset">,
     private readonly reconciler: Reconciler,
     /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
     readonly unserved: readonly ObjectType[] = [],
@@ -130,6 +132,7 @@ export class Controller {
 
   /** These shards are ours from now on: reconciles all their objects. */
   shardsAcquired(includes: (shardKey: string) => boolean): void {
+    this.freshness.reset();
     for (const item of this.#itemsOf(includes)) this.environment.queue.add(item);
   }
 

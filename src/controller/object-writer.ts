@@ -2,7 +2,8 @@ import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { FINALIZER } from "../../stacks/contract/object";
+import { FINALIZER, objectKey } from "../../stacks/contract/object";
+import type { ProvenFreshness } from "../cache/freshness";
 import type { EventRecorder } from "./event-recorder";
 import { hasSeen, type KindCache, ownedOf } from "./kind-cache";
 import type { ObjectState } from "./object-state";
@@ -17,7 +18,8 @@ const FINALIZER_MANAGER = "kindstack-finalizer";
 export interface ObjectWriterOptions {
   kind: AnyKind;
   client: KubernetesClient;
-  cache: Pick<KindCache, "owned" | "view">;
+  cache: Pick<KindCache, "object" | "owned" | "view">;
+  freshness: Pick<ProvenFreshness, "wrote" | "holds">;
   recorder: Pick<EventRecorder, "event">;
 }
 
@@ -26,6 +28,14 @@ export class ObjectWriter {
   readonly #limit = pLimit(REQUESTS_AT_ONCE);
 
   constructor(private readonly options: ObjectWriterOptions) {}
+
+  /** The object as it is: as the cache shows it, where that is known to be up to date. */
+  async current(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject | undefined> {
+    const { cache, freshness } = this.options;
+    if (!freshness.holds()) return this.read(object);
+    const cached = cache.object(objectKey(object.metadata));
+    return cached && writes.latest(cached);
+  }
 
   /** The object as it is, whatever the cache shows. */
   read(object: LiveObject): Promise<LiveObject | undefined> {
@@ -84,14 +94,18 @@ export class ObjectWriter {
 
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, cache } = this.options;
+    const { kind, client, cache, freshness } = this.options;
     return this.#limit(async () => {
       const owned = {
         objects: ownedOf({ context: this.options, object, state }),
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
       };
       const status = composeStatus(kind, object, owned, { ...change, mode: state.mode }, new Date());
-      return state.writes.status(status, () => writeStatus(client, object, status));
+      const sentAt = performance.now();
+      const written = await state.writes.status(status, () => writeStatus(client, object, status));
+      const version = written.metadata.resourceVersion;
+      if (version !== object.metadata.resourceVersion) freshness.wrote({ version, sentAt });
+      return written;
     });
   }
 

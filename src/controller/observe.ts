@@ -63,7 +63,7 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   }
   if (shown.metadata.deletionTimestamp === undefined || blockedMs > 0) return seen;
   // A destroy must be of this very object.
-  const live = await writer.read(shown);
+  const live = await writer.current(shown, state.writes);
   return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
 }
 

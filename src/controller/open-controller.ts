@@ -5,6 +5,7 @@ import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
 import { referencesOf } from "../../stacks/contract/references";
 import { type ObjectChange, statesOf, withoutManagedFields } from "../cache/change";
+import { ProvenFreshness } from "../cache/freshness";
 import type { Informer } from "../cache/informer";
 import { Controller, type ControllerEnvironment } from "./controller";
 import type { KindCache } from "./kind-cache";
@@ -85,6 +86,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     referenced: (id) => viewIn(referenced, id),
     describeOwner: (uid) => owners.describe(uid),
   };
+  const freshness = new ProvenFreshness(objects);
   const reconciler = new Reconciler({
     kind,
     programDigest: programDigest(kind),
@@ -92,7 +94,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     client,
     cache,
     engine,
-    writer: new ObjectWriter({ kind, client, cache, recorder }),
+    writer: new ObjectWriter({ kind, client, cache, freshness, recorder }),
     claims,
     plans: environment.plans,
     modeOf: (object) => environment.modes.modeOf(kind, object, environment.modeOf?.(kind)),
@@ -101,7 +103,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     logger,
   });
   const kindInformers = { own: [...watched, ...referenced.values()], owned };
-  const controller = new Controller(kind, environment, objects, kindInformers, reconciler, unserved);
+  const controller = new Controller(kind, environment, objects, kindInformers, freshness, reconciler, unserved);
   return controller;
 
   function requeue(key: string, ms: number): void {

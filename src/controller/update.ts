@@ -43,7 +43,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
 
     const object = await writer.addFinalizer(found, state.writes);
     progress.object = object;
-    const live = object === found ? await writer.read(found) : object;
+    const live = object === found ? await writer.current(found, state.writes) : object;
     if (!isFresh(found, live)) return { type: "stale" };
 
     const isKnown = statusOf(object).stack !== undefined;

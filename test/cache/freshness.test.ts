@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
-import { isFresh } from "../../src/cache/freshness";
+import { isFresh, ProvenFreshness } from "../../src/cache/freshness";
 
 function object(metadata: Partial<ObjectMeta> = {}): LiveObject {
   return {
@@ -27,5 +27,54 @@ describe("an object", () => {
     ["that is being deleted is not when another has its name", false, object(DELETED), object({ uid: "second" })],
   ])("%s", (_, expected, shown, live) => {
     expect(isFresh(shown, live)).toBe(expected);
+  });
+});
+
+describe("a cache is known to be up to date", () => {
+  const cache = { resourceVersion: "9" };
+  const open = () => {
+    cache.resourceVersion = "9";
+    return new ProvenFreshness(cache);
+  };
+
+  it("only once it shows a write that was sent not long ago", () => {
+    const freshness = open();
+    expect(freshness.holds(0)).toBe(false);
+    freshness.wrote({ version: "10", sentAt: 0 });
+    expect(freshness.holds(1)).toBe(false);
+    cache.resourceVersion = "11";
+    expect(freshness.holds(2)).toBe(true);
+    expect(freshness.holds(5_000)).toBe(true);
+    expect(freshness.holds(5_001)).toBe(false);
+  });
+
+  it("for longer after another write, also while the cache never shows the last one", () => {
+    const freshness = open();
+    for (let at = 0; at < 20_000; at += 1_000) {
+      freshness.wrote({ version: String(100 + at), sentAt: at });
+      cache.resourceVersion = String(99 + at); // all but this one
+      if (at > 1_000) expect(freshness.holds(at)).toBe(true);
+    }
+  });
+
+  it("no more when it is filled again from an API server that is behind", () => {
+    const freshness = open();
+    freshness.wrote({ version: "10", sentAt: 0 });
+    cache.resourceVersion = "10";
+    expect(freshness.holds(1)).toBe(true);
+    cache.resourceVersion = "9";
+    expect(freshness.holds(1)).toBe(false);
+  });
+
+  it("not by what was sent before another replica may have written", () => {
+    const freshness = open();
+    freshness.wrote({ version: "10", sentAt: 0 });
+    cache.resourceVersion = "10";
+    freshness.reset(5);
+    expect(freshness.holds(6)).toBe(false);
+    freshness.wrote({ version: "10", sentAt: 4 });
+    expect(freshness.holds(6)).toBe(false);
+    freshness.wrote({ version: "10", sentAt: 5 });
+    expect(freshness.holds(6)).toBe(true);
   });
 });

@@ -32,6 +32,7 @@ const reconciler = {
 let cached: LiveObject[];
 let held: boolean;
 let controller: Controller;
+const freshness = { reset: vi.fn() };
 
 beforeEach(() => {
   vi.resetAllMocks();
@@ -59,6 +60,7 @@ beforeEach(() => {
     environment,
     objects as unknown as Informer,
     { own: [], owned: [] },
+    freshness,
     reconciler as unknown as Reconciler,
   );
 });
@@ -105,6 +107,11 @@ describe("an object that was deleted in spite of its finalizer", () => {
     await controller.reconcile(item, signal);
     expect(takenOver()).toEqual([]);
   });
+});
+
+it("trusts its cache no more when it gets a shard, on which another replica has worked", () => {
+  controller.shardsAcquired(() => false);
+  expect(freshness.reset).toHaveBeenCalledOnce();
 });
 
 it("drops what it knows of the objects of a shard that another replica gets", () => {

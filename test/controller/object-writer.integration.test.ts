@@ -16,7 +16,8 @@ beforeAll(async () => {
   writer = new ObjectWriter({
     kind: postgresWriter,
     client: cluster.client,
-    cache: { owned: () => [], view: () => undefined },
+    cache: { object: () => undefined, owned: () => [], view: () => undefined },
+    freshness: { holds: () => false, wrote: () => {} },
     recorder: { event: () => {} },
   });
 });

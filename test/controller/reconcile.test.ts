@@ -115,6 +115,10 @@ class Harness {
   };
   /** What the cache shows, where it is behind. */
   shown: LiveObject | undefined;
+  /** Whether the cache is known to show the object as it is. */
+  cacheIsFresh = false;
+  /** How often the object was read, not looked up in the cache. */
+  reads = 0;
   shownOwned: LiveObject[] | undefined;
   /** What the cache shows of what the object refers to. */
   reference: CachedView | undefined;
@@ -179,8 +183,10 @@ class Harness {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
       },
-      find: async ({ kind }: { kind: string }) =>
-        kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment,
+      find: async ({ kind }: { kind: string }) => {
+        if (kind === TYPE.kind) this.reads++;
+        return kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment;
+      },
     } as unknown as KubernetesClient;
     const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void, options: UpOptions) => {
@@ -231,6 +237,7 @@ class Harness {
         kind: played,
         client,
         cache,
+        freshness: { holds: () => this.cacheIsFresh, wrote: () => {} },
         recorder: recorder as unknown as EventRecorder,
       }),
       claims: new Claims(
@@ -1092,6 +1099,26 @@ describe("a cache that is behind", () => {
     harness.shown = undefined;
     await harness.reconcile();
     expect(harness.updates).toBe(1);
+  });
+});
+
+describe("a cache that is known to be up to date", () => {
+  it("saves an update and a destroy the request for the object", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    const reads = async (cacheIsFresh: boolean, act: () => void) => {
+      harness.cacheIsFresh = cacheIsFresh;
+      harness.reads = 0;
+      act();
+      await harness.reconcile();
+      return harness.reads;
+    };
+    expect(await reads(false, () => harness.changeSpec(2))).toBe(1);
+    expect(await reads(true, () => harness.changeSpec(3))).toBe(0);
+    expect(harness.updates).toBe(3);
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    expect(await reads(true, () => harness.delete())).toBe(0);
+    expect(harness.released).toEqual([false]);
   });
 });
 
