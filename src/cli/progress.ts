@@ -1,4 +1,4 @@
-import ora, { type Ora } from "ora";
+import type { Ora } from "ora";
 import type { ToolEvent } from "../toolchain/tool";
 
 const STILL_THERE_SECONDS = 30;
@@ -16,7 +16,9 @@ interface Step {
 /** A line that changes, on a terminal; `undefined` elsewhere. */
 export function startSpinner(text: string, stream: NodeJS.WriteStream = process.stderr): Ora | undefined {
   const isTerminal = stream.isTTY && stream.columns > 0; // it needs a width
-  return isTerminal ? ora({ stream, discardStdin: false, text }).start() : undefined;
+  if (!isTerminal) return undefined;
+  const { default: ora } = require("ora") as typeof import("ora"); // to load it takes 20 ms
+  return ora({ stream, discardStdin: false, text }).start();
 }
 
 /**

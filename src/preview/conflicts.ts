@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
@@ -49,13 +50,17 @@ export type Claimant = Pick<Planned, "owner" | "claims">;
 /** Looks for what would make the changes of one stack fail. */
 export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Pick<Planned, "conflicts" | "unseen">>;
 
+/** Each has a connection of its own: to open one takes longer than to read. */
+const DATABASE_READS_AT_ONCE = 4;
+
 /** Finds conflicts in the cluster and the database; it only reads. A database that does not answer is asked once. */
 export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
+  const limit = pLimit(DATABASE_READS_AT_ONCE);
   const findInDatabase: typeof findRowConflict = async (inputs, claimant) => {
     if (unreachable !== undefined) throw unreachable;
     try {
-      return await findRowConflict(inputs, claimant);
+      return await limit(findRowConflict, inputs, claimant);
     } catch (error) {
       if (sqlStateOf(error) === undefined) unreachable = error;
       throw error;

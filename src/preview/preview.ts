@@ -64,8 +64,8 @@ function namespaceIn({ apiVersion, kind, metadata }: ManifestDocument): string[]
   return apiVersion === "v1" && kind === "Namespace" && typeof name === "string" ? [name] : [];
 }
 
-/** Objects that are planned at the same time; the engine limits the previews. */
-const AT_ONCE = 64;
+/** Objects that are planned at the same time, each with a connection of its own; the engine limits the previews. */
+const AT_ONCE = 16;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(

@@ -3,7 +3,6 @@ import { createWriteStream } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
-import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { execa } from "execa";
 import { EnvHttpProxyAgent, interceptors, request } from "undici";
 import type { Source } from "./tool";
@@ -50,6 +49,7 @@ export function pulumiInstaller(): Source {
     async make({ file, scratch, signal }) {
       // The installer itself would wait for minutes for hosts that do not answer.
       await fetchText("https://get.pulumi.com/install.sh", signal);
+      const { PulumiCommand } = await import("@pulumi/pulumi/automation/cmd.js"); // takes long to load, and is seldom used
       await withTimeout(PulumiCommand.install({ root: scratch }), INSTALLER_TIMEOUT_MS);
       const [bin, folder] = [path.join(scratch, "bin"), path.dirname(file)];
       for (const name of await fs.readdir(bin)) await fs.rename(path.join(bin, name), path.join(folder, name));

@@ -14,7 +14,6 @@ type Judge = (rule: string, self: unknown) => boolean | undefined;
  * @returns a sentence for each violation, naming the field and, if it is short enough to be shown, the value
  */
 export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<string[]> {
-  const judge = await openJudge();
   const { name, generateName } = manifest.metadata;
   // Of the metadata, rules see no more than this.
   const self = { ...manifest, metadata: { ...(name && { name }), ...(generateName && { generateName }) } };
@@ -22,21 +21,18 @@ export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<
     properties: { spec: structuralSchema(kind.spec, "spec") },
     "x-kubernetes-validations": kind.capabilities.rules ?? [],
   };
-  return violationsIn(judge, schema, self, []);
+  return violationsIn(schema, self, []);
 }
 
-function violationsIn(judge: Judge, schema: StructuralNode, value: unknown, path: readonly string[]): string[] {
-  const violated = (schema["x-kubernetes-validations"] ?? []).filter(
-    ({ rule }) => judge(rule, celValue(schema, value)) === false,
-  );
-  const parts = partsOf(schema, value).flatMap(([name, part, inner]) =>
-    violationsIn(judge, inner, part, [...path, name]),
-  );
-  return [
-    ...violated.map(({ rule, message = rule }) => describe(path, value, message)),
-    ...repeatedItems(schema, value, path),
-    ...parts,
-  ];
+async function violationsIn(schema: StructuralNode, value: unknown, path: readonly string[]): Promise<string[]> {
+  const violated: string[] = [];
+  for (const { rule, message = rule } of schema["x-kubernetes-validations"] ?? []) {
+    opened ??= openJudge();
+    const judge = await opened;
+    if (judge(rule, celValue(schema, value)) === false) violated.push(describe(path, value, message));
+  }
+  const parts = partsOf(schema, value).map(([name, part, inner]) => violationsIn(inner, part, [...path, name]));
+  return [...violated, ...repeatedItems(schema, value, path), ...(await Promise.all(parts)).flat()];
 }
 
 /** The values inside a value, each with its name and its schema; what the schema does not know has no rules. */
@@ -78,7 +74,9 @@ function describe(path: readonly string[], value: unknown, message: string): str
   return path.length === 0 ? message : `${path.join(".")}: ${shown}${message}`;
 }
 
-/** Loaded when the first file is checked: an operator, whose objects the API server has checked, never needs it. */
+/** Loaded for the first rule: an operator, whose objects the API server has checked, never needs it. */
+let opened: Promise<Judge> | undefined;
+
 async function openJudge(): Promise<Judge> {
   const [{ celEnv, isCelError, parse, plan }, { strings }] = await Promise.all([
     import("@bufbuild/cel"),
