@@ -172,6 +172,7 @@ function section(objects: number, rounds: number, { applied, approved }: Single,
     notes: [
       `One Memcached, ${rounds} rounds, alternately: from a change until it is applied, and from the approval of a change until it is applied.`,
       "The plans of many Memcacheds: from when the operator with another image is ready. One approval is for all of them.",
+      "While these are applied, the cluster's own controllers roll out the Deployments on the same cores.",
     ],
     figures: [
       {

@@ -5,6 +5,7 @@ import { type Failure, failureOf, RetryableError } from "../errors";
 import { type Fence, withinFence } from "../fence";
 import { holdOf, type Observations, type WriteCall, withinHold, withObserved } from "../observation";
 import type { Properties } from "../provider";
+import { currentSnapshot, withinSnapshot } from "../snapshot";
 
 export type AnyProvider = DefinedProvider["provider"];
 
@@ -58,6 +59,8 @@ export class ProviderSession {
   readonly observed = new Map<string, string>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
+  /** What all of them read once: the engine calls from elsewhere than the work that opened the session. */
+  readonly #snapshot = currentSnapshot();
   readonly #end = new AbortController();
 
   /** @param providerOf the provider behind a stub that the state may hold */
@@ -93,7 +96,7 @@ export class ProviderSession {
       if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
       const answered = withinFence(this.fence, async () => {
         this.fence.check();
-        return answer(this, request);
+        return withinSnapshot(this.#snapshot, () => answer(this, request));
       });
       return await (request.timeout ? within(request.timeout, answered, method) : answered);
     } catch (error) {

@@ -1,5 +1,7 @@
+import { readOnce } from "../snapshot";
 import { KubernetesClient } from "./client";
 import { loadKubeconfig } from "./kubeconfig";
+import type { LiveObject, Manifest } from "./types";
 
 let shared: KubernetesClient | undefined;
 
@@ -10,6 +12,13 @@ let shared: KubernetesClient | undefined;
 export function connectKubernetes(): KubernetesClient {
   shared ??= new KubernetesClient(loadKubeconfig());
   return shared;
+}
+
+/** The object that a manifest names; `undefined` when there is none. In a preview, all of it sees the same. */
+export function lookUp(client: Pick<KubernetesClient, "find">, manifest: Manifest): Promise<LiveObject | undefined> {
+  const { apiVersion, kind, metadata } = manifest;
+  const key = JSON.stringify([apiVersion, kind, metadata.namespace, metadata.name]);
+  return readOnce(key, () => client.find(manifest));
 }
 
 /** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */

@@ -5,7 +5,7 @@ import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
-import { connectKubernetes } from "./connection";
+import { connectKubernetes, lookUp } from "./connection";
 import { declareObject } from "./declared-objects";
 import { differsIn, isRecord, parsePath } from "./field-path";
 import { driftOf, ignoredPaths } from "./ignored-fields";
@@ -104,7 +104,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async read(id, outs) {
-    const live = await connectKubernetes().find(outs.manifest);
+    const live = await lookUp(connectKubernetes(), outs.manifest);
     // An object that is being deleted counts as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
@@ -127,7 +127,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async observe(inputs, outs) {
     if (inputs === undefined) return observeRemoval(outs as ObjectOutputs);
     const named = nameable(inputs, outs);
-    const live = named && (await connectKubernetes().find(named.manifest));
+    const live = named && (await lookUp(connectKubernetes(), named.manifest));
     return overwrittenBy(inputs, live, outs ? [inputs.owner.uid, outs.owner.uid] : [inputs.owner.uid], outs);
   },
 };

@@ -1,7 +1,7 @@
 import { currentHold } from "../observation";
 import { MAX_READS } from "./apply-object";
 import { isApiError, type KubernetesClient } from "./client";
-import { connectKubernetes } from "./connection";
+import { connectKubernetes, lookUp } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { appliedManifest } from "./ignored-fields";
 import type { ObjectOutputs } from "./object-inputs";
@@ -38,7 +38,7 @@ export function releaseObject(outs: ObjectOutputs): Promise<void> {
 
 /** What a deletion finds; see {@link DynamicProvider.observe}. */
 export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
-  const live = await connectKubernetes().find(outs.manifest);
+  const live = await lookUp(connectKubernetes(), outs.manifest);
   return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
 }
 

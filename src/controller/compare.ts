@@ -1,3 +1,5 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import { lookUp } from "../../providers/kubernetes/connection";
 import { parseObject } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -32,7 +34,7 @@ export function effectsOf(
   changes: readonly PlannedChange[],
   effect: Pick<Changing, "removed" | "orphaned">,
 ): Promise<PlannedResource[]> {
-  const look = (manifest: Parameters<typeof client.find>[0]) => client.find(manifest);
+  const look = (manifest: Manifest) => lookUp(client, manifest);
   const changing = { kind, uid: object.metadata.uid, ...effect };
   return plannedResources(changes, { unreachable: undefined, look }, changing, []);
 }

@@ -2,6 +2,7 @@ import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { foundNothing, type Observations } from "../../providers/observation";
+import { withinSnapshot } from "../../providers/snapshot";
 import { type ApprovalRecord, stackName } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult, UpOptions } from "../automation/engine";
@@ -46,21 +47,25 @@ export function bindingOptions(binding: Binding | undefined): Pick<UpOptions, "p
 export type Proposal = { type: "bound"; binding: Binding } | { type: "failed"; failures: UpdateFailure[] } | Proposed;
 
 /** @returns what the update is bound to, or that it waits */
-export async function proposeUpdate(reconcile: Reconcile, action: UpdateAction, program: Program): Promise<Proposal> {
+export function proposeUpdate(reconcile: Reconcile, action: UpdateAction, program: Program): Promise<Proposal> {
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
   const { sdkRuntime } = kind.capabilities;
   const options = { refresh: true, plans: true, signal, sdkRuntime };
-  const preview = await engine.preview(stackName(kind, item.key), program, options);
-  return propose(reconcile, action, preview, "update");
+  return withinSnapshot(new Map(), async () => {
+    const preview = await engine.preview(stackName(kind, item.key), program, options);
+    return propose(reconcile, action, preview, "update");
+  });
 }
 
 /** @returns what the destroy is bound to, or that it waits */
-export async function proposeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Proposal> {
+export function proposeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Proposal> {
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
-  const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal });
-  return propose(reconcile, action, preview, action.release ? "release" : "delete");
+  return withinSnapshot(new Map(), async () => {
+    const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal });
+    return propose(reconcile, action, preview, action.release ? "release" : "delete");
+  });
 }
 
 /** What a reconcile is about to do. */
