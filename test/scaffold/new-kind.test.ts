@@ -2,12 +2,11 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { execaSync } from "execa";
 import ts from "typescript";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
-import { folderFiles, packageFiles } from "../../src/scaffold/templates";
+import { packageFiles } from "../../src/scaffold/templates";
 import { blocksOf } from "../e2e/blocks";
 import { filesUnder } from "../files";
 
@@ -28,13 +27,6 @@ function lint(): void {
   fs.copyFileSync(path.join(ROOT, "biome.json"), path.join(directory, "biome.json"));
   const words = ["check", "--error-on-warnings", "--vcs-enabled=false", "--config-path", directory, directory];
   execFileSync(path.join(ROOT, "node_modules/.bin/biome"), words, { stdio: "pipe" });
-}
-
-/** Compiles what is in the directory, without writing anything. */
-function compile(config: object): void {
-  fs.writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify(config));
-  const compiler = path.join(ROOT, "node_modules/typescript-7/bin/tsc");
-  execaSync(process.execPath, [compiler, "-p", directory, "--noEmit", "--incremental", "false"]);
 }
 
 describe("the names of a new kind", () => {
@@ -80,17 +72,6 @@ describe("kindstack new kind", () => {
     expect(written()).toContain("test/stacks/kinds/backup-policy/kind.test.ts");
     lint();
   });
-
-  it("writes a folder of this repository that compiles", () => {
-    for (const [file, text] of Object.entries(folderFiles(namesOf("BackupPolicy", "example.com")))) {
-      fs.mkdirSync(path.dirname(path.join(directory, file)), { recursive: true });
-      fs.writeFileSync(path.join(directory, file), text);
-    }
-    fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
-    // What is imported from beside the folder is found in the repository.
-    const config = { extends: path.join(ROOT, "tsconfig.json"), compilerOptions: { rootDirs: [directory, ROOT] } };
-    compile({ ...config, include: ["stacks", "test"] });
-  }, 60_000);
 
   it("writes a package that the linter takes, over what npm has made of the folder", async () => {
     fs.writeFileSync(
@@ -178,23 +159,13 @@ describe("kindstack new kind", () => {
 describe("kindstack new provider", () => {
   const createProvider = (...words: string[]) => runProgram(["new", "provider", ...words, "--dir", directory]);
 
-  it("writes a provider that the linter takes, whose tests pass and which compiles", async () => {
+  it("writes a provider that the linter takes, of the package that is there", async () => {
     fs.writeFileSync(path.join(directory, "package.json"), '{\n  "name": "@acme/kinds"\n}\n');
     expect(await createProvider("BackupTarget")).toBe(0);
     expect(written()).toEqual(["package.json", "src/backup-target.ts", "test/backup-target.test.ts"]);
     expect(read("src/backup-target.ts")).toContain('defineProvider("@acme/kinds/dist/backup-target", methods)');
     lint();
-
-    fs.mkdirSync(path.join(directory, "node_modules"));
-    for (const name of ["@pulumi", "@types", "vitest", "kindstack"]) {
-      const target = name === "kindstack" ? ROOT : path.join(ROOT, "node_modules", name);
-      fs.symlinkSync(target, path.join(directory, "node_modules", name));
-    }
-    fs.writeFileSync(path.join(directory, "vitest.config.mts"), "export default {};");
-    const vitest = path.join(ROOT, "node_modules/.bin/vitest");
-    execFileSync(vitest, ["run"], { cwd: directory, stdio: "pipe" });
-    compile({ extends: path.join(ROOT, "tsconfig.json"), include: ["src"] });
-  }, 60_000);
+  });
 
   it("refuses a folder without a package, a name that is none, and to overwrite", async () => {
     expect(await createProvider("Bucket")).toBe(1);
