@@ -7,9 +7,11 @@ import { tenantObject, withConditions } from "../../objects";
 
 const script = fs.readFileSync(path.resolve(__dirname, "../../../deploy/argocd/health.lua"), "utf8");
 
+const factory = new LuaFactory(); // loads the interpreter once
+
 /** What Argo CD makes of an object: it runs the script with the global `obj`. */
 async function healthOf(object: LiveObject): Promise<{ status: string; message: string }> {
-  const lua = await new LuaFactory().createEngine();
+  const lua = await factory.createEngine();
   try {
     lua.global.set("obj", JSON.parse(JSON.stringify(object)));
     return await lua.doString(script);

@@ -44,10 +44,13 @@ export async function registrationsOf(program: () => Promise<void>): Promise<Reg
     registrations.push(registration(request));
     return register.call(this, request, callback);
   });
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 1; // Pulumi takes a trace for each promise, and to map those to sources took half of the time
   try {
     await runtime.runInPulumiStack(program);
     await runtime.disconnect(); // waits until all is registered
   } finally {
+    Error.stackTraceLimit = stackTraceLimit;
     spy.mockRestore();
   }
   return registrations.filter(({ type }) => type !== "pulumi:pulumi:Stack");

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { kinds } from "../../../stacks/kinds/index";
+import { capsuleTenant } from "../../../stacks/kinds/capsule-tenant/kind";
 import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { installPlatform } from "../../../stacks/platform/program";
 import { registrationsOf } from "./mocked-engine";
 
 const install = async (values: Record<string, string>) => {
-  const registrations = await registrationsOf(() => installPlatform(parseConfiguration(values, "1.2.3"), kinds));
+  const program = () => installPlatform(parseConfiguration(values, "1.2.3"), [capsuleTenant]);
+  const registrations = await registrationsOf(program);
   const inputs = new Map(registrations.map((registration) => [registration.name, registration.inputs]));
   return { names: [...inputs.keys()], inputsOf: (name: string) => inputs.get(name) as Record<string, unknown> };
 };
