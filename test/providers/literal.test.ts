@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { behindEngine, describeUnknown, escapeReserved, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { DynamicProvider } from "../../providers/provider";
+import { anyCharacter } from "../characters";
 import { almostReserved, RESERVED } from "../reserved";
 
 /** Values in which the engine's own texts stand anywhere: alone, in part, with other letters, escaped before. */
@@ -9,7 +10,7 @@ const value = fc.letrec((tie) => ({
   value: fc.oneof(
     fc.constantFrom<unknown>(null, true, 0, -1.5),
     almostReserved,
-    fc.string({ unit: "binary" }),
+    fc.string({ unit: anyCharacter }),
     fc.array(tie("value"), { maxLength: 3 }),
     fc.dictionary(fc.oneof(almostReserved, fc.string(), fc.constant("__proto__")), tie("value"), { maxKeys: 3 }),
   ),

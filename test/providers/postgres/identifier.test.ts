@@ -2,10 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TerminalError } from "../../../providers/errors";
 import { parseTableName, quoteTableName } from "../../../providers/postgres/identifier";
+import { anyCharacter } from "../../characters";
 
 const part = fc
-  .string({ unit: "binary", minLength: 1, maxLength: 63 })
-  .filter((text) => !/[\0.\p{Surrogate}]/u.test(text) && Buffer.byteLength(text) <= 63);
+  .string({ unit: anyCharacter, minLength: 1, maxLength: 63 })
+  .filter((text) => !/[\0.]/.test(text) && Buffer.byteLength(text) <= 63);
 
 describe("parseTableName", () => {
   it("takes a table and a table in a schema literally", () => {

@@ -8,6 +8,7 @@ import { closePool, withReadTransaction } from "../../../providers/postgres/pool
 import { provider } from "../../../providers/postgres/row";
 import { findRowConflict } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { anyCharacter } from "../../characters";
 import { controlPlane } from "../../control-plane";
 import { RECORDS, rowIn, TestDatabase } from "./database";
 
@@ -777,8 +778,8 @@ describe("hostile values", () => {
 
   it("stay names when they are names", async () => {
     const column = fc
-      .string({ unit: "binary", minLength: 1, maxLength: 63 })
-      .filter((text) => !/[\0\p{Surrogate}]/u.test(text) && Buffer.byteLength(text) <= 63);
+      .string({ unit: anyCharacter, minLength: 1, maxLength: 63 })
+      .filter((text) => !text.includes("\0") && Buffer.byteLength(text) <= 63);
     await fc.assert(
       fc.asyncProperty(column, async (name) => {
         const { fields } = await withReadTransaction((connection) =>

@@ -5,6 +5,7 @@ import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import { findRowConflict } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { anyCharacter } from "../../characters";
 import { controlPlane } from "../../control-plane";
 import { blocksOf } from "../../e2e/blocks";
 import { RECORDS, rowIn, TestDatabase } from "./database";
@@ -190,7 +191,7 @@ describe("a column of type", () => {
 
   it("text, jsonb, text[] or bytea takes whatever text there is", async () => {
     const table = await database.createStudents("id text PRIMARY KEY, t text, j jsonb, a text[], b bytea");
-    const text = fc.string({ unit: "binary", maxLength: 30 }).filter((value) => !/[\0\p{Surrogate}]/u.test(value));
+    const text = fc.string({ unit: anyCharacter, maxLength: 30 }).filter((value) => !value.includes("\0"));
     let outs = await create(rowIn(table, { values: { t: "", j: "{}", a: "{}", b: "" } }));
     await fc.assert(
       fc.asyncProperty(text, async (value) => {
