@@ -1,12 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { renderManifests, renderManifestsAt } from "../../src/preview/rendered";
 import { readManifestsAt } from "../../src/preview/revision";
 
+/** A repository with one commit, of which each test has a copy. */
+let template: string;
 let repository: string;
 const git = (...words: string[]) =>
   execFileSync("git", ["-C", repository, "-c", "user.name=a", "-c", "user.email=a@b.c", ...words], {
@@ -28,8 +30,9 @@ const namesAt = async (revision: string, ...paths: string[]) =>
     .map(({ manifest }) => (manifest as unknown as Manifest).metadata.name)
     .sort();
 
-beforeEach(async () => {
-  repository = await mkdtemp(join(tmpdir(), "kindstack-revision-"));
+beforeAll(async () => {
+  template = await mkdtemp(join(tmpdir(), "kindstack-template-"));
+  repository = template;
   git("init", "-q", "-b", "main");
   await mkdir(join(repository, "manifests/sub folder"), { recursive: true });
   await write("manifests/a.yaml", "a");
@@ -37,7 +40,12 @@ beforeEach(async () => {
   await write("other.yaml", "other");
   commit("first");
 });
+beforeEach(async () => {
+  repository = await mkdtemp(join(tmpdir(), "kindstack-revision-"));
+  await cp(template, repository, { recursive: true });
+});
 afterEach(() => rm(repository, { recursive: true, force: true }));
+afterAll(() => rm(template, { recursive: true }));
 
 const never = new AbortController().signal;
 

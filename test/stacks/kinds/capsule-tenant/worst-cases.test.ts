@@ -82,7 +82,7 @@ const view: { -readonly [K in keyof AdmissionView]: AdmissionView[K] } = admissi
     tenants,
     namespaces,
     ingresses: [
-      ...range(300, (i) => ingress(`gas-${i}`, "gas-0", { rules: [rule("x.org", ...range(1_000, (p) => `/p${p}`))] })),
+      ...range(100, (i) => ingress(`gas-${i}`, "gas-0", { rules: [rule("x.org", ...range(1_000, (p) => `/p${p}`))] })),
       ...range(50, (i) => ingress(`oil-${i}`, `oil-${i}`, { rules: range(20, (h) => rule(deepHost(h), `/${i}`)) })),
     ],
     quotas: namespaces.map(({ metadata: { name, labels } }) => ({
