@@ -17,7 +17,7 @@ import { changingKinds } from "./changing-kinds";
 import { expectNoBugs, follow, sequences, untilSettled, usePlace } from "./generated";
 import { expectNothingOf } from "./scenario";
 
-/* A few of the sequences of `generated.test.ts`, always the same. */
+/* A few of the sequences of `generated.slow.test.ts`, always the same. */
 
 const SEED = 20261122;
 
