@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
-import { SELECTOR } from "./labels";
+import { affinity, tolerations, topologySpreadConstraints } from "./placement";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -13,18 +13,6 @@ const ITEM = { ...TEXT, pattern: "^[^,]+$" };
 const USER_GROUPS = { default: [DEFAULT_USER_GROUP], minItems: 1 };
 /** A map whose keys have defaults of their own. */
 const STRICT = { additionalProperties: false, default: {} };
-
-/** Replicas on one node would be gone together. */
-const APART = {
-  podAntiAffinity: {
-    preferredDuringSchedulingIgnoredDuringExecution: [
-      {
-        weight: 100,
-        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
-      },
-    ],
-  },
-};
 
 const choice = <const T extends string[]>(value: T[number], allowed: T, description: string) =>
   Type.Enum(allowed, { default: value, description });
@@ -177,40 +165,9 @@ export const configurationSchema = Type.Object({
     { ...STRICT, default: {}, description: "requests and limits of the operator" },
   ),
   nodeSelector: texts("labels of the nodes that Pods may run on"),
-  tolerations: Type.Array(
-    Type.Object(
-      {
-        key: Type.Optional(Type.String()),
-        operator: Type.Optional(Type.Enum(["Equal", "Exists", "Gt", "Lt"])),
-        value: Type.Optional(Type.String()),
-        effect: Type.Optional(Type.Enum(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
-        tolerationSeconds: Type.Optional(Type.Integer()),
-      },
-      { additionalProperties: false },
-    ),
-    { default: [], description: "taints of nodes that Pods tolerate" },
-  ),
-  affinity: Type.Object(
-    {
-      nodeAffinity: Type.Optional(Type.Object({})),
-      podAffinity: Type.Optional(Type.Object({})),
-      podAntiAffinity: Type.Optional(Type.Object({})),
-    },
-    {
-      additionalProperties: false,
-      default: APART,
-      description: "affinity of the operator; by default replicas prefer different nodes",
-    },
-  ),
-  topologySpreadConstraints: Type.Array(
-    Type.Object({
-      maxSkew: Type.Integer({ minimum: 1 }),
-      topologyKey: Type.String(TEXT),
-      whenUnsatisfiable: Type.Enum(["DoNotSchedule", "ScheduleAnyway"]),
-      labelSelector: Type.Object({}),
-    }),
-    { default: [], description: "how replicas are spread over zones or nodes" },
-  ),
+  tolerations,
+  affinity,
+  topologySpreadConstraints,
   priorityClassName: Type.String({
     pattern: `^$|${NAME.pattern}`,
     maxLength: NAME.maxLength,
