@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { isRecord } from "../../providers/kubernetes/field-path";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
@@ -122,10 +123,6 @@ function compare(
     return before.flatMap((item, index) => compare(item, after[index], [...path, index], extent));
   }
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }];
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** `spec.containers[0].env`, `data["8080"]` */

@@ -1,5 +1,6 @@
 import yaml from "js-yaml";
 import { errorMessageOf } from "../../providers/errors";
+import { isRecord } from "../../providers/kubernetes/field-path";
 
 /** A document of a file that names a type of objects; everything else in it is as it was written. */
 export interface ManifestDocument {
@@ -196,14 +197,11 @@ function* itemsOf(value: unknown): Generator<unknown> {
     return;
   }
   const type = kind === "List" ? {} : { apiVersion, kind: kind.slice(0, -"List".length) };
-  for (const item of items as unknown[]) {
-    const isObject = typeof item === "object" && item !== null && !Array.isArray(item);
-    yield* itemsOf(isObject ? { ...type, ...item } : item);
-  }
+  for (const item of items as unknown[]) yield* itemsOf(isRecord(item) ? { ...type, ...item } : item);
 }
 
 function isDocument(value: unknown): value is ManifestDocument {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  const { apiVersion, kind } = value as Partial<ManifestDocument>;
+  if (!isRecord(value)) return false;
+  const { apiVersion, kind } = value;
   return typeof apiVersion === "string" && apiVersion !== "" && typeof kind === "string" && kind !== "";
 }
