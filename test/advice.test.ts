@@ -121,8 +121,8 @@ describe("advice in messages that could lose something", () => {
     "is followed by a test: %s",
     (text) => {
       const followed = FOLLOWED.find(([part]) => text.includes(part));
-      expect(followed, "a line in FOLLOWED").toBeDefined();
-      const [, file = "", test = ""] = followed ?? [];
+      if (followed === undefined) throw new Error("it needs a line in FOLLOWED");
+      const [, file, test] = followed;
       expect(fs.readFileSync(path.join(packageRoot, "test", file), "utf8")).toContain(test);
     },
   );

@@ -5,7 +5,7 @@ import { eventually } from "../../src/testing/eventually";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { surplusNamespaces } from "../../stacks/kinds/capsule-tenant/namespaces";
 import { controlPlane } from "../control-plane";
-import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
+import { create, expectAcceptance, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());
 const [oil, gas, wind] = [uniqueName("oil"), uniqueName("gas"), uniqueName("wind")];
@@ -118,7 +118,7 @@ describe("a namespace that an owner creates", () => {
       { labels: { "pod-security.kubernetes.io/warn": "baseline", "cost-center": "7", "app.kubernetes.io/name": "a" } },
       { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}", description: "b" } },
     ]) {
-      await expect(create(asDora, namespace(metadata), true)).resolves.toBeDefined();
+      await expectAcceptance(asDora, namespace(metadata));
     }
   });
 
@@ -327,7 +327,8 @@ describe("theft", () => {
     await expect(
       change(own, { annotations: { "scheduler.alpha.kubernetes.io/node-selector": "a=b" } }),
     ).rejects.toThrow("follows the nodeSelector");
-    await expect(change(own, { labels: { stage: "prod" } })).resolves.toBeDefined();
+    const metadata = { labels: { stage: "prod" } };
+    await expect(change(own, metadata)).resolves.toMatchObject({ metadata });
   });
 
   it("by an owner of another tenant comes to nothing for lack of rights", async () => {
@@ -370,7 +371,8 @@ describe("tools of an owner", () => {
 
   it("label, annotate, patch and diff within the tenant's rules", async () => {
     const patch = (metadata: object) => asAlice.mergePatch(namespaces, own, undefined, { metadata });
-    await expect(patch({ labels: { stage: "dev" }, annotations: { note: "x" } })).resolves.toBeDefined();
+    const metadata = { labels: { stage: "dev" }, annotations: { note: "x" } };
+    await expect(patch(metadata)).resolves.toMatchObject({ metadata });
     await expect(apply(asAlice, own, { stage: "prod" }, true)).resolves.toMatchObject({
       metadata: { labels: { stage: "prod" } },
     });

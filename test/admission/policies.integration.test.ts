@@ -5,7 +5,15 @@ import { controllerReference } from "../../stacks/contract/object";
 import { keyRuleAnnotations } from "../../stacks/kinds/capsule-tenant/namespace-metadata";
 import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import { controlPlane } from "../control-plane";
-import { create, expectRefusal, namespaceOf, pathOf, TestAdmission, uniqueName } from "./test-admission";
+import {
+  create,
+  expectAcceptance,
+  expectRefusal,
+  namespaceOf,
+  pathOf,
+  TestAdmission,
+  uniqueName,
+} from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());
 const oil = uniqueName("oil");
@@ -63,6 +71,8 @@ beforeAll(async () => {
 afterAll(() => admission.close());
 
 const HOST = "oil.example.com";
+/** A change that no policy has anything against. */
+const labelled = { metadata: { labels: { a: "b" } } };
 
 function ingress(
   ingressClassName?: string,
@@ -158,7 +168,7 @@ describe("a tenant's owner", () => {
     ["an address in a range and another one", () => service(["10.20.3.4", "192.168.1.2"])],
     ["a Service without an external address", () => service([])],
   ])("may use %s", async (_, manifest) => {
-    await expect(create(asAlice, manifest(), true)).resolves.toBeDefined();
+    await expectAcceptance(asAlice, manifest());
   });
 
   it.each([
@@ -287,7 +297,7 @@ describe("a tenant's owner", () => {
     await eventually(() => expectRefusal(asAlice, at(pinned, pod("nginx")), "must have the nodeSelector disk: ssd"));
     await expectRefusal(asAlice, at(pinned, pod("nginx", { nodeSelector: { disk: "hdd" } })), "nodeSelector disk: ssd");
     const placed = pod("nginx", { nodeSelector: { disk: "ssd", zone: "a" } });
-    await expect(create(asAlice, at(pinned, placed), true)).resolves.toBeDefined();
+    await expectAcceptance(asAlice, at(pinned, placed));
   });
 
   it("may use what pleases in a tenant without lists", async () => {
@@ -303,13 +313,13 @@ describe("a tenant's owner", () => {
       service([], { type: "NodePort" }),
       pod("nginx", { hostNetwork: true }),
     ]) {
-      await expect(create(asAlice, at(free, manifest), true)).resolves.toBeDefined();
+      await expectAcceptance(asAlice, at(free, manifest));
     }
   });
 
   it("is held to what Capsule's annotations on the Tenant say", async () => {
     const allowed = [pod("nginx", { priorityClassName: batch }, "IfNotPresent"), service([])];
-    for (const manifest of allowed) await expect(create(asAlice, at(annotated, manifest), true)).resolves.toBeDefined();
+    for (const manifest of allowed) await expectAcceptance(asAlice, at(annotated, manifest));
     const refused: [Manifest, string][] = [
       [pod("nginx", {}, "Never"), "allowed: Always, IfNotPresent"],
       [pod("nginx", { priorityClassName: "never-mind" }), `allowed: ${batch}`],
@@ -363,7 +373,7 @@ describe("a tenant's owner", () => {
         contentType: "application/strategic-merge-patch+json",
       });
       await expect(change).rejects.toThrow(message);
-      await expect(asAlice.mergePatch(type, name, oil, { metadata: { labels: { a: "b" } } })).resolves.toBeDefined();
+      await expect(asAlice.mergePatch(type, name, oil, labelled)).resolves.toMatchObject(labelled);
     },
   );
 
@@ -376,7 +386,11 @@ describe("a tenant's owner", () => {
         contentType: "application/strategic-merge-patch+json",
       });
 
-    await eventually(() => expect(add("busybox", "Always")).resolves.toBeDefined());
+    await eventually(() =>
+      expect(add("busybox", "Always")).resolves.toMatchObject({
+        spec: { ephemeralContainers: [{ image: "busybox" }] },
+      }),
+    );
     await expect(add("EVIL/x:1", "Always")).rejects.toThrow("registry EVIL is not allowed");
     await expect(add("nginx", "Never")).rejects.toThrow("pull policy Never is not allowed");
   });
@@ -390,7 +404,7 @@ describe("a tenant's owner", () => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { ingressClasses: { allowed: ["default"] } } });
 
     await eventually(() => expectRefusal(asAlice, ingress("internal"), "allowed: default, and"));
-    await expect(asAlice.mergePatch(type, name, oil, { metadata: { labels: { a: "b" } } })).resolves.toBeDefined();
+    await expect(asAlice.mergePatch(type, name, oil, labelled)).resolves.toMatchObject(labelled);
     await expect(asAlice.mergePatch(type, name, oil, { spec: { ingressClassName: "public" } })).rejects.toThrow(
       "public",
     );
@@ -425,10 +439,10 @@ describe("what Kindstack manages in a tenant's namespace", () => {
       ...managed(uniqueName("own")),
       metadata: { name: uniqueName("own"), namespace: oil },
     });
-    await expect(asAlice.delete(type, own.metadata.name, oil)).resolves.toBeDefined();
-    await expect(
-      admission.client.mergePatch(type, name, oil, { spec: { policyTypes: ["Egress"] } }),
-    ).resolves.toBeDefined();
+    await asAlice.delete(type, own.metadata.name, oil);
+    expect(await admission.client.get(type, own.metadata.name, oil)).toBeUndefined();
+    const narrowed = { spec: { policyTypes: ["Egress"] } };
+    await expect(admission.client.mergePatch(type, name, oil, narrowed)).resolves.toMatchObject(narrowed);
   });
 
   it("goes with its namespace all the same", async () => {
@@ -465,8 +479,8 @@ describe("names that Kindstack uses in a tenant's namespace", () => {
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
     } as Manifest;
     await expectRefusal(asAlice, role, "is reserved");
-    await expect(create(asAlice, named({ name: `capsule-${oil}` }), true)).resolves.toBeDefined();
-    await expect(create(admission.client, named({ name: `capsule-${oil}-7` }), true)).resolves.toBeDefined();
+    await expectAcceptance(asAlice, named({ name: `capsule-${oil}` }));
+    await expectAcceptance(admission.client, named({ name: `capsule-${oil}-7` }));
   });
 });
 
@@ -480,7 +494,8 @@ describe("metadata of a tenant's namespace", () => {
     await patch({ ...metadata, labels: { "pod-security.kubernetes.io/enforce": "baseline" } })(admission.client);
     // Some clusters let tenants' owners label their namespaces.
     await admission.grant(oil, alice, { resources: ["namespaces"], verbs: ["get", "patch", "update"] });
-    await eventually(() => expect(patch({ labels: { ready: "yes" } })(asAlice)).resolves.toBeDefined());
+    const ready = { labels: { ready: "yes" } };
+    await eventually(() => expect(patch(ready)(asAlice)).resolves.toMatchObject({ metadata: ready }));
   });
 
   it.each<[string, object]>([
@@ -502,11 +517,12 @@ describe("metadata of a tenant's namespace", () => {
     ["a label of the application", { labels: { "app.kubernetes.io/part-of": "shop", stage: "dev" } }],
     ["kubectl's annotation", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
   ])("may be set by its owner: %s", async (_, metadata) => {
-    await expect(patch(metadata)(asAlice)).resolves.toBeDefined();
+    await expect(patch(metadata)(asAlice)).resolves.toMatchObject({ metadata });
   });
 
   it("may be set by administrators", async () => {
-    await expect(patch({ labels: { team: "blue" } })(admission.client)).resolves.toBeDefined();
+    const metadata = { labels: { team: "blue" } };
+    await expect(patch(metadata)(admission.client)).resolves.toMatchObject({ metadata });
   });
 });
 
@@ -522,7 +538,8 @@ describe("a protected namespace", () => {
     await expect(give({ ownerReferences: [controllerReference(tenant)] })).rejects.toThrow(
       "cannot be given to a tenant",
     );
-    await expect(give({ labels: { other: "label" } })).resolves.toBeDefined();
+    const metadata = { labels: { other: "label" } };
+    await expect(give(metadata)).resolves.toMatchObject({ metadata });
     await give({ labels: { other: null } });
   });
 });
@@ -582,9 +599,9 @@ describe("a cordoned tenant", () => {
       kind: "Lease",
       metadata: { name: "leader", namespace: cordoned },
     };
-    await expect(create(admission.client, at(cordoned, pod("nginx")), true)).resolves.toBeDefined();
-    await expect(create(controller, lease, true)).resolves.toBeDefined();
-    await expect(create(asAlice, at(free, service([])), true)).resolves.toBeDefined();
+    await expectAcceptance(admission.client, at(cordoned, pod("nginx")));
+    await expectAcceptance(controller, lease);
+    await expectAcceptance(asAlice, at(free, service([])));
   });
 });
 
@@ -682,7 +699,7 @@ describe("the Gateway API", () => {
     ],
     ["a route of a host that the expression matches", () => routeOf("TLSRoute", ["www.oil.example.com"])],
   ])("lets an owner have %s", async (_, manifest) => {
-    await expect(create(asAlice, manifest(), true)).resolves.toBeDefined();
+    await expectAcceptance(asAlice, manifest());
   });
 
   it.each<[string, () => Manifest, string]>([
@@ -715,7 +732,7 @@ describe("the cluster's own namespaces", () => {
   it("are bound by no policy", async () => {
     const inDefault = { ...ingress("public"), metadata: { name: uniqueName("web"), namespace: "default" } };
 
-    await expect(create(admission.client, inDefault, true)).resolves.toBeDefined();
-    await expect(create(admission.client, namespaceOf(uniqueName("plain")), true)).resolves.toBeDefined();
+    await expectAcceptance(admission.client, inDefault);
+    await expectAcceptance(admission.client, namespaceOf(uniqueName("plain")));
   });
 });

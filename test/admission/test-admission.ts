@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { userConfig } from "../../bench/users";
 import {
   ApiError,
@@ -217,6 +217,12 @@ export async function create(client: KubernetesClient, manifest: Manifest, dryRu
     query: { dryRun: dryRun ? "All" : undefined },
     body: manifest,
   });
+}
+
+/** A creation that must be accepted, as it is; nothing is left of it. */
+export async function expectAcceptance(client: KubernetesClient, manifest: Manifest): Promise<void> {
+  const { apiVersion, kind, metadata } = manifest;
+  expect(await create(client, manifest, true)).toMatchObject({ apiVersion, kind, metadata });
 }
 
 export function pathOf({ apiVersion, plural }: ResourceType, namespace: string | undefined): string {

@@ -318,7 +318,7 @@ describe("a deletion that something holds", () => {
     });
     await orphan(name);
     await gone(name);
-    expect(await configMap(name)).toBeDefined();
+    expect(await configMap(name)).toMatchObject({ data: { text: "alone" } });
     await client.apply(
       { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `${name}-index`, namespace: "default" } },
       { fieldManager: "archivist" },

@@ -120,7 +120,7 @@ describe("an object whose changes wait", () => {
     await proposals.owner.delete(proposals.type, name, proposals.namespace);
     const plan = await proposals.untilWaiting(name);
     expect(plan.spec).toMatchObject({ cause: { reason: "Deleted" }, actions: { delete: 1 } });
-    expect(await proposals.made(name)).toBeDefined();
+    expect((await proposals.made(name))?.text).toBe("one");
     await proposals.decide(plan);
     await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
     expect(await proposals.made(name)).toBeUndefined();

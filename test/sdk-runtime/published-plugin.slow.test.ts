@@ -101,7 +101,7 @@ describe("Pulumi's plugin for Kubernetes", () => {
     const failed = await up("Not_A_Name", { color: "blue" });
     expect(failed.failures).toMatchObject([{ message: expect.stringContaining("Not_A_Name") }]);
     expect(JSON.stringify(failed.failures)).not.toContain("client-key-data");
-    expect(await dataOf("second")).toBeDefined();
+    expect(await dataOf("second")).toMatchObject({ data: { color: "blue" } });
   });
 
   it("deletes", async () => {

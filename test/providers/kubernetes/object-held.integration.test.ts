@@ -206,7 +206,7 @@ describe("a held creation of an object", () => {
       metadata: { name: "a", namespace: cluster.namespace },
       spec: { size },
     });
-    await expect.poll(() => cluster.client.list(type).catch(() => undefined)).toBeDefined();
+    await expect.poll(() => cluster.client.list(type).catch(() => undefined)).toMatchObject({ items: [] });
     const create = creation(thing(1));
     const observed = await observe(create);
     rightBefore("create", () => cluster.client.create(thing(7)));

@@ -125,7 +125,8 @@ describe("an approval", () => {
     );
     await expect(approve(other, {})).rejects.toThrow("must be your own name, other-approver");
     expect((await approve(approver, {})).spec).toMatchObject({ decision: "Approve", approver: "approver" });
-    expect(await approve(other, { spec: { approver: "other-approver", decision: "Reject" } })).toBeDefined();
+    const rejection = { approver: "other-approver", decision: "Reject" };
+    expect((await approve(other, { spec: rejection })).spec).toMatchObject(rejection);
     await expect(approve(approver, { spec: { approver: "" } })).rejects.toThrow();
     await expect(approve(approver, { spec: { approver: "system:admin" } })).rejects.toThrow("your own name");
   });
@@ -136,7 +137,7 @@ describe("an approval", () => {
       `takes the right to approve plans.kindstack.dev in the namespace ${operators}`,
     );
     const spec = { object: { kind: kindName(tenant), name: "a" }, approver: "approver-everywhere" };
-    expect(await approve(everywhere, { namespace: operators, spec })).toBeDefined();
+    expect((await approve(everywhere, { namespace: operators, spec })).spec).toMatchObject(spec);
   });
 
   it("is not changed by anyone, and expires within 30 days", async () => {
@@ -151,10 +152,10 @@ describe("an approval", () => {
       metadata: { labels: { a: "b" } },
     });
 
-    const expiringIn = (days: number) =>
-      approve(approver, { spec: { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() } });
-    expect(await expiringIn(29.9)).toBeDefined();
-    await expect(expiringIn(30.1)).rejects.toThrow("must be at most 30 days from now");
+    const expiringIn = (days: number) => ({ expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() });
+    const late = expiringIn(29.9);
+    expect((await approve(approver, { spec: late })).spec).toMatchObject(late);
+    await expect(approve(approver, { spec: expiringIn(30.1) })).rejects.toThrow("must be at most 30 days from now");
     await expect(approve(approver, { spec: { expiresAt: "tomorrow" } })).rejects.toThrow();
     // The time of its creation is the API server's.
     const forged = asserted(approver).create({
@@ -167,7 +168,8 @@ describe("an approval", () => {
 
   it("names a plan, or a group and no object", async () => {
     const without = { object: undefined, digest: undefined };
-    expect(await approve(approver, { spec: { ...without, group: digest() } })).toBeDefined();
+    const group = digest();
+    expect((await approve(approver, { spec: { ...without, group } })).spec).toMatchObject({ group });
     await expect(approve(approver, { spec: without })).rejects.toThrow("needs either digest or group");
     await expect(approve(approver, { spec: { group: digest() } })).rejects.toThrow("needs either digest or group");
     await expect(approve(approver, { spec: { object: undefined } })).rejects.toThrow("go together");
