@@ -1,3 +1,4 @@
+import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
@@ -74,7 +75,7 @@ function detailsOf(plan: ObjectPlan): string {
     ...plan.notes.map((note) => `- ${code(note)}`),
   ];
   if (lines.length === 0) return "";
-  const title = escapeHtml(visible(`${plan.kind} ${objectKey(plan)}`.slice(0, MAX_TEXT)));
+  const title = escapeHtml(visible(shortened(`${plan.kind} ${objectKey(plan)}`, MAX_TEXT)));
   return `<details>\n<summary>${plan.action} <code>${title}</code></summary>\n\n${lines.join("\n")}\n\n</details>`;
 }
 
@@ -85,7 +86,7 @@ function values(field: { before?: unknown; after?: unknown }): string {
 
 /** A code span: its fence is longer than any run of backticks in it. */
 function code(text: string): string {
-  const line = visible(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
+  const line = visible(shortened(text, MAX_TEXT));
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   // An invisible space separates the fence from a backtick, and fills an empty span.

@@ -146,6 +146,15 @@ describe("a report as Markdown", () => {
   });
 });
 
+describe("a long text in Markdown", () => {
+  it("is cut between two characters", () => {
+    for (const length of [280, 281]) {
+      const text = `${"x".repeat(length)}${"😀".repeat(20)}`;
+      expect(renderMarkdown(reportOf([plan({ name: text, errors: [text] })])).isWellFormed()).toBe(true);
+    }
+  });
+});
+
 describe("what objects and files say", () => {
   const hostile = reportOf(
     [
