@@ -23,7 +23,7 @@ import { createMetrics } from "../telemetry/metrics";
 import { resolveEngine } from "../toolchain/engine";
 import type { ResolveOptions } from "../toolchain/resolve";
 import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
-import { giveBackMemoryWhenIdle } from "./heap";
+import { giveBackMemoryWhenIdle, limitYoungGeneration } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { type ModeOption, modeOption, modesOf } from "./mode-option";
@@ -199,6 +199,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     });
     operator = manager;
     console = lazyConsole({ kinds, server: client.server, operator: manager, recorder, engine: opened.engine });
+    limitYoungGeneration();
     giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     if (options.authorMayNotApprove) await requireAuthorPolicies(client);

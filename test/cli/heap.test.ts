@@ -1,8 +1,13 @@
+import { execFile } from "node:child_process";
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { giveBackMemoryWhenIdle, ownHeap } from "../../src/cli/heap";
 
-const LOOK_EVERY_MS = 10_000;
+const LOOK_EVERY_MS = 2_000;
 const MIB = 2 ** 20;
 
 describe("giving memory back", () => {
@@ -70,7 +75,54 @@ describe("the heap of this process", () => {
     await delay(0);
     expect(isThere(left)).toBe(false);
   });
+
+  it("gives the pages that it emptied back to the system", async () => {
+    const given = await inProcess(`
+      let kept = Array.from({ length: 1e6 }, (_, index) => ({ index, of: [index] }));
+      const before = process.memoryUsage().rss;
+      kept = undefined;
+      await new Promise(setImmediate);
+      ownHeap().collect();
+      print(before - process.memoryUsage().rss);
+    `);
+    expect(given).toBeGreaterThan(80 * MIB);
+  });
 });
+
+describe("the young generation", () => {
+  it("grows, but no further than its limit", async () => {
+    const largest = await inProcess(`limitYoungGeneration(); ${LARGEST_YOUNG}`);
+    expect(largest).toBeGreaterThan(8 * MIB);
+    expect(largest).toBeLessThanOrEqual(32 * MIB);
+  });
+});
+
+const LARGEST_YOUNG = `
+  let [kept, largest] = [[], 0];
+  for (let index = 0; index < 6e5; index++) {
+    kept.push({ index, of: [index, index + 1] });
+    if (kept.length > 200_000) kept = kept.slice(100_000);
+    if (index % 20_000 !== 0) continue;
+    const { space_size: size } = v8.getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
+    largest = Math.max(largest, size);
+    await new Promise(setImmediate);
+  }
+  print(largest);
+`;
+
+/** What a program prints that uses the heap of a process of its own. */
+async function inProcess(program: string): Promise<number> {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-heap-"));
+  try {
+    await fs.copyFile("src/cli/heap.ts", path.join(folder, "heap.mts"));
+    const file = path.join(folder, "program.mjs");
+    const imports = 'import v8 from "node:v8";\nimport { limitYoungGeneration, ownHeap } from "./heap.mts";';
+    await fs.writeFile(file, `${imports}\nconst print = (value) => console.log(value);\n${program}`);
+    return Number((await promisify(execFile)(process.execPath, [file])).stdout);
+  } finally {
+    await fs.rm(folder, { recursive: true });
+  }
+}
 
 /** Looked at in a function of its own, so that nothing but the answer is left of the look. */
 function isThere(left: WeakRef<object>): boolean {
