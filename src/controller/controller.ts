@@ -170,7 +170,7 @@ export class Controller {
       }
     } else {
       owners.set(uid, item);
-      this.reconciler.noteDeletion(change.object);
+      this.reconciler.noteChange(change.object);
     }
     const when = reconcilesAfter(change, (object) => this.reconciler.hasOwnStatus(object));
     if (when === "now") {

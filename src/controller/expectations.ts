@@ -6,11 +6,13 @@ import type { UpResult } from "../automation/engine";
 /** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
 const DELETION_EXPECTED_MS = 60_000;
 
+const NONE: ReadonlyMap<string, string> = new Map();
+
 /** What caches show of an object's resources when they have caught up with its updates; as in kube-controller-manager. */
 export class Expectations {
-  #applied: ReadonlyMap<string, string> = new Map();
-  /** When what was deleted, by {@link objectId}. */
-  readonly #deleted = new Map<string, number>();
+  #applied = NONE;
+  /** When what was deleted, by {@link objectId}; made when it is needed. */
+  #deleted: Map<string, number> | undefined;
 
   /** The versions that our own applies left, by {@link objectId}. */
   get applied(): ReadonlyMap<string, string> {
@@ -20,11 +22,13 @@ export class Expectations {
   /** Takes in what an update did. */
   updated({ resources, deleted }: Pick<UpResult, "resources" | "deleted">): void {
     const applied = objectsAmong(resources);
-    this.#applied = new Map(applied.map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]));
+    const versions = applied.map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion] as const);
+    this.#applied = versions.length > 0 ? new Map(versions) : NONE;
     const now = performance.now();
-    for (const id of this.#deleted.keys()) if (!this.#isExpected(id)) this.#deleted.delete(id);
-    for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);
-    for (const id of this.#applied.keys()) this.#deleted.delete(id);
+    const expected = [...(this.#deleted ?? [])].filter(([id]) => this.#isExpected(id));
+    const gone = objectsAmong(deleted).map(({ manifest }) => [objectId(manifest), now] as const);
+    const all = [...expected, ...gone].filter(([id]) => !this.#applied.has(id));
+    this.#deleted = all.length > 0 ? new Map(all) : undefined;
   }
 
   /** Whether an update has deleted this object, whatever a cache still shows. */
@@ -33,6 +37,6 @@ export class Expectations {
   }
 
   #isExpected(id: string): boolean {
-    return performance.now() - (this.#deleted.get(id) ?? Number.NEGATIVE_INFINITY) <= DELETION_EXPECTED_MS;
+    return performance.now() - (this.#deleted?.get(id) ?? Number.NEGATIVE_INFINITY) <= DELETION_EXPECTED_MS;
   }
 }

@@ -41,6 +41,11 @@ export class ObjectState {
   /** Of what the kind maintains besides the stack, and when that was written last, by `performance.now()`. */
   readonly maintained = new ReadYourWrites();
   maintainedAt = Number.NEGATIVE_INFINITY;
-  /** The kind's own. */
-  readonly memory = new Map<string, unknown>();
+  #memory: Map<string, unknown> | undefined;
+
+  /** The kind's own; made when it is asked for. */
+  get memory(): Map<string, unknown> {
+    this.#memory ??= new Map();
+    return this.#memory;
+  }
 }

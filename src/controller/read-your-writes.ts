@@ -5,26 +5,40 @@ import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 
 /** The newest states of objects that our own writes returned, until the caches show them. */
 export class ReadYourWrites {
-  readonly #recorded = new Map<string, LiveObject>();
+  /** Made when it is needed: most objects are at rest. */
+  #recorded: Map<string, LiveObject> | undefined;
   /** The status that was written last: its event may come before the answer. */
   #status: unknown;
+  /** The version that was last {@link shown}. */
+  #shown: string | undefined;
 
   /** Takes in an object as our own write returned it. */
   record(object: LiveObject): LiveObject {
     const latest = withoutManagedFields(object);
+    const isShown = this.#shown && compareResourceVersions(latest.metadata.resourceVersion, this.#shown) <= 0;
+    if (isShown) return latest;
+    this.#recorded ??= new Map();
     this.#recorded.set(objectId(object), latest);
     return latest;
   }
 
   /** The newer of what a cache shows and what was written last. */
   latest(cached: LiveObject): LiveObject {
+    if (this.#recorded === undefined) return cached;
     const id = objectId(cached);
     const latest = this.#recorded.get(id);
     const { uid, resourceVersion } = cached.metadata;
     const isSame = latest?.metadata.uid === uid;
     if (isSame && compareResourceVersions(latest.metadata.resourceVersion, resourceVersion) > 0) return latest;
     this.#recorded.delete(id);
+    if (this.#recorded.size === 0) this.#recorded = undefined;
     return cached;
+  }
+
+  /** Takes in the object as its cache shows it from now on, for writes of one object: what it has caught up with is dropped. */
+  shown(object: LiveObject): void {
+    this.#shown = object.metadata.resourceVersion;
+    this.latest(object);
   }
 
   /** Writes a status, and takes in the object as the write returned it. */
@@ -35,6 +49,8 @@ export class ReadYourWrites {
 
   /** Whether an object has the status that was written last. */
   hasOwnStatus({ status }: LiveObject): boolean {
-    return status !== undefined && isDeepStrictEqual(status, this.#status);
+    if (status === undefined || !isDeepStrictEqual(status, this.#status)) return false;
+    this.#status = status; // the cache has it as well: one of the two is enough
+    return true;
   }
 }

@@ -68,8 +68,12 @@ export class Reconciler {
     );
   }
 
-  /** Notes a state of an object that says how it is deleted: the garbage collector may remove that before a reconcile. */
-  noteDeletion(object: LiveObject): void {
+  /**
+   * Notes what the cache shows of an object. A state may say how it is deleted, which the garbage collector may remove before
+   * a reconcile.
+   */
+  noteChange(object: LiveObject): void {
+    this.#states.get(objectKey(object.metadata))?.writes.shown(object);
     const { deletionTimestamp, finalizers } = object.metadata;
     const isOrphaned = deletionTimestamp !== undefined && finalizers?.includes("orphan");
     if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned = true;

@@ -12,7 +12,8 @@ const ASSUMED_STAY_MS = 60_000;
  * conflict waits.
  */
 export class Repairs {
-  #reverts = new Map<string, number>();
+  /** Made when it is needed: seldom. */
+  #reverts: Map<string, number> | undefined;
   #last = Number.NEGATIVE_INFINITY;
   /** The longest that a repair stayed. */
   #stayedMs = 0;
@@ -41,8 +42,10 @@ export class Repairs {
     if (stayedMs > FORGOTTEN_MS) this.reset();
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
-    for (const key of keys) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
-    const fought = keys.filter((key) => this.#resumed || (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    const reverts = this.#reverts ?? new Map<string, number>();
+    this.#reverts = reverts;
+    for (const key of keys) reverts.set(key, (reverts.get(key) ?? 0) + 1);
+    const fought = keys.filter((key) => this.#resumed || (reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
     const inConflict = new Set([...altered, ...fought]);
     if (inConflict.size > 0) {
       this.#backoff ??= new DriftBackoff();
@@ -62,7 +65,7 @@ export class Repairs {
   /** The conflict is over: the next repair is the first one. */
   reset(): void {
     this.#resumed = false;
-    this.#reverts.clear();
+    this.#reverts = undefined;
     this.#stayedMs = 0;
     this.#backoff = undefined;
   }

@@ -16,3 +16,35 @@ describe("a status", () => {
     expect(new ReadYourWrites().hasOwnStatus(object())).toBe(false);
   });
 });
+
+describe("what was written", () => {
+  const object = (resourceVersion: string, uid = "a") =>
+    ({ apiVersion: "v1", kind: "A", metadata: { name: "a", uid, resourceVersion } }) as LiveObject;
+  const older = object("999");
+
+  it("is kept until the cache shows it", () => {
+    const writes = new ReadYourWrites();
+    const written = writes.record(object("1000"));
+    writes.shown(object("999"));
+    expect(writes.latest(older)).toBe(written);
+    writes.shown(object("1000"));
+    expect(writes.latest(older)).toBe(older);
+  });
+
+  it("is not kept when its event came before the answer", () => {
+    const writes = new ReadYourWrites();
+    writes.shown(object("1000"));
+    writes.record(object("1000"));
+    expect(writes.latest(older)).toBe(older);
+    const next = writes.record(object("1001"));
+    expect(writes.latest(object("1000"))).toBe(next);
+  });
+
+  it("is kept again in a cluster whose versions were set back", () => {
+    const writes = new ReadYourWrites();
+    writes.shown(object("1000"));
+    writes.shown(object("10"));
+    const written = writes.record(object("11"));
+    expect(writes.latest(object("10"))).toBe(written);
+  });
+});

@@ -941,7 +941,7 @@ describe("a deletion with --cascade=orphan", () => {
       const harness = new Harness();
       await harness.reconcile();
       deleting(harness, before, "orphan");
-      harness.reconciler.noteDeletion(harness.object);
+      harness.reconciler.noteChange(harness.object);
       deleting(harness, before); // the garbage collector was quicker
       await harness.reconcile();
       expect(harness.released).toEqual([true]);
