@@ -26,7 +26,7 @@ export function operator(
       ...kinds.flatMap((word) => ["--kinds", word]),
       ...(watch ? ["--watch"] : []),
     ],
-    env: { ...env, ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) },
+    env: { ...env, MALLOC_ARENA_MAX: "1", ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) }, // as in the image
     port,
     tier: 4,
     stopSeconds: 40, // running updates finish first
