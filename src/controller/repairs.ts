@@ -42,10 +42,9 @@ export class Repairs {
     if (stayedMs > FORGOTTEN_MS) this.reset();
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
-    const reverts = this.#reverts ?? new Map<string, number>();
-    this.#reverts = reverts;
-    for (const key of keys) reverts.set(key, (reverts.get(key) ?? 0) + 1);
-    const fought = keys.filter((key) => this.#resumed || (reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    if (keys.length > 0) this.#reverts ??= new Map();
+    for (const key of keys) this.#reverts?.set(key, (this.#reverts.get(key) ?? 0) + 1);
+    const fought = keys.filter((key) => this.#resumed || (this.#reverts?.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
     const inConflict = new Set([...altered, ...fought]);
     if (inConflict.size > 0) {
       this.#backoff ??= new DriftBackoff();
