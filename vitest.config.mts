@@ -41,7 +41,7 @@ export default defineConfig({
           name: "unit",
           include: ["test/**/*.test.ts"],
           exclude: [...NEEDS_CONTROL_PLANE, SLOW, NODE],
-          maxWorkers: 3, // a fifth of two cores is idle with two, as some wait
+          maxWorkers: 4, // some wait: with two, a fifth of two cores is idle
           isolate: false, // two thirds of the time went to loading the same modules again for each file
         },
       },

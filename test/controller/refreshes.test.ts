@@ -4,7 +4,7 @@ import { Refreshes } from "../../src/controller/refreshes";
 it("spreads the first comparisons over the interval, and then keeps to it", () => {
   const first = Array.from({ length: 200 }, () => new Refreshes().dueMs(60, 1000));
   expect(Math.min(...first)).toBeGreaterThanOrEqual(0);
-  expect(Math.max(...first)).toBeLessThan(60_000);
+  expect(Math.max(...first)).toBeLessThanOrEqual(60_000);
   expect(first.filter((ms) => ms < 30_000).length).toBeGreaterThan(50);
   const refreshes = new Refreshes();
   const due = refreshes.dueMs(60, 1000);
