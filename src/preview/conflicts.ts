@@ -57,15 +57,16 @@ const DATABASE_READS_AT_ONCE = 4;
 export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
   const limit = pLimit(DATABASE_READS_AT_ONCE);
-  const findInDatabase: typeof findRowConflict = async (inputs, claimant) => {
-    if (unreachable !== undefined) throw unreachable;
-    try {
-      return await limit(findRowConflict, inputs, claimant);
-    } catch (error) {
-      if (sqlStateOf(error) === undefined) unreachable = error;
-      throw error;
-    }
-  };
+  const findInDatabase: typeof findRowConflict = (inputs, claimant) =>
+    limit(async () => {
+      if (unreachable !== undefined) throw unreachable;
+      try {
+        return await findRowConflict(inputs, claimant);
+      } catch (error) {
+        if (sqlStateOf(error) === undefined) unreachable = error;
+        throw error;
+      }
+    });
   return async (changes) => {
     const unseen: string[] = [];
     const found = await Promise.all(
