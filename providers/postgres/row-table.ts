@@ -1,6 +1,6 @@
 import { columnsOf } from "./comparison";
 import { parseTableName, type TableLocation } from "./identifier";
-import { placeOf, recordedPlaces, recordedTable } from "./placement";
+import { placeOf, recordedPlaces, recordOfTable } from "./placement";
 import type { Connection } from "./pool";
 import type { RowInputs } from "./row-inputs";
 import { findTable, type Table, tableMissing } from "./tables";
@@ -31,7 +31,7 @@ export async function commonTable(connection: Connection, all: readonly [RowWrit
   const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
   const [named, recordedAs, places] = await Promise.all([
     findTable(connection, name, columnsOf(first)),
-    recordedTable(connection, name),
+    recordOfTable(connection, name),
     recordedPlaces(connection, made),
   ]);
   const isElsewhere = [...places.values()].some(({ oid }) => oid !== null && oid !== named?.oid);
