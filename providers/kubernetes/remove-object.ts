@@ -20,8 +20,8 @@ export function removeObject(outs: ObjectOutputs): Promise<void> {
       // The garbage collector would come late, and leave what has another owner, too.
       if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
       else if (end === undefined) await relinquish(client, appliedManifest(outs, live), live);
-    } else if (limitsNamespace(live) && (await endOfOwner(client, outs.manifest)) === "ending") {
-      return; // a namespace that ends with the same owner is limited until it is gone
+    } else if (await limitsEndingNamespace(client, live, outs.manifest)) {
+      return;
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, live);
       if (outs.awaitDeletion !== false) await untilGone(client, live);
@@ -70,6 +70,11 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
 }
 
+/** Whether an object has to stay: a namespace that ends with the same owner is limited until it is gone. */
+async function limitsEndingNamespace(client: KubernetesClient, live: LiveObject, owned: Manifest): Promise<boolean> {
+  return limitsNamespace(live) && (await endOfOwner(client, owned)) === "ending";
+}
+
 /** Whether a live object has an owner that the manifest names. */
 function isDependent(live: LiveObject, manifest: Manifest): boolean {
   const owners = (manifest.metadata.ownerReferences ?? []).map(({ uid }) => uid);
@@ -100,6 +105,7 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
   }
   const live = await client.find(seen);
   if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
+  if (await limitsEndingNamespace(client, live, live)) return;
   if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
   else await relinquish(client, referenceTo(live), live);
 }

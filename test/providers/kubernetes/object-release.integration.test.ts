@@ -183,7 +183,7 @@ describe("a Deployment that is deleted", () => {
     });
     const pods = async () =>
       (await cluster.client.list(POD, { namespace: cluster.namespace, labelSelector: "app=parent" })).items;
-    await expect.poll(async () => (await pods()).length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(async () => (await pods()).length).toBe(2);
     await remove(outs);
     expect(await pods()).toEqual([]);
     expect(await cluster.client.get(DEPLOYMENT, "parent", cluster.namespace)).toBeUndefined();
@@ -206,6 +206,25 @@ describe("what no state knows", () => {
     const live = await found("adopted-orphan");
     expect(live).toMatchObject({ data: { theirs: "1" } });
     expect(ownershipOf(live)).toEqual([]);
+  });
+
+  it("is left to the garbage collector where it limits a namespace that ends with its owner", async () => {
+    const { uid } = (
+      await cluster.applyAs("someone", cluster.configMap("tenant", {}, { finalizers: ["example.com/held"] }))
+    ).metadata;
+    const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "tenant", uid }];
+    const metadata = { name: "limits", namespace: cluster.namespace, ownerReferences };
+    const limits: Manifest = { apiVersion: "v1", kind: "LimitRange", metadata, spec: { limits: [] } };
+    await create(limits, { owner: { ...acme, uid } });
+    const seen = (await cluster.client.find(limits)) as LiveObject;
+    await cluster.client.delete(CONFIG_MAP, "tenant", cluster.namespace);
+
+    await removeOrphan(seen, { release: false });
+
+    expect((await cluster.client.find(limits))?.metadata).toMatchObject({ uid: seen.metadata.uid });
+    await cluster.client.mergePatch(CONFIG_MAP, "tenant", cluster.namespace, { metadata: { finalizers: null } });
+    await removeOrphan(seen, { release: false });
+    expect((await cluster.client.find(limits))?.metadata.uid).toBeUndefined();
   });
 
   it("is left alone by who has seen it before it became another owner's, or unmanaged", async () => {
