@@ -8,10 +8,10 @@ const INTERVAL_FACTOR = 0.1;
 /**
  * Repeats an assertion until it holds; a test that passes does not wait for the time-out.
  *
- * @param timeoutMs generous by default, for a slow machine
+ * @param timeoutMs by default what only something that hangs takes, also on a slow machine
  * @throws its last error
  */
-export async function eventually<T>(assertion: () => T | Promise<T>, timeoutMs = 30_000): Promise<T> {
+export async function eventually<T>(assertion: () => T | Promise<T>, timeoutMs = 120_000): Promise<T> {
   const started = performance.now();
   for (;;) {
     try {

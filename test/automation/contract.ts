@@ -192,7 +192,7 @@ export function compareEngines(names: readonly (keyof typeof SEQUENCES)[]): void
   describe("the engine in Go, beside Pulumi's Automation API,", () => {
     beforeAll(openSides);
 
-    it.each(names)("%s", { timeout: 300_000 }, async (name) => {
+    it.each(names)("%s", async (name) => {
       const stack = name.replaceAll(/\W+/g, "-");
       for (const side of [go, stock]) side.things.live.clear();
       for (const [index, step] of (SEQUENCES[name] as readonly Step[]).entries()) {

@@ -31,7 +31,7 @@ const lives = (pid: number) => {
     return false;
   }
 };
-const ended = (pid: number) => expect.poll(() => lives(pid), { timeout: 10_000 }).toBe(false);
+const ended = (pid: number) => expect.poll(() => lives(pid)).toBe(false);
 
 /** Begins an update that waits in its provider. */
 async function begin(stack: string, options: Parameters<TestEngine["up"]>[2] = {}) {

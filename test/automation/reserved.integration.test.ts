@@ -153,6 +153,5 @@ describe("texts that the engine reserves", () => {
         { numRuns: 2, seed: 1, examples: [[["04da6b54-80e4-46f7-96ec-b56ff0331ba9"]]] },
       );
     },
-    120_000,
   );
 });

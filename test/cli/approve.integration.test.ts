@@ -241,9 +241,7 @@ describe("kindstack approve", () => {
     await writeFile(file, dump(config));
     vi.stubEnv("KUBECONFIG", file);
     const lacks = `you may not decide on plans in the namespace ${cluster.namespace}: `;
-    await expect
-      .poll(async () => (await run("approve", "podsets", "web", ...inNamespace())).stderr, { timeout: 20_000 })
-      .toContain(lacks);
+    await expect.poll(async () => (await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(lacks);
     expect((await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(
       `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
     );

@@ -28,7 +28,7 @@ afterAll(() => rm(directory, { recursive: true }));
 /** Rejects with the exit code, and what was printed, of a command that fails; kills one that does not exit. */
 const kindstack = (...words: string[]) =>
   promisify(execFile)(process.execPath, [MAIN, ...words], {
-    timeout: 30_000,
+    timeout: 120_000,
     env: {
       ...process.env,
       KUBECONFIG: path.join(directory, "kubeconfig"),

@@ -17,7 +17,7 @@ import { adminClient } from "../../src/dev/control-plane";
 import { withClient } from "../../src/dev/postgres";
 import { controlPlane } from "../control-plane";
 
-const WITHIN = { timeout: 30_000, interval: 200 };
+const WITHIN = { timeout: 120_000, interval: 200 };
 
 const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
 
@@ -117,7 +117,7 @@ describe("the shared cluster", () => {
   });
 });
 
-describe("a cluster of one's own", { timeout: 120_000 }, () => {
+describe("a cluster of one's own", () => {
   let dir: string;
   let cluster: DevCluster;
 

@@ -129,7 +129,7 @@ class Watch {
         const { text } = object.spec as { text: string };
         expect(synced).toMatchObject({ status: "True", observedGeneration: object.metadata.generation });
         expect((await this.#proposals.made(name))?.text).toBe(text);
-      }, 60_000);
+      });
     }
   }
 

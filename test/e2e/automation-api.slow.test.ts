@@ -23,9 +23,7 @@ import { useOperator } from "./operator";
 /* The operator where the engine in Go was not built: the same program, by Pulumi's CLI. */
 const operator = useOperator({ env: { KINDSTACK_ENGINE: "automation-api" } });
 
-it("a condition names the command that removes a stale lock, and after it the object is updated", {
-  timeout: 300_000,
-}, async () => {
+it("a condition names the command that removes a stale lock, and after it the object is updated", async () => {
   const object = tenant(uniqueName("locked"), { namespaces: [] });
   await apply(object);
   await untilReady(object);
@@ -45,7 +43,7 @@ it("a condition names the command that removes a stale lock, and after it the ob
   await untilReady(object);
 });
 
-it("an operator on the stock Automation API makes, changes and deletes", { timeout: 300_000 }, async () => {
+it("an operator on the stock Automation API makes, changes and deletes", async () => {
   const [first, second] = [uniqueName("first"), uniqueName("second")];
   const object = tenant(uniqueName("tenant"), { namespaces: [first] });
   await apply(object);

@@ -488,7 +488,7 @@ describe("the operator under the installed service account", () => {
 
     await eventually(async () => expect(await made()).toEqual([]));
     await apply(role); // the operator makes them again, under the new role
-    await eventually(async () => expect(await made()).toContain("tenants.capsule.clastix.io"), 60_000);
+    await eventually(async () => expect(await made()).toContain("tenants.capsule.clastix.io"));
   });
 
   it("can hand out the roles admin and edit and no other", async () => {

@@ -14,9 +14,8 @@ import { childrenOf, processesOf, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
-const START_TIMEOUT_MS = 30_000;
-const STOP_TIMEOUT_MS = 30_000;
-const UPDATE_TIMEOUT_MS = 30_000;
+/** What only something that hangs takes, also on a slow machine. */
+const TIMEOUT_MS = 120_000;
 
 export interface RunSettings {
   /** More words for `kindstack run`. */
@@ -132,7 +131,7 @@ export class TestOperator {
       if (!output.includes("caches are filled")) throw new Error(`the operator is not ready:\n${output}`);
       this.#port = Number(/"http":"[^"]*:(\d+)"/.exec(output)?.[1]);
       this.#metricsPort = Number(/"metrics":"[^"]*:(\d+)"/.exec(output)?.[1]);
-    }, START_TIMEOUT_MS).catch(async (error: unknown) => {
+    }, TIMEOUT_MS).catch(async (error: unknown) => {
       if (this.#process === child) await this.kill();
       throw error;
     });
@@ -227,7 +226,7 @@ export class TestOperator {
       if (locked.size >= count) begun.emit("all");
     });
     try {
-      await Promise.all([change(), once(begun, "all", { signal: AbortSignal.timeout(UPDATE_TIMEOUT_MS) })]);
+      await Promise.all([change(), once(begun, "all", { signal: AbortSignal.timeout(TIMEOUT_MS) })]);
     } finally {
       watch.close();
     }
@@ -260,7 +259,7 @@ export class TestOperator {
     if (child.exitCode !== null) return child.exitCode;
     const exited = once(child, "exit") as Promise<[number | null]>;
     child.kill(signal);
-    const deadline = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    const deadline = setTimeout(() => child.kill("SIGKILL"), TIMEOUT_MS);
     const [code] = await exited;
     clearTimeout(deadline);
     return code;

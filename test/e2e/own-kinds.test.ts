@@ -358,7 +358,7 @@ describe("an edit of a kind", () => {
     file = path.join(shelf, name);
     await apply(letter(name, "on Sunday"));
     await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Sunday"));
-    await eventually(() => expect(operator.log).toContain("types are checked for the first time"), 60_000);
+    await eventually(() => expect(operator.log).toContain("types are checked for the first time"));
   });
 
   it("updates its objects, and no other kind", async () => {

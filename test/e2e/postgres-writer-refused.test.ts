@@ -60,37 +60,32 @@ describe("a PostgresWriter that makes no sense is refused by the API server", ()
 });
 
 describe("60 objects whose table is missing", () => {
-  it("are tried by one of them, and are Ready within a minute of its creation, or three times as long as they took to fail", async () => {
+  it("are tried by one of them, and are Ready once it is made", async () => {
     const table = uniqueName("late").replace("-", "_");
     const names = Array.from({ length: 60 }, (_, index) => `${table.replace("_", "-")}-${index}`);
     const controller = "postgreswriters.demo.yash.com";
     const updates = () => operator.metric("kindstack_updates_total", { kind: controller });
     const reconciles = () => operator.metric("controller_runtime_reconcile_total", { controller });
     const [before, reconcilesBefore] = [await updates(), await reconciles()];
-    const started = performance.now();
     await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
     const last = postgresWriter(names.at(-1) ?? "", { table });
     for (const name of names) await untilCondition(postgresWriter(name, { table }), "Ready", "False", "TableMissing");
-    const failedMs = performance.now() - started; // on a busy machine both take longer
     expect((await reconciles()) - reconcilesBefore).toBeLessThan(1.5 * names.length);
     const told = await updates();
     expect(told - before).toBeLessThanOrEqual(names.length + 12);
-    await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(told + 2), 60_000);
+    await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(told + 2));
     const tried = await updates();
     expect(tried - told).toBeLessThanOrEqual(3);
 
     await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
-    await eventually(
-      async () => {
-        expect(await database.query(`SELECT count(*)::int AS rows FROM ${table}`)).toEqual([{ rows: names.length }]);
-      },
-      Math.max(60_000, 3 * failedMs),
-    );
+    await eventually(async () => {
+      expect(await database.query(`SELECT count(*)::int AS rows FROM ${table}`)).toEqual([{ rows: names.length }]);
+    });
     await untilReady(last);
     expect((await updates()) - tried).toBeLessThanOrEqual(names.length + 3);
     await Promise.all(names.map((name) => remove(postgresWriter(name, { table }))));
     for (const name of names) await untilGone(postgresWriter(name, { table }));
-  }, 240_000);
+  });
 });
 
 describe.concurrent("what time can heal is tried again", () => {

@@ -137,9 +137,11 @@ describe("an object whose changes wait", () => {
 
   it("tells why its plan was rejected, until the rejection expires", async () => {
     const name = await applied();
+    const written = Date.now();
     await proposals.write(name, { text: "two" });
     const plan = await proposals.untilWaiting(name);
-    const expiresAt = new Date(Date.now() + 4_000).toISOString();
+    // It is shown before it expires: it takes less than a plan does.
+    const expiresAt = new Date(Date.now() + 4_000 + 2 * (Date.now() - written)).toISOString();
     await proposals.decide(plan, "Reject", { reason: "not on a Friday", expiresAt });
     await eventually(async () =>
       expect((await proposals.synced(name))?.message).toContain("rejected by jane: not on a Friday"),

@@ -121,7 +121,7 @@ function readOrEmpty(file: string): string {
 }
 
 describe("a credential", () => {
-  it("is neither stored, nor said, nor handed to a process that does not need it", { timeout: 180_000 }, async () => {
+  it("is neither stored, nor said, nor handed to a process that does not need it", async () => {
     const table = await rows.createStudents();
     await rows.query(`ALTER TABLE ${table} OWNER TO ${roles.rows}`);
     const kubeconfig = path.join(operator.directory, "kubeconfig");

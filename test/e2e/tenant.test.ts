@@ -195,21 +195,15 @@ describe.concurrent("a Tenant", () => {
   });
 });
 
-describe.concurrent("a group that is dismissed loses its rights within 5 s", () => {
+describe.concurrent("a group that is dismissed loses its rights", () => {
   const groupsIn = async (name: string) => (await bindingsOf(name))[`${name}-admin-rb`]?.slice(1) ?? [];
-  /** @param readyMs how long the Tenant took to be made: the measure of a machine that others keep busy */
-  const untilDismissed = (names: string[], readyMs: number) =>
-    eventually(
-      async () => {
-        for (const name of names) expect(await groupsIn(name)).not.toContain("goes");
-      },
-      Math.max(5_000, 2 * readyMs),
-    );
+  const untilDismissed = (names: string[]) =>
+    eventually(async () => {
+      for (const name of names) expect(await groupsIn(name)).not.toContain("goes");
+    });
   const made = async (manifest: Manifest) => {
-    const started = performance.now();
     await apply(manifest);
     await untilReady(manifest);
-    return performance.now() - started;
   };
   const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "goes" };
   const otherRole = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" };
@@ -217,7 +211,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
   it("in all namespaces, also where a user swapped a role, and that one is made again", async () => {
     const name = uniqueName("swapped");
     const names = Array.from({ length: 8 }, (_, index) => `${name}-${index}`);
-    const readyMs = await made(tenant(name, { namespaces: names, adminGroups: ["stays", "goes"] }));
+    await made(tenant(name, { namespaces: names, adminGroups: ["stays", "goes"] }));
     const [swapped = ""] = names;
     const { labels, annotations } = (await get(roleBinding(swapped, "admin"))).metadata;
     await remove(roleBinding(swapped, "admin"));
@@ -225,7 +219,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
     await create({ ...roleBinding(swapped, "admin"), metadata, roleRef: otherRole, subjects: [group] });
 
     await apply(tenant(name, { namespaces: names, adminGroups: ["stays"] }));
-    await untilDismissed(names, readyMs);
+    await untilDismissed(names);
     await untilReady(tenant(name));
     expect((await get(roleBinding(swapped, "admin"))).roleRef).toMatchObject({ name: "admin" });
   });
@@ -234,7 +228,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
     const name = uniqueName("ending");
     const [ending, kept] = [`${name}-ending`, `${name}-kept`];
     const held = { name: "held", namespace: ending, finalizers: ["example.com/held"] };
-    const readyMs = await made(tenant(name, { namespaces: [ending, kept], adminGroups: ["goes"] }));
+    await made(tenant(name, { namespaces: [ending, kept], adminGroups: ["goes"] }));
     await apply({ apiVersion: "v1", kind: "ConfigMap", metadata: held });
     for (const place of [ending, kept]) {
       await edit(roleBinding(place, "admin"), { metadata: { finalizers: ["example.com/held"] } });
@@ -242,7 +236,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
     await remove(namespace(ending));
 
     await apply(tenant(name, { namespaces: [ending, kept], adminGroups: [] }));
-    await untilDismissed([ending, kept], readyMs);
+    await untilDismissed([ending, kept]);
     for (const place of [ending, kept]) {
       await edit(roleBinding(place, "admin"), { metadata: { finalizers: null } });
     }
@@ -254,13 +248,13 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
     const name = uniqueName("given-up");
     const [broken, left] = [`${name}-broken`, `${name}-left`];
     await apply(namespace(left));
-    const readyMs = await made(tenant(name, { namespaces: [broken, left], adminGroups: ["goes"] }));
+    await made(tenant(name, { namespaces: [broken, left], adminGroups: ["goes"] }));
     // A name that no apply can take: another owner's owner label.
     await edit(namespace(broken), { metadata: { labels: { [OWNER_UID_LABEL]: "somebody-else" } } });
     await untilCondition(tenant(name), "Stalled", "True", "Conflict");
 
     await apply(tenant(name, { namespaces: [broken], adminGroups: ["stays"] }));
-    await untilDismissed([broken, left], readyMs);
+    await untilDismissed([broken, left]);
     await eventually(async () => expect(await bindingsOf(left)).toEqual({})); // the other binding goes beside it
     await edit(namespace(broken), { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
     await untilReady(tenant(name));
@@ -269,13 +263,13 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
 });
 
 describe("a finalizer that a user took off", () => {
-  it("comes back within 5 s, so that a deletion leaves nothing behind", async () => {
+  it("comes back, so that a deletion leaves nothing behind", async () => {
     const name = uniqueName("replaced");
     await apply(tenant(name));
     const { apiVersion, kind, spec, metadata } = await untilReady(tenant(name));
     const replacement = { apiVersion, kind, spec, metadata: { name, resourceVersion: metadata.resourceVersion } };
     await client.json("PUT", `/apis/${apiVersion}/tenants/${name}`, { body: replacement });
-    await eventually(async () => expect((await get(tenant(name))).metadata.finalizers).toEqual([FINALIZER]), 5_000);
+    await eventually(async () => expect((await get(tenant(name))).metadata.finalizers).toEqual([FINALIZER]));
     await remove(tenant(name));
     await untilGone(tenant(name));
     expect(await find(namespace(name))).toBeUndefined();
@@ -298,15 +292,15 @@ describe("what a user changed by hand", () => {
         adminEmail: "admin@example.com",
         "managed-by": "tenant-operator",
       });
-    }, 10_000);
+    });
 
     await edit(namespace(name), { metadata: { labels: { [owner ?? ""]: null } } });
     await eventually(async () => {
       expect((await get(namespace(name))).metadata.labels).toHaveProperty([owner ?? ""]);
-    }, 10_000);
+    });
 
     await remove(roleBinding(name, "edit"));
-    await eventually(() => get(roleBinding(name, "edit")), 10_000);
+    await eventually(() => get(roleBinding(name, "edit")));
 
     await edit(roleBinding(name, "admin"), {
       subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "evil" }],
@@ -316,7 +310,7 @@ describe("what a user changed by hand", () => {
         [`${name}-admin-rb`]: ["admin", "admins"],
         [`${name}-edit-rb`]: ["edit", "users"],
       });
-    }, 10_000);
+    });
     await untilReady(tenant(name));
     await eventually(async () =>
       expect(await operator.metric("kindstack_drift_repairs_total")).toBeGreaterThanOrEqual(4),

@@ -43,27 +43,13 @@ const operator = useOperator({
   env: { PSQL_DBNAME: database.name },
 });
 
-/** How long another user's PostgresWriter, made now, takes to be Ready, in ms. */
-async function readyMs(limitMs?: number): Promise<number> {
+/** Another user's PostgresWriter is made and deleted, which takes a worker. */
+async function expectRoomForOthers(): Promise<void> {
   const other = postgresWriter(uniqueName("other"), {});
-  const started = performance.now();
   await apply(other);
-  await eventually(async () => expect(conditionOf(await get(other), "Ready").status).toBe("True"), limitMs);
-  const ms = performance.now() - started;
+  await untilReady(other);
   await remove(other);
   await untilGone(other);
-  return ms;
-}
-
-/** What it takes while nothing else is to be done: the measure of a machine that others keep busy. */
-let undisturbedMs = 0;
-beforeAll(async () => {
-  undisturbedMs = await readyMs();
-});
-
-/** It is Ready within 5 s, or what three take by themselves. */
-async function expectRoomForOthers(): Promise<void> {
-  await readyMs(Math.max(5_000, 3 * undisturbedMs));
 }
 
 /** So many Tenants, Ready, of one namespace each, which has its name and what `content` makes in it. */
@@ -79,11 +65,11 @@ function held(name: string, namespace: string): Manifest {
   return { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace, finalizers: [HELD] } };
 }
 
-async function untilAllGone(references: Manifest[], timeoutMs = 30_000): Promise<void> {
+async function untilAllGone(references: Manifest[]): Promise<void> {
   await eventually(async () => {
     const left = await Promise.all(references.map(find));
     expect(left.filter((object) => object !== undefined).map(({ metadata }) => metadata.name)).toEqual([]);
-  }, timeoutMs);
+  });
 }
 
 async function warningsAbout(object: LiveObject): Promise<unknown[]> {
@@ -91,27 +77,17 @@ async function warningsAbout(object: LiveObject): Promise<unknown[]> {
 }
 
 describe("Tenants that are deleted while their namespaces hold PostgresWriters", () => {
-  // The namespace controller takes 11 s: a worker that waited for each would take four times as long.
-  it("are gone within 30 s, or five times what it took to make them, and others are served", async () => {
-    const started = performance.now();
+  it("are gone, with their rows and states, while others are served", async () => {
     const names = await tenants(4 * WORKERS, (name) => [postgresWriter("row", {}, name)]);
     for (const name of names) await untilReady(postgresWriter("row", {}, name));
-    // On a busy machine it takes longer; how busy it is shows in the time to make them.
-    const limitMs = Math.max(30_000, 5 * (performance.now() - started));
 
     await Promise.all(names.map((name) => remove(tenant(name))));
-    await Promise.all([
-      untilAllGone(
-        names.map((name) => tenant(name)),
-        limitMs,
-      ),
-      expectRoomForOthers(),
-    ]);
+    await Promise.all([untilAllGone(names.map((name) => tenant(name))), expectRoomForOthers()]);
 
     expect((await Promise.all(names.map((name) => find(namespace(name))))).filter(Boolean)).toEqual([]);
     expect(await database.query("SELECT id FROM students WHERE id LIKE 'waiting-%'")).toEqual([]);
     expect(operator.stateFiles("tenant.waiting")).toEqual([]);
-  }, 180_000);
+  });
 });
 
 describe("Tenants whose namespaces hold something with a finalizer", () => {
@@ -137,7 +113,7 @@ describe("Tenants whose namespaces hold something with a finalizer", () => {
     await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
     await untilAllGone(names.map((name) => tenant(name)));
     expect(await updates()).toBe(before); // that a namespace is gone is seen without one
-  }, 120_000);
+  });
 });
 
 describe("Tenants whose namespaces were deleted by hand and hold something with a finalizer", () => {
@@ -164,7 +140,7 @@ describe("Tenants whose namespaces were deleted by hand and hold something with 
     expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
     await Promise.all(names.map((name) => remove(tenant(name))));
     await untilAllGone(names.map((name) => tenant(name)));
-  }, 120_000);
+  });
 });
 
 describe("Memcacheds whose Pods have a finalizer", () => {
@@ -197,7 +173,7 @@ describe("Memcacheds whose Pods have a finalizer", () => {
     }
     await untilAllGone(names.map((name) => memcached(name)));
     await untilGone(deploymentOf(memcached(first)));
-  }, 120_000);
+  });
 });
 
 describe("objects that another controller's finalizer keeps", () => {

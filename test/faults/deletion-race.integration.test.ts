@@ -134,7 +134,7 @@ async function beginDeletion(object: Manifest, begun = () => {}): Promise<{ remo
 
 /* The API server looks for finalizers when a deletion begins, and asks the webhooks afterwards. */
 describe("a deletion that has begun before the operator adds its finalizer", () => {
-  it("deletes the row of an object that shares its stack", { timeout: 60_000 }, async () => {
+  it("deletes the row of an object that shares its stack", async () => {
     const writer = newWriter();
     const { removal } = await beginDeletion(writer);
     await untilReady(writer);
@@ -148,7 +148,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     expect(await rowsOf(writer)).toEqual([]);
   });
 
-  it("deletes the namespace of an object with its own stack", { timeout: 60_000 }, async () => {
+  it("deletes the namespace of an object with its own stack", async () => {
     const object = tenant(uniqueName("race"));
     const made = namespace(object.metadata.name ?? "");
     const { removal } = await beginDeletion(object);
@@ -162,7 +162,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     await untilGone(made);
   });
 
-  it("deletes what an update makes that is under way when the object goes", { timeout: 60_000 }, async () => {
+  it("deletes what an update makes that is under way when the object goes", async () => {
     const writer = newWriter();
     const locker = await faulty.database.connect();
     await locker.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`);
@@ -177,7 +177,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     expect(await rowsOf(writer)).toEqual([]);
   });
 
-  it("deletes what an update made whose record is answered only afterwards", { timeout: 60_000 }, async () => {
+  it("deletes what an update made whose record is answered only afterwards", async () => {
     const writer = newWriter();
     const { removal } = await beginDeletion(writer, () => {
       faulty.api.faults.answered = async ({ method, url }) => {
@@ -192,7 +192,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     expect(await rowsOf(writer)).toEqual([]);
   });
 
-  it("leaves the row to a successor of the same name", { timeout: 60_000 }, async () => {
+  it("leaves the row to a successor of the same name", async () => {
     const writer = newWriter();
     const { removal } = await beginDeletion(writer);
     await untilReady(writer);

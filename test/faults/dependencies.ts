@@ -35,7 +35,7 @@ export interface Measure {
 }
 
 /** Until when all must be well again: the longest back-off of the time that it was away, and an update. */
-const RECOVERY_MS = 90_000;
+const RECOVERY_MS = 180_000;
 
 /** What an operator does while the API server or the database is away, slow, or refuses. */
 export function describeDependencies({ isLong, awayMs, statementMs, rows, attempts, note }: Measure): void {
@@ -50,9 +50,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
     (await faulty.database.query(`SELECT * FROM ${table} WHERE id = $1`, [`default/${name}`]))[0];
 
   describe("an API server that is down", () => {
-    it("is asked less and less often; what happened meanwhile is done when it is back", {
-      timeout: 180_000,
-    }, async () => {
+    it("is asked less and less often; what happened meanwhile is done when it is back", async () => {
       const [edited, deleted, added, drifted] = [newWriter(), newTenant(), newTenant(), newWriter()];
       await Promise.all([edited, deleted, drifted].map(apply));
       await Promise.all([edited, deleted, drifted].map(untilReady));
@@ -79,7 +77,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
     });
 
     if (isLong)
-      it("in the middle of updates, makes them succeed later", { timeout: 180_000 }, async () => {
+      it("in the middle of updates, makes them succeed later", async () => {
         const { api } = faulty;
         const objects = [newWriter(), newTenant(), newTenant()];
         await faulty.operator.untilUpdating(1, () => Promise.all(objects.map(apply)));
@@ -95,9 +93,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
 
   if (isLong)
     describe("an API server that refuses to make namespaces", () => {
-      it("is what a Tenant says, and is asked less and less often; rows are written meanwhile", {
-        timeout: 180_000,
-      }, async () => {
+      it("is what a Tenant says, and is asked less and less often; rows are written meanwhile", async () => {
         let writes = 0;
         faulty.api.faults.refuse = ({ method, url }) => {
           if (method === "GET" || !url.pathname.startsWith("/api/v1/namespaces")) return undefined;
@@ -160,7 +156,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
 
     it.each(isLong ? troubles : troubles.slice(0, 1))(
       "$trouble is what its objects say, and holds no other client up",
-      { timeout: 180_000 },
+      { timeout: 300_000 },
       async ({ trouble, reason, begin, end }) => {
         const [added, edited, deleted, served] = [newWriter(), newWriter(), newWriter(), newTenant()];
         await Promise.all([edited, deleted].map(apply));

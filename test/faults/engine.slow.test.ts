@@ -98,7 +98,7 @@ useOperator({
   env: { KINDSTACK_ENGINE: engine.script },
 });
 
-describe.concurrent.each(MISBEHAVIOURS)("an engine %s", { timeout: 180_000 }, (misbehaviour) => {
+describe.concurrent.each(MISBEHAVIOURS)("an engine %s", (misbehaviour) => {
   const fault = FAULTS[misbehaviour];
 
   it("makes its object say so, and the object is made when it is well", async () => {
@@ -109,7 +109,7 @@ describe.concurrent.each(MISBEHAVIOURS)("an engine %s", { timeout: 180_000 }, (m
     expect(conditionOf(failed, "Reconciling")).toMatchObject({ status: "True", reason: "Retrying" });
     // One process serves all objects: a neighbour's fault may have killed it first.
     const reason = async () => conditionOf(await get(object), "Ready").reason;
-    await expect.poll(reason, { timeout: 60_000 }).toBe(REASONS[misbehaviour] ?? "UpdateFailed");
+    await expect.poll(reason).toBe(REASONS[misbehaviour] ?? "UpdateFailed");
 
     engine.behave(object.metadata.name as string);
     await untilReady(object);
@@ -134,5 +134,5 @@ describe.concurrent.each(MISBEHAVIOURS)("an engine %s", { timeout: 180_000 }, (m
 
 /** Waits until an object's update has failed; an update of an engine that hangs takes its time. */
 function failure(object: Manifest, reason?: string): Promise<LiveObject> {
-  return eventually(() => untilCondition(object, "Ready", "False", reason), 60_000);
+  return eventually(() => untilCondition(object, "Ready", "False", reason));
 }

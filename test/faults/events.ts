@@ -75,7 +75,7 @@ export function describeEvents({ losses = Object.keys(LOSSES), ways = Object.key
   }
 
   describe.each(roundsOf(rounds))("round %i: changes whose events", () => {
-    it.each(losses)("%s come about all the same", { timeout: 120_000 }, async (loss) => {
+    it.each(losses)("%s come about all the same", async (loss) => {
       const [changed, deleted, added] = ["changed", "deleted", "added"].map((name) =>
         postgresWriter(uniqueName(name), { table }),
       ) as [Manifest, Manifest, Manifest];
@@ -114,7 +114,7 @@ export function describeEvents({ losses = Object.keys(LOSSES), ways = Object.key
         faulty.api.faults = {};
       });
 
-      it.each(ways)("%s, takes over what is there", { timeout: 120_000 }, async (way) => {
+      it.each(ways)("%s, takes over what is there", async (way) => {
         const { api } = faulty;
         const [tenanted, written, cache] = [
           tenant(uniqueName("again")),

@@ -13,7 +13,7 @@ import type { Broken } from "./spec-arbitrary";
 import { folderStore } from "./state-store";
 
 /** How long an update may take, with some of others before it on a busy machine. */
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 120_000;
 
 /** What becomes of two objects of a kind. */
 export interface Sequence {

@@ -33,7 +33,7 @@ import { noneWithoutTable, type StateStore } from "./state-store";
 /** What the kinds make. */
 const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA];
 /** For a scenario without faults. */
-const REST_MS = 60_000;
+const REST_MS = 120_000;
 
 /** Made at the same time, so many have updates side by side, whose rows may be written together. */
 const MANY_WRITERS = 12;
@@ -132,15 +132,16 @@ export class Scenario {
     expect(await this.#found()).toEqual(expected);
   }
 
-  /** Waits until what is there does not change any more. @returns it */
-  async rested(): Promise<Existence> {
+  /** Waits until what is there does not change any more. @param changed is told when it has. @returns it */
+  async rested(changed: () => void): Promise<Existence> {
     let before: Existence | undefined;
     return vi.waitFor(
       async () => {
         const found = await this.#found();
-        const rests = isDeepStrictEqual(found, before) && !awaitsOthers(found);
+        const isSame = isDeepStrictEqual(found, before);
         before = found;
-        if (!rests) throw new Error("it still changes");
+        if (!isSame) changed();
+        if (!isSame || awaitsOthers(found)) throw new Error("it still changes");
         return found;
       },
       { timeout: REST_MS, interval: 1_000 },

@@ -27,9 +27,7 @@ describe("an operator that starts with the view of an API server that is behind"
     tables = [await faulty.createTable(), await faulty.createTable()];
   });
 
-  it("deletes nothing that exists rightfully, and all is right once the view is fresh", {
-    timeout: 240_000,
-  }, async () => {
+  it("deletes nothing that exists rightfully, and all is right once the view is fresh", async () => {
     const { operator, database, api } = faulty;
     const name = uniqueName("stale");
     const grown = tenant(`${name}-grown`, { namespaces: [`${name}-a`] });

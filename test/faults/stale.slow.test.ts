@@ -35,9 +35,7 @@ describe("an operator to which its objects are shown as they are, and what they 
   const TENANT_LABEL = "capsule.clastix.io/tenant";
   const quota = { resourceQuotas: [{ hard: { pods: "10" } }] };
 
-  it("deletes nothing, takes nothing and makes nothing twice, whatever is asked for meanwhile", {
-    timeout: 240_000,
-  }, async () => {
+  it("deletes nothing, takes nothing and makes nothing twice, whatever is asked for meanwhile", async () => {
     const { operator } = faulty;
     const name = uniqueName("behind");
     const [oil, gas] = [capsuleTenant(`${name}-oil`, quota), capsuleTenant(`${name}-gas`, quota)];

@@ -74,7 +74,7 @@ describe("under load, the operator", () => {
     await delay(3_000); // in the middle of it
     await disturb();
     await created;
-    await rolledOut(120);
+    await rolledOut();
     await settled(LOAD);
     await deleteWriters();
     expect(await countWriters()).toEqual({ objects: 0, ready: 0, rows: 0 });
@@ -93,7 +93,7 @@ describe("under load, the operator", () => {
     }, SETTLED_MS);
     if (!isWholeContainer) memory.limit(LIMIT_BYTES);
     await created;
-    await rolledOut(120);
+    await rolledOut();
     await settled(LOAD);
     if (!isWholeContainer) expect(JSON.stringify(await logLines())).toContain("killed for lack of memory");
     await deleteWriters();
@@ -124,7 +124,7 @@ describe("rollouts of two replicas", () => {
     const hammer = new Hammer("bob", "gas");
     for (let rollout = 0; rollout < 5; rollout++) {
       await kubectl(`rollout restart deployment/kindstack -n ${NAMESPACE}`);
-      await rolledOut(120);
+      await rolledOut();
     }
     // The last of the old Pods.
     await eventually(async () => expect(await pods()).toHaveLength(2), SETTLED_MS);

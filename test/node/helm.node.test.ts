@@ -25,15 +25,15 @@ async function helm(...args: string[]): Promise<string> {
   return stdout;
 }
 
-it("is installed, and Ready within 60 s", async () => {
-  await helm("install", "kindstack", chart, "--wait", "--timeout", "60s");
+it("is installed, and Ready", async () => {
+  await helm("install", "kindstack", chart, "--wait", "--timeout", "180s");
   await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/kinds/tenant/sample.yaml")]);
   await areReady(["tenants.multitenancy.codereliant.io/tenant-sample"]);
 });
 
 it("is upgraded, with other values", async () => {
   const set = ["--set", "logLevel=debug,replicas=2", "--set-json", 'tolerations=[{"key":"infra","operator":"Exists"}]'];
-  await helm("upgrade", "kindstack", chart, ...set, "--wait", "--timeout", "120s");
+  await helm("upgrade", "kindstack", chart, ...set, "--wait", "--timeout", "180s");
 
   const { spec } = await get<{ spec: { replicas: number; template: { spec: { tolerations: object[] } } } }>(
     `deployment kindstack -n ${NAMESPACE}`,

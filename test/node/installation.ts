@@ -10,6 +10,8 @@ export const NAMESPACE = "kindstack-system";
 export const OPERATOR = "app.kubernetes.io/component=operator";
 /** What is deleted before the operator is; kubectl takes the resources' names. */
 export const KINDS = ["tenants.multitenancy", "tenants.capsule", "postgreswriters", "podsets", "memcacheds"];
+/** What only something that hangs takes, also on a slow machine. */
+const TIMEOUT = "--timeout=180s";
 
 export const node = inject("node");
 const env = { KUBECONFIG: node.kubeconfig };
@@ -72,8 +74,8 @@ export async function install(values: string): Promise<void> {
   await kubectl("apply --server-side -f -", await kindstack(["install", "--print", "--values", values]));
 }
 
-export async function rolledOut(seconds = 60): Promise<void> {
-  await kubectl(`rollout status deployment/kindstack -n ${NAMESPACE} --timeout=${seconds}s`);
+export async function rolledOut(): Promise<void> {
+  await kubectl(`rollout status deployment/kindstack -n ${NAMESPACE} ${TIMEOUT}`);
 }
 
 /** As docs/install.md says. */
@@ -83,16 +85,10 @@ export async function uninstall(values: string): Promise<void> {
 }
 
 /** Waits until all of these objects are Ready. */
-export async function areReady(resources: readonly string[], seconds = 60): Promise<void> {
+export async function areReady(resources: readonly string[]): Promise<void> {
   for (const resource of resources) {
     const [name = "", namespace] = resource.split("@");
-    await kubectl([
-      "wait",
-      "--for=condition=Ready",
-      name,
-      `--timeout=${seconds}s`,
-      ...(namespace ? ["-n", namespace] : []),
-    ]);
+    await kubectl(["wait", "--for=condition=Ready", name, TIMEOUT, ...(namespace ? ["-n", namespace] : [])]);
   }
 }
 

@@ -42,7 +42,7 @@ it("lose nothing when one of them is gone from one moment to the next", async ()
   const [victim] = await pods();
   await kubectl(`delete pod -n ${NAMESPACE} ${victim?.metadata.name} --grace-period=0 --force`);
   await created;
-  await rolledOut(120);
+  await rolledOut();
   await settled(LOAD);
   await deleteWriters();
 });

@@ -39,9 +39,9 @@ beforeAll(async () => {
 });
 
 describe("the default installation", () => {
-  it("is Ready within 60 s", async () => {
+  it("is Ready", async () => {
     await install(values);
-    await rolledOut(60);
+    await rolledOut();
   });
 
   it("starts without a restart, without an Unhealthy event, and logs nothing but JSON", async () => {
@@ -58,12 +58,12 @@ describe("the default installation", () => {
     expect(Number(printed)).toBeLessThan(600);
   });
 
-  it("makes all samples Ready within 60 s", async () => {
+  it("makes all samples Ready", async () => {
     for (const kind of fs.readdirSync(path.join(ROOT, "stacks/kinds"))) {
       const sample = path.join(ROOT, "stacks/kinds", kind, "sample.yaml");
       if (fs.existsSync(sample)) await kubectl(`apply -f ${sample}`);
     }
-    await areReady(SAMPLES, 60);
+    await areReady(SAMPLES);
   });
 
   it("lets owners make namespaces of their tenants, through the webhook", async () => {
@@ -77,8 +77,8 @@ describe("the default installation", () => {
     const before = await onlyPod();
     await kubectl(`delete pod ${before.metadata.name} -n ${NAMESPACE} --grace-period=0 --force`);
     await kubectl(["apply", "-f", "-"], manifestOf("after-kill"));
-    await rolledOut(60);
-    await areReady(["postgreswriters/after-kill@default", ...SAMPLES], 60);
+    await rolledOut();
+    await areReady(["postgreswriters/after-kill@default", ...SAMPLES]);
     expect((await onlyPod()).metadata.uid).not.toBe(before.metadata.uid);
   });
 

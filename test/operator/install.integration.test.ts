@@ -217,7 +217,7 @@ describe("schemas", () => {
         expect.soft(await verdicts(value, index)).toEqual({ value, server: false, operator: false, kept: undefined });
       }
     }
-  }, 60_000);
+  });
 
   it("that are not refused are taken by the API server: generated", async () => {
     const { schema } = fc.letrec<{ schema: TSchema }>((tie) => ({
@@ -239,7 +239,7 @@ describe("schemas", () => {
       const crd = customResourceDefinition(kindWith(optional(taken.slice(from, from + 50))));
       await cluster.client.apply(crd, { dryRun: true });
     }
-  }, 60_000);
+  });
 
   it("that the API server refuses keep no other kind from being served", async () => {
     const rule = { rule: "self.nothing > 0", message: "must be" };

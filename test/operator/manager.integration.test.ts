@@ -144,8 +144,8 @@ const remove = (name: string) => cluster.client.delete(type, name, cluster.names
 const reasonOf = (object: LiveObject | undefined, condition: string) =>
   object && findCondition(statusOf(object).conditions, condition)?.reason;
 const becomes = (name: string, condition: string, reason: string) =>
-  expect.poll(async () => reasonOf(await find(name), condition), { timeout: 20_000 }).toBe(reason);
-const isGone = (name: string) => expect.poll(() => find(name), { timeout: 20_000 }).toBeUndefined();
+  expect.poll(async () => reasonOf(await find(name), condition)).toBe(reason);
+const isGone = (name: string) => expect.poll(() => find(name)).toBeUndefined();
 
 /** An object that is deleted while no operator runs, and whose last update was cut off by the end of one. */
 async function deleteUnfinished(): Promise<string> {
@@ -189,14 +189,14 @@ describe("what a user took off an object", () => {
     const name = await make([]);
     await becomes(name, "Ready", "Succeeded");
     await edit(name, { metadata: { finalizers: null } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
     expect(calls).toEqual(["up"]);
 
     const object = (await find(name)) as LiveObject;
     await cluster.client.replaceStatus(object, {});
     await becomes(name, "Ready", "Succeeded");
     await edit(name, { metadata: { finalizers: null } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
   });
 
   it("stays off while the object is paused", async () => {
@@ -207,7 +207,7 @@ describe("what a user took off an object", () => {
     await becomes(name, "Paused", "Paused");
     expect((await find(name))?.metadata.finalizers).toBeUndefined();
     await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
   });
 });
 
@@ -223,7 +223,7 @@ describe("a search for drift", () => {
     };
     start();
     await becomes(await make([]), "Ready", "Succeeded");
-    await expect.poll(() => searches, { timeout: 20_000 }).toBeGreaterThan(2);
+    await expect.poll(() => searches).toBeGreaterThan(2);
     expect(most).toBe(1);
     findDrift = noDrift;
   });
@@ -245,7 +245,7 @@ describe("a repair of which an operator never said how it ended", () => {
     });
     calls = [];
     start();
-    await expect.poll(async () => reasonOf(await find(name), "Reconciling"), { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(async () => reasonOf(await find(name), "Reconciling")).toBeUndefined();
     expect(calls).toEqual(["up"]);
   });
 });
@@ -293,11 +293,11 @@ describe("an object that refers to others", () => {
     await becomes(await make(["config"]), "Ready", "Succeeded");
     await cluster.client.create(cluster.configMap("other", { a: "0" }));
     await cluster.client.create(cluster.configMap("config", { a: "1" }));
-    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }]);
+    await expect.poll(() => given).toEqual([undefined, { a: "1" }]);
     await cluster.edit("config", { data: { a: "2" } });
-    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }, { a: "2" }]);
+    await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }]);
     await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, "config", cluster.namespace);
-    await expect.poll(() => given, { timeout: 20_000 }).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
+    await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
   });
 });
 
@@ -322,9 +322,7 @@ describe("a type that the operator may not read any more", () => {
 
     await grant(user, "config-maps", [""], { ...reads, resources: ["configmaps"] });
     await expect
-      .poll(async () => findCondition(statusOf((await find(name)) as LiveObject).conditions, "DriftUnknown"), {
-        timeout: 20_000,
-      })
+      .poll(async () => findCondition(statusOf((await find(name)) as LiveObject).conditions, "DriftUnknown"))
       .toBeUndefined();
   });
 
@@ -386,7 +384,7 @@ describe("a type that the API server does not serve", () => {
     await cluster.client.delete(crds, "parts.later.kindstack.dev");
   };
 
-  it("stops the objects that need it until it is served, and nothing else", { timeout: 60_000 }, async () => {
+  it("stops the objects that need it until it is served, and nothing else", async () => {
     const owning: AnyKind = { ...gadget, owns: [missing] };
     const watching = {
       ...part,
@@ -429,7 +427,7 @@ describe("a mode that a namespace sets", () => {
     await becomes(name, "Synced", "Succeeded");
     expect(calls).toEqual(["preview", "up"]);
     await setMode("observe ");
-    await expect.poll(async () => statusOf((await find(name)) as LiveObject).mode, { timeout: 20_000 }).toBe("Observe");
+    await expect.poll(async () => statusOf((await find(name)) as LiveObject).mode).toBe("Observe");
     await remove(name);
     await isGone(name);
     expect(calls.slice(2)).toEqual(["preview", "release", "destroy"]);
@@ -486,13 +484,11 @@ describe("loosening a mode", () => {
     // A policy takes a moment to be in force.
     await annotate(editor, name, "Observe");
     await expect
-      .poll(
-        () =>
-          annotate(editor, name, null).then(
-            () => annotate(editor, name, "Observe"),
-            (error) => String(error),
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        annotate(editor, name, null).then(
+          () => annotate(editor, name, "Observe"),
+          (error) => String(error),
+        ),
       )
       .toMatch(
         "loosening kindstack.dev/mode from Observe to Apply takes the right to approve plans.kindstack.dev in the namespace",

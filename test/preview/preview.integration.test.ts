@@ -80,7 +80,7 @@ beforeAll(async () => {
     await database.close();
     await rm(directory, { recursive: true, force: true });
   };
-}, 180_000);
+});
 
 type Named = Manifest & { metadata: { name: string } };
 

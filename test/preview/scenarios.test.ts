@@ -201,10 +201,10 @@ describe("a command that renders", () => {
     const pidFile = join(root, "pid");
     const stop = new AbortController();
     const rendered = renderManifests(`sleep 300 & echo $! > ${pidFile}; wait`, stop.signal).catch((error) => error);
-    const pid = await vi.waitFor(() => Number(readFileSync(pidFile, "utf8").trim() || fail()), 5_000);
+    const pid = await vi.waitFor(() => Number(readFileSync(pidFile, "utf8").trim() || fail()), 30_000);
     stop.abort(new Error("interrupted"));
     expect(await rendered).toMatchObject({ message: "interrupted" });
-    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 5_000);
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 30_000);
   });
 });
 

@@ -127,7 +127,7 @@ afterAll(async () => {
     // The next installation must not find it while it is being deleted.
     await vi.waitFor(
       async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined(),
-      30_000,
+      60_000,
     );
   }
   await cluster.close();

@@ -159,7 +159,7 @@ describe("a program in the SDK's runtime", () => {
     await untilReady("change");
     const [before, second] = [textOf(await heldSecret("change"), "password"), await entry("change")];
     await cluster.edit("change", { data: { length: "drifted" } });
-    await eventually(async () => expect((await cluster.find("change"))?.data).toMatchObject({ length: "4" }), 30_000);
+    await eventually(async () => expect((await cluster.find("change"))?.data).toMatchObject({ length: "4" }));
     expect(textOf(await heldSecret("change"), "password")).toBe(before);
     await apply("change", { length: 4, path: "moved" });
     await untilReady("change");
@@ -314,7 +314,7 @@ describe("a program in the SDK's runtime", () => {
     await eventually(async () => {
       expect((await heldSecret("order"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
       expect((await vaultLog()).slice(before)).toContain("delete order/entry");
-    }, 30_000);
+    });
     expect(await vaultLog()).not.toContain("delete order/keys/first"); // which the Secret depends on
     await cluster.client.mergePatch(SECRET, "order", cluster.namespace, { metadata: { finalizers: null } });
     await remove("order");

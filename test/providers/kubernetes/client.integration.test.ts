@@ -308,7 +308,7 @@ describe("a successor of the same name", () => {
         versions: [{ name: "v1", served: true, storage: true, schema, subresources: { status: {} } }],
       },
     });
-    await vi.waitFor(() => client.list(type, { namespace: cluster.namespace }), { timeout: 10_000 });
+    await vi.waitFor(() => client.list(type, { namespace: cluster.namespace }), { timeout: 60_000 });
     return () => client.delete(CRD, name);
   });
 

@@ -252,7 +252,7 @@ describe("read", () => {
     const outs = await create(manifest);
     const type: ResourceType = await cluster.client.resourceType("apps/v1", "Deployment");
     await expect
-      .poll(async () => (await cluster.client.get(type, "web", cluster.namespace))?.status, { timeout: 20_000 })
+      .poll(async () => (await cluster.client.get(type, "web", cluster.namespace))?.status)
       .toMatchObject({ observedGeneration: 1 });
     expect(await read(outs)).toMatchObject({ drifted: false });
   });
@@ -355,7 +355,7 @@ describe("where it may not wait", () => {
     const content = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: name, ...held } };
     await cluster.client.create(content);
     await expect
-      .poll(() => withoutWaiting(() => remove(outs)).catch((error: Error) => error.message), { timeout: 20_000 })
+      .poll(() => withoutWaiting(() => remove(outs)).catch((error: Error) => error.message))
       .toContain("example.com/held in 1 resource instances");
     await cluster.client.mergePatch(CONFIG_MAP, "a", name, { metadata: { finalizers: null } });
   });

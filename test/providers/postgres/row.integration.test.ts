@@ -372,7 +372,7 @@ describe("a table that another session has locked", () => {
       } finally {
         await locker.end();
       }
-      await vi.waitFor(() => update(rows[0] as RowOutputs, rowIn(table, { key: { id: keys[0] as string } })), 3_000);
+      await vi.waitFor(() => update(rows[0] as RowOutputs, rowIn(table, { key: { id: keys[0] as string } })), 30_000);
     },
   );
 
@@ -404,7 +404,7 @@ describe("a table that another session has locked", () => {
     const { drifted, unknown } = await findDriftedRows(wanted).finally(() => locker.end());
     expect([...drifted.keys()]).toEqual([other]);
     expect([...unknown]).toEqual([[table, refused("LockTimeout", "retryable", `^table ${table} is locked by`)]]);
-    await vi.waitFor(async () => expect((await findDriftedRows(wanted)).unknown.size).toBe(0), 3_000);
+    await vi.waitFor(async () => expect((await findDriftedRows(wanted)).unknown.size).toBe(0), 30_000);
   });
 });
 

@@ -149,9 +149,7 @@ describe("a column of type", () => {
     "x".repeat(300),
   ];
 
-  it("that the server has takes a value as it is, or refuses it with a reason and writes nothing", {
-    timeout: 60_000,
-  }, async () => {
+  it("that the server has takes a value as it is, or refuses it with a reason and writes nothing", async () => {
     const types = await database.query<{ type: string }>(
       `SELECT format_type(oid, NULL) AS type FROM pg_type
        WHERE typtype IN ('b', 'd', 'e', 'r', 'm') AND typname !~ '^_?(pg_|reg|cstring|gtsvector)' AND typcategory <> 'Z'

@@ -199,7 +199,7 @@ describe("a plan", () => {
     await write(operator, { namespace });
     await approve(everywhere, { namespace, spec: { approver: "approver-everywhere" } });
     await cluster.client.delete(NAMESPACE, namespace);
-    await expect.poll(() => cluster.client.get(NAMESPACE, namespace), { timeout: 60_000 }).toBeUndefined();
+    await expect.poll(() => cluster.client.get(NAMESPACE, namespace)).toBeUndefined();
   });
 });
 
@@ -235,14 +235,11 @@ describe("loosening a mode", () => {
     const object = (await cluster.client.get(NAMESPACE, cluster.namespace)) as LiveObject;
     // The policy for namespaces may come into force after the others.
     await expect
-      .poll(
-        async () => {
-          const set = (mode: string | null) => ({ metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
-          await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set("Observe"));
-          return asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set(null)).then(String, String);
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        const set = (mode: string | null) => ({ metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
+        await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set("Observe"));
+        return asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set(null)).then(String, String);
+      })
       .toContain("takes the right to approve");
     await refusesLoosening(NAMESPACE, object, `in the namespace ${cluster.namespace}`, everywhere);
     const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
