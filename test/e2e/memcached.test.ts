@@ -3,7 +3,6 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import type { Condition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { History } from "./history";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
@@ -15,7 +14,6 @@ import {
   eventsAbout,
   find,
   get,
-  MEMCACHED,
   memcached,
   namespace,
   POD,
@@ -162,21 +160,23 @@ describe("the sample Memcached", () => {
 
   it("is finalized, and gone when all that it made is gone", async () => {
     const live = await get(sample);
-    const history = new History(MEMCACHED, live);
+    const [held] = (await podsOf(sample)) as [LiveObject, ...LiveObject[]];
+    await edit(held, { metadata: { finalizers: ["example.com/held"] } });
     await remove(sample);
-    await untilGone(sample);
-    expect(await find(deploymentOf(sample))).toBeUndefined();
-    expect(await podsOf(sample)).toEqual([]);
-    expect(operator.stateFiles("memcached-sample")).toEqual([]);
-
-    await history.stop();
-    expect(history.versions.flatMap(summaryOf)).toEqual(
-      expect.arrayContaining([
+    await eventually(async () =>
+      expect(summaryOf(await get(sample))).toEqual([
         "Available=False Finalizing",
         "Progressing=True Finalizing",
         "Degraded=Unknown Finalizing",
       ]),
     );
+    expect((await get(deploymentOf(sample))).metadata.deletionTimestamp).toEqual(expect.any(String));
+    await edit(held, { metadata: { finalizers: null } });
+    await untilGone(sample);
+    expect(await find(deploymentOf(sample))).toBeUndefined();
+    expect(await podsOf(sample)).toEqual([]);
+    expect(operator.stateFiles("memcached-sample")).toEqual([]);
+
     await eventually(async () => {
       expect(await eventsAbout(live)).toContainEqual(
         expect.objectContaining({
