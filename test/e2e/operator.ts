@@ -131,7 +131,7 @@ export class TestOperator {
       if (!output.includes("caches are filled")) throw new Error(`the operator is not ready:\n${output}`);
       this.#port = Number(/"http":"[^"]*:(\d+)"/.exec(output)?.[1]);
       this.#metricsPort = Number(/"metrics":"[^"]*:(\d+)"/.exec(output)?.[1]);
-    }, TIMEOUT_MS).catch(async (error: unknown) => {
+    }).catch(async (error: unknown) => {
       if (this.#process === child) await this.kill();
       throw error;
     });

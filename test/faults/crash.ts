@@ -104,21 +104,20 @@ export class CrashHarness {
   async measure(subjects: readonly Subject[]): Promise<Sequence> {
     const scenario = this.#scenario(subjects);
     const counts = {} as Sequence["counts"];
-    // What is counted after the last change are comparisons, which another run may not have.
-    const rested = (phase: Phase) =>
-      scenario.rested(() => {
-        counts[phase] = { ...this.#counts };
-      });
+    // What comes after the last change are comparisons, which another run may not have.
+    const count = (phase: Phase) => {
+      counts[phase] = { ...this.#counts };
+    };
     this.#counts = noCounts();
     await scenario.create();
-    const create = await rested("create");
+    const create = await scenario.rested(() => count("create"));
     this.#counts = noCounts();
     await scenario.change();
-    const change = await rested("change");
+    const change = await scenario.rested(() => count("change"));
     this.#counts = noCounts();
     await scenario.delete();
     await patiently(() => scenario.expectGone());
-    counts.delete = this.#counts;
+    count("delete");
     await scenario.cleanUp();
     this.#workFiles = fs.readdirSync(this.operator.workDirectory).sort();
     return { counts, ends: { create, change } };

@@ -156,7 +156,6 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
 
     it.each(isLong ? troubles : troubles.slice(0, 1))(
       "$trouble is what its objects say, and holds no other client up",
-      { timeout: 300_000 },
       async ({ trouble, reason, begin, end }) => {
         const [added, edited, deleted, served] = [newWriter(), newWriter(), newWriter(), newTenant()];
         await Promise.all([edited, deleted].map(apply));

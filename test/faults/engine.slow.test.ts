@@ -2,7 +2,6 @@ import fs from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { FINALIZER } from "../../stacks/contract/object";
 import {
@@ -132,7 +131,7 @@ describe.concurrent.each(MISBEHAVIOURS)("an engine %s", (misbehaviour) => {
   });
 });
 
-/** Waits until an object's update has failed; an update of an engine that hangs takes its time. */
+/** Waits until an object's update has failed. */
 function failure(object: Manifest, reason?: string): Promise<LiveObject> {
-  return eventually(() => untilCondition(object, "Ready", "False", reason));
+  return untilCondition(object, "Ready", "False", reason);
 }

@@ -132,7 +132,7 @@ export class Scenario {
     expect(await this.#found()).toEqual(expected);
   }
 
-  /** Waits until what is there does not change any more. @param changed is told when it has. @returns it */
+  /** Waits until what is there does not change any more. @param changed is told of each change. @returns what is there */
   async rested(changed: () => void): Promise<Existence> {
     let before: Existence | undefined;
     return vi.waitFor(
