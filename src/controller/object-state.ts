@@ -26,6 +26,8 @@ export class ObjectState {
   readonly refreshes = new Refreshes();
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;
+  /** The UID of the object whose stack was destroyed: its finalizer is removed, though the cache may still show it. */
+  destroyed: string | undefined;
   /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */
   orphaned = false;
   /** Set by a poll, for drift that no watch shows: what is not as it should be. */

@@ -52,7 +52,7 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   const cached = cache.object(item.key);
   const isTombstone = cached === undefined;
   const shown = isTombstone ? cache.tombstone(item.key) : state.writes.latest(cached);
-  if (shown === undefined) return undefined;
+  if (shown === undefined || isDestroyed(shown, state)) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
   const setMode = await context.modeOf(shown);
@@ -65,6 +65,11 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   // A destroy must be of this very object.
   const live = await writer.current(shown, state.writes);
   return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
+}
+
+/** Whether an object is shown as it was before its destroy, whose end has removed the finalizer. */
+function isDestroyed({ metadata }: LiveObject, { destroyed }: ObjectState): boolean {
+  return metadata.uid === destroyed && metadata.finalizers?.includes(FINALIZER) === true;
 }
 
 /** An object's status, without the record of a stack that is not its own, such as that of an object that it was copied from. */

@@ -29,7 +29,7 @@ export class Reconciler {
     try {
       const reconcile = await observe(this.context, item, this.#stateOf(item.key), signal);
       if (reconcile === undefined) {
-        this.drop(item.key);
+        if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";
       }
       const action = decide(reconcile.facts);
@@ -37,7 +37,7 @@ export class Reconciler {
       const outcome = await execute(reconcile, action);
       const result = await record(reconcile, outcome);
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
-      if (outcome.type === "destroyed") this.drop(item.key);
+      if (outcome.type === "destroyed") this.#noteDestroyed(item.key, reconcile.object.metadata.uid);
       return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
@@ -96,6 +96,12 @@ export class Reconciler {
     if (state === undefined) return;
     state.lastAttempt = undefined;
     state.reconsidered++;
+  }
+
+  /** All that matters of an object now is that it is not destroyed again, until the cache shows that it is gone. */
+  #noteDestroyed(key: string, uid: string): void {
+    this.drop(key);
+    if (this.context.cache.object(key)?.metadata.uid === uid) this.#stateOf(key).destroyed = uid;
   }
 
   #stateOf(key: string): ObjectState {

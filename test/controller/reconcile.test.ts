@@ -1120,6 +1120,31 @@ describe("a cache that is known to be up to date", () => {
     expect(await reads(true, () => harness.delete())).toBe(0);
     expect(harness.released).toEqual([false]);
   });
+
+  it("leads to no second destroy of an object that it still shows", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.cacheIsFresh = true;
+    harness.delete();
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    await harness.reconcile();
+
+    for (const _ of [1, 2]) expect(await harness.reconcile()).toBe("done");
+
+    expect(harness.released).toHaveLength(1);
+    expect(harness.events.filter((reason) => reason === "Deleted")).toHaveLength(1);
+  });
+
+  it("leads to the destroy of a successor that is deleted as well", async () => {
+    const harness = new Harness();
+    harness.cacheIsFresh = true;
+    harness.delete();
+    harness.destroys.push(upResult({ kind: "destroy" }), upResult({ kind: "destroy" }));
+    await harness.reconcile();
+    harness.object = { ...harness.object, metadata: { ...harness.object.metadata, uid: "uid-successor" } };
+    await harness.reconcile();
+    expect(harness.released).toHaveLength(2);
+  });
 });
 
 describe("an object that is only observed", () => {
