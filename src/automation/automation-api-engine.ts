@@ -1,14 +1,7 @@
-import { mkdir, rm, symlink } from "node:fs/promises";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
-import { ConcurrentUpdateError, StackNotFoundError } from "@pulumi/pulumi/automation/errors";
+import { ConcurrentUpdateError } from "@pulumi/pulumi/automation/errors";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
-import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
-import { Stack } from "@pulumi/pulumi/automation/stack";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import * as settings from "@pulumi/pulumi/runtime/settings";
-import { execa } from "execa";
 import pLimit from "p-limit";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
@@ -19,14 +12,13 @@ import { EngineGoneError } from "./engine-process";
 import { reportOf } from "./event-log";
 import type { Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
+import { exportStack, findStack, openLocalWorkspace, perform, type Workspace } from "./local-workspace";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
 import { serveProviders } from "./provider-server";
 import { withScratch } from "./scratch";
 import { noteUnmade } from "./sdk-program";
 import type { StackState } from "./stack-state";
-import { type EngineSettings, stateEnvironment } from "./workspace";
-
-type Workspace = LocalWorkspace & { envVars: Record<string, string> };
+import type { EngineSettings } from "./workspace";
 
 /**
  * The stock Automation API with the CLI, one operation at a time: where the engine in Go was not built, and as the oracle of
@@ -45,7 +37,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 
   /** @param settings with the CLI as its file */
   static async open(settings: EngineSettings, options: OperationsOptions): Promise<AutomationApiEngine> {
-    return new AutomationApiEngine(settings, options, await openWorkspace(settings));
+    return new AutomationApiEngine(settings, options, await openLocalWorkspace(settings));
   }
 
   protected async run(operation: Operation): Promise<Ran> {
@@ -60,13 +52,13 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       } catch (programError) {
         return { ...NOTHING, programError };
       }
-      const exists = (await this.#find(stack)) !== undefined;
+      const exists = (await findStack(stack, this.workspace)) !== undefined;
       if (exists || method === "up") return this.#operate(operation, this.workspace, exists);
       if (method !== "preview") return { ...NOTHING, outcome: { exists, succeeded: true, phasesMs: {} } };
       // The Automation API previews only a stack that exists: this one does elsewhere.
       return withScratch(this.settings.workDirectory, "preview", async (workDirectory) => {
         const elsewhere = { ...this.settings, workDirectory, backendUrl: `file://${workDirectory}` };
-        return this.#operate(operation, await openWorkspace(elsewhere), exists);
+        return this.#operate(operation, await openLocalWorkspace(elsewhere), exists);
       });
     });
   }
@@ -103,7 +95,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
           interrupt();
           gone.reject(new EngineGoneError("Pulumi's CLI did not end when it was told to"));
         };
-        const done = perform(operation, stack, workspace, run);
+        const done = perform(operation, workspace, run);
         return { ended: Promise.race([done, gone.promise]), interrupt, terminate: interrupt, kill };
       });
     } finally {
@@ -129,27 +121,17 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 
   history(stack: string): Promise<HistoryEntry[] | undefined> {
-    return this.#turn(async () => (await this.#find(stack))?.history(undefined, undefined, false));
+    return this.#turn(async () => (await findStack(stack, this.workspace))?.history(undefined, undefined, false));
   }
 
   exportStack(stack: string): Promise<StackState | undefined> {
-    const { workDir: cwd, envVars: env } = this.workspace; // the Automation API's own export decrypts secrets
-    return this.#turn(async () => {
-      const { stdout, stderr } = await execa(this.settings.file, ["stack", "export", "-s", stack], {
-        cwd,
-        env,
-        reject: false,
-      });
-      if (stdout) return JSON.parse(stdout) as StackState;
-      if (stderr.includes(`no stack named '${stack}' found`)) return undefined;
-      throw new RetryableError("Unreadable", withoutPasswords(stderr));
-    });
+    return this.#turn(() => exportStack(this.settings.file, stack, this.workspace));
   }
 
   async removeStack(stack: string): Promise<void> {
     checkFence();
     await this.#turn(async () => {
-      if (await this.#find(stack)) await this.workspace.removeStack(stack, { force: true });
+      if (await findStack(stack, this.workspace)) await this.workspace.removeStack(stack, { force: true });
     });
   }
 
@@ -158,54 +140,6 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   async close(): Promise<void> {
     await this.#turn(() => undefined);
   }
-
-  async #find(stack: string): Promise<Stack | undefined> {
-    try {
-      return await Stack.select(stack, this.workspace);
-    } catch (error) {
-      if (error instanceof StackNotFoundError) return undefined;
-      throw new RetryableError("Unreadable", withoutPasswords(errorMessageOf(error)));
-    }
-  }
 }
 
 const NOTHING: Ran = { ended: {}, outcome: undefined, events: [], refused: [], programError: undefined };
-
-async function perform(
-  { method, options: { refresh = false, message } }: Operation,
-  name: string,
-  workspace: Workspace,
-  run: { signal: AbortSignal; onEvent(event: EngineEvent): void },
-): Promise<unknown> {
-  const stack = await Stack.createOrSelect(name, workspace);
-  const said = message === undefined ? {} : { message };
-  switch (method) {
-    case "up":
-      return stack.up({ ...run, ...said, refresh, continueOnError: true });
-    case "preview":
-      return stack.preview({ ...run, refresh });
-    case "refresh":
-      return stack.refresh({ ...run, clearPendingCreates: true });
-    case "destroy":
-      return stack.destroy({ ...run, ...said, refresh, continueOnError: true, remove: true });
-    case "previewDestroy":
-      return stack.destroy({ ...run, refresh, previewOnly: true });
-  }
-}
-
-async function openWorkspace(settings: EngineSettings): Promise<Workspace> {
-  const { workDirectory, backendUrl, protection, file } = settings;
-  const home = join(workDirectory, "pulumi");
-  if (backendUrl.startsWith("file://")) await mkdir(fileURLToPath(new URL(backendUrl)), { recursive: true });
-  await mkdir(join(home, "bin"), { recursive: true });
-  await rm(join(home, "bin/pulumi"), { force: true });
-  await symlink(file, join(home, "bin/pulumi"));
-  return (await LocalWorkspace.create({
-    workDir: home,
-    pulumiHome: home,
-    pulumiCommand: await PulumiCommand.get({ root: home }),
-    projectSettings: { name: "kindstack", runtime: "nodejs" },
-    ...(protection.keyService !== undefined && { secretsProvider: protection.keyService }),
-    envVars: stateEnvironment(settings),
-  })) as Workspace;
-}
