@@ -84,7 +84,11 @@ Examples:
     )
     .action(async (kind: string | undefined, name: string | undefined, options: DecisionOptions) => {
       const ways = [name, options.group, options.report].filter((way) => way !== undefined);
-      if (ways.length !== 1) command.error("error: name either an object, by its kind and name, or --group");
+      if (ways.length !== 1) {
+        const takesReport = command.options.some(({ long }) => long === "--report");
+        const others = takesReport ? ", --group or --report" : " or --group";
+        command.error(`error: name one of: an object (kind and name)${others}`);
+      }
       await withKubernetes(async (client) => {
         const targets = await targetsOf(command, client, kind, name, options);
         await decideAll(client, decision, targets, options);
