@@ -15,32 +15,35 @@ const ROUNDS = 10;
 const QUICK_ROUNDS = 2;
 
 /**
- * A deleted resource restored both ways, alternately: by the operator, which has to notice it, and by one bare update
- * with refresh of the same program on a stack of its own.
+ * How long rights are not as a Tenant has them. A deleted RoleBinding is restored both ways, alternately: by the operator,
+ * which has to notice it, and by one bare update with refresh of the same program on a stack of its own. Then a group loses
+ * its rights.
  */
 export async function repair(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
   return withBenchCluster(context, async (cluster) => {
-    const times = await withOperator(context, cluster, cluster.startOperator, () =>
-      withBareEngine(context, cluster, (bare) => measure(context, cluster, bare, rounds)),
-    );
+    const { restored, dismissed } = await withOperator(context, cluster, cluster.startOperator, async () => ({
+      restored: await withBareEngine(context, cluster, (bare) => measureRepairs(context, cluster, bare, rounds)),
+      dismissed: await measureDismissals(context, cluster, rounds),
+    }));
     return {
       id: "repair",
-      title: "One RoleBinding of a Tenant, deleted by a user",
+      title: "One RoleBinding of a Tenant",
       notes: [`${rounds} alternating rounds; the median, with the least and the most.`],
       figures: [
         {
-          what: "deleted → back again",
-          ...seconds(times.map((time) => time.operator)),
-          against: beside("one bare update with refresh", seconds(times.map((time) => time.bare))),
+          what: "deleted by a user → back again",
+          ...seconds(restored.map((time) => time.operator)),
+          against: beside("one bare update with refresh", seconds(restored.map((time) => time.bare))),
           mark: atMost(1.5, "ratio"),
         },
+        { what: "a group taken out of the Tenant → without rights", ...seconds(dismissed) },
       ],
     };
   });
 }
 
-async function measure(
+async function measureRepairs(
   { signal, detail }: BenchContext,
   { client }: BenchCluster,
   bare: BareEngine,
@@ -74,6 +77,37 @@ async function measure(
     }
     return times;
   });
+}
+
+/** @returns ms from the request that changes the Tenant until the group is no subject any more */
+async function measureDismissals(
+  { signal, detail }: BenchContext,
+  { client }: BenchCluster,
+  rounds: number,
+): Promise<number[]> {
+  const name = "dismissed";
+  return ObjectWatch.during(client, BINDING, signal, async (watch) => {
+    const untilUsersAre = (groups: string) =>
+      watch.until([`${name}/${bindingOf(name)}`], (binding) => groupsOf(binding) === groups);
+    const setUsers = (userGroups: string[]) => client.mergePatch(TENANT, name, undefined, { spec: { userGroups } });
+    await client.create(tenantManifest(name));
+    const times: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      detail(`dismissal ${round + 1} of ${rounds}`);
+      await setUsers(["users", "dismissed"]);
+      await untilUsersAre("users,dismissed");
+      const started = performance.now();
+      await setUsers(["users"]);
+      const { last } = await untilUsersAre("users");
+      times.push(last - started);
+    }
+    return times;
+  });
+}
+
+function groupsOf(binding: LiveObject | undefined): string | undefined {
+  const { subjects } = (binding ?? {}) as { subjects?: { name: string }[] };
+  return subjects?.map((subject) => subject.name).join();
 }
 
 /** A Tenant with one namespace of its own name and two bindings. */
