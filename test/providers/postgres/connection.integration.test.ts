@@ -290,11 +290,11 @@ describe("a database that is in trouble", () => {
     ["idle_in_transaction_session_timeout", "ConnectionLost", /idle-in-transaction timeout|terminated/],
   ])("that ends transactions by the role's %s leaves nothing half done", async (setting, reason, message) => {
     const slow = await slowTable("0");
-    await database.query(`ALTER ROLE ${role} SET ${setting} = '100ms'`);
+    await database.query(`ALTER ROLE ${role} SET ${setting} = '1s'`);
     const proxy = await PostgresProxy.start(server);
     try {
       database.use({ PSQL_PORT: String(proxy.port), PSQL_USER: role, PSQL_PASSWORD: "slow" });
-      proxy.faults.delayMs = 200; // the server waits for the client
+      proxy.faults.delayMs = 1_500; // the server waits for the client
       await expect(provider.create(rowIn(slow))).rejects.toEqual(failure(reason, message));
       expect(await database.query(`SELECT FROM ${slow}`)).toEqual([]);
       expect(await database.query(`SELECT FROM ${RECORDS} WHERE table_name = $1`, [slow])).toEqual([]);
