@@ -12,7 +12,7 @@ import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
-import { groupOf, holdsData, isSecret } from "./object-types";
+import { grantsRights, groupOf, holdsData, isSecret } from "./object-types";
 import { ownedFieldsDigest } from "./ownership";
 import { observeRemoval, releaseObject, removeObject } from "./remove-object";
 import type { Manifest } from "./types";
@@ -105,10 +105,12 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
 
   async read(id, outs) {
     const live = await lookUp(connectKubernetes(), outs.manifest);
-    // An object that is being deleted counts as gone: it cannot be repaired, only created again.
-    if (live === undefined || live.metadata.deletionTimestamp) return {};
+    const isEnding = live?.metadata.deletionTimestamp !== undefined;
+    // What is being deleted counts as gone: it cannot be repaired, only created again. What grants rights does so until its end:
+    // out of the state, it would keep them when the program has it no more.
+    if (live === undefined || (isEnding && !grantsRights(live))) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
-    const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
+    const drifted = isEnding || live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
     const drift = drifted ? driftOf(outs, live) : [];
     const { drift: _, ...known } = outs;
     return { id, props: { ...known, ...(drift.length > 0 && { drift }), drifted } };

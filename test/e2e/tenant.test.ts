@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
+import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { kubectl, noKubectl } from "./kubectl";
@@ -241,6 +242,25 @@ describe.concurrent("a group that is dismissed loses its rights", () => {
       await edit(roleBinding(place, "admin"), { metadata: { finalizers: null } });
     }
     await edit({ kind: "ConfigMap", metadata: held }, { metadata: { finalizers: null } });
+    await untilReady(tenant(name));
+  });
+
+  it("in a namespace whose end an update waits for already", async () => {
+    const name = uniqueName("awaited");
+    const place = `${name}-ending`;
+    await made(tenant(name, { namespaces: [place], adminGroups: ["goes"] }));
+    await edit(roleBinding(place, "admin"), { metadata: { finalizers: ["example.com/held"] } });
+    await remove(namespace(place));
+    await untilCondition(tenant(name), "Synced", "False", "Terminating");
+    await eventually(async () => {
+      expect((await get(roleBinding(place, "admin"))).metadata.deletionTimestamp).toBeDefined();
+    });
+    await edit(tenant(name), { metadata: { annotations: { [RECONCILE_ANNOTATION]: "again" } } });
+    await eventually(async () => expect(statusOf(await get(tenant(name))).lastHandledReconcile).toBe("again"));
+
+    await apply(tenant(name, { namespaces: [place], adminGroups: [] }));
+    await untilDismissed([place]);
+    await edit(roleBinding(place, "admin"), { metadata: { finalizers: null } });
     await untilReady(tenant(name));
   });
 

@@ -433,6 +433,17 @@ describe("a RoleBinding", () => {
     expect(await groupsOf("kept-by-hand")).toEqual(["here"]);
     await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers: null } });
   });
+
+  it("that a user deleted and that a finalizer keeps, stays known, and grants nothing once it is not wanted", async () => {
+    const outs = await create(binding("kept-known", "edit", ["gone"], { finalizers: ["example.com/held"] }));
+    await cluster.client.delete(type, "kept-known", cluster.namespace);
+    const known = await read(outs);
+    expect(known).toMatchObject({ drifted: true });
+    await expect(withoutWaiting(() => remove(known as ObjectOutputs))).rejects.toMatchObject({ errorClass: "pending" });
+    expect(await groupsOf("kept-known")).toEqual([]);
+    await cluster.client.mergePatch(type, "kept-known", cluster.namespace, { metadata: { finalizers: null } });
+    expect(await read(outs)).toBeUndefined();
+  });
 });
 
 describe("what the API server refuses", () => {
