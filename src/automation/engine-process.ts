@@ -1,5 +1,4 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { RetryableError, TerminalError } from "../../providers/errors";
@@ -9,6 +8,7 @@ import { containerMemory } from "./container-memory";
 import { describeEnd } from "./engine-end";
 import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
 import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
+import { readLines } from "./lines";
 import { Connection, RpcError } from "./rpc";
 
 export interface EngineProcessOptions {
@@ -105,7 +105,7 @@ export class EngineProcess {
     });
     if (child.pid === undefined) return;
     child.stdin.on("error", () => undefined); // it has ended, as the event above says
-    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", this.#onLine);
+    readLines(child.stdout, this.#onLine);
   }
 
   get pid(): number | undefined {

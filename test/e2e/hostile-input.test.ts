@@ -11,6 +11,7 @@ import { TestDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";
 import {
   apply,
+  client,
   create,
   deploymentOf,
   edit,
@@ -21,6 +22,7 @@ import {
   namespace,
   podSet,
   postgresWriter,
+  ROLE_BINDING,
   remove,
   tenant,
   uniqueName,
@@ -38,6 +40,8 @@ const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME:
 const SQL = "x'); DROP TABLE victims; --";
 /** Clears a terminal, links, turns the direction of a text, and is Markdown and HTML. */
 const TERMINAL = "\u001b[2J\u001b]8;;http://x\u0007\u009b2J\u202e <!-- <b> [a](http://x) @team | ` \\";
+/** Ends a line and a paragraph in Unicode, but not in JSON. */
+const SEPARATORS = "\u2028\u2029";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
@@ -61,7 +65,7 @@ describe("a PostgresWriter", () => {
     await database.query(
       `CREATE TABLE ${escapeIdentifier(table)} (id text PRIMARY KEY, name text, age integer, country text)`,
     );
-    const values = { name: SQL, age: 2147483647, country: TERMINAL };
+    const values = { name: `${SQL}${SEPARATORS}`, age: 2147483647, country: TERMINAL };
     const writer = postgresWriter(uniqueName("hostile"), { table, ...values });
     await apply(writer);
     const ready = await untilReady(writer);
@@ -118,6 +122,20 @@ describe("a PostgresWriter", () => {
     const writer = postgresWriter(uniqueName("hostile"), spec);
     await expect(create(writer)).rejects.toMatchObject({ status: 422 });
     expect(await find(writer)).toBeUndefined();
+  });
+});
+
+describe("a Tenant", () => {
+  it("may name a group that separates lines elsewhere, and disturbs no other update", async () => {
+    const name = uniqueName("separated");
+    const group = `before${SEPARATORS}after`;
+    await apply(tenant(name, { adminGroups: [group] }));
+    await untilReady(tenant(name));
+    const { items } = await client.list(ROLE_BINDING, { namespace: name });
+    expect(items.flatMap((binding) => (binding as { subjects?: object[] }).subjects)).toContainEqual(
+      expect.objectContaining({ kind: "Group", name: group }),
+    );
+    expect(operator.log).not.toContain("killing Pulumi's engine");
   });
 });
 
