@@ -3,12 +3,12 @@ import type { Readable, Writable } from "node:stream";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderSession } from "../../providers/host/session";
+import { readLines } from "../text/lines";
 import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
 import { describeEnd } from "./engine-end";
 import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
 import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
-import { readLines } from "./lines";
 import { Connection, RpcError } from "./rpc";
 
 export interface EngineProcessOptions {

@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { lineSplitter } from "../text/lines";
 
 /** What the API server says in a watch, as far as it is read. */
 export type WatchEvent =
@@ -12,10 +13,9 @@ export type WatchEvent =
  */
 export async function* watchEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WatchEvent[]> {
   const decoder = new TextDecoder();
-  let rest = "";
+  const linesIn = lineSplitter();
   for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
+    const lines = linesIn(decoder.decode(chunk, { stream: true }));
     yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as WatchEvent);
   }
 }

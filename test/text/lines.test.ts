@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { readLines } from "../../src/automation/lines";
+import { readLines } from "../../src/text/lines";
 
 async function linesOf(chunks: readonly (string | Uint8Array)[]): Promise<string[]> {
   const stream = new PassThrough();
