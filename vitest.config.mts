@@ -45,6 +45,9 @@ export default defineConfig({
           exclude: [...NEEDS_CONTROL_PLANE, SLOW, NODE],
           maxWorkers: 4, // some wait: with two, a fifth of two cores is idle
           isolate: false, // two thirds of the time went to loading the same modules again for each file
+          hookTimeout: 60_000,
+          testTimeout: 60_000,
+          expect: { poll: { timeout: 60_000 } },
         },
       },
       {

@@ -21,7 +21,7 @@ async function run(...words: string[]): Promise<{ exitCode: number; stdout: stri
 }
 
 describe("kindstack install --print", () => {
-  it("prints what deploy/install.yaml holds", { timeout: 20_000 }, async () => {
+  it("prints what deploy/install.yaml holds", async () => {
     const { exitCode, stdout } = await run("install", "--print", "--set", "postgresTables=");
 
     expect(exitCode).toBe(0);
@@ -29,7 +29,7 @@ describe("kindstack install --print", () => {
     expect(stdout).toBe(fs.readFileSync(path.resolve(__dirname, "../../deploy/install.yaml"), "utf8"));
   });
 
-  it("obeys --set, more than once", { timeout: 20_000 }, async () => {
+  it("obeys --set, more than once", async () => {
     const { stdout } = await run("install", "--print", "--set", "namespace=ops", "--set", "postgresTables=a,b=c.*");
 
     expect(stdout).toContain("namespace: ops\n");
@@ -50,7 +50,7 @@ describe("kindstack install --print", () => {
     },
   );
 
-  it("takes the keys of a file, of any type, under those of --set", { timeout: 20_000 }, async () => {
+  it("takes the keys of a file, of any type, under those of --set", async () => {
     const file = path.join(directory, "values.yaml");
     fs.writeFileSync(
       file,

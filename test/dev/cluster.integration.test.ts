@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import {
   type DevCluster,
@@ -15,9 +15,8 @@ import {
 } from "../../src/dev/cluster";
 import { adminClient } from "../../src/dev/control-plane";
 import { withClient } from "../../src/dev/postgres";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
-
-const WITHIN = { timeout: 120_000, interval: 200 };
 
 const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
 
@@ -39,10 +38,7 @@ describe("the shared cluster", () => {
     name = (await client.create(namespace({ generateName: "dev-" }))).metadata.name;
     // The controller manager makes it; until then the API server admits no Pod.
     const accounts = await client.resourceType("v1", "ServiceAccount");
-    await vi.waitFor(
-      async () => expect(await client.get(accounts, "default", name)).toHaveProperty("metadata.uid"),
-      WITHIN,
-    );
+    await eventually(async () => expect(await client.get(accounts, "default", name)).toHaveProperty("metadata.uid"));
   });
 
   afterEach(async () => {
@@ -54,10 +50,10 @@ describe("the shared cluster", () => {
     await client.create(pod("one", name));
 
     const type = await client.resourceType("v1", "Pod");
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const live = await client.get(type, "one", name);
       expect(live).toMatchObject({ spec: { nodeName: expect.stringMatching(/^node-/) }, status: { phase: "Running" } });
-    }, WITHIN);
+    });
   });
 
   it("gives a Deployment its Pods", async () => {
@@ -73,9 +69,9 @@ describe("the shared cluster", () => {
     });
 
     const type = await client.resourceType("apps/v1", "Deployment");
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await client.get(type, "two", name)).toMatchObject({ status: { readyReplicas: 2 } });
-    }, WITHIN);
+    });
   });
 
   it("completes the deletion of a namespace with what is in it", async () => {
@@ -84,7 +80,7 @@ describe("the shared cluster", () => {
 
     await client.delete(type, name);
 
-    await vi.waitFor(async () => expect(await client.get(type, name)).toBeUndefined(), WITHIN);
+    await eventually(async () => expect(await client.get(type, name)).toBeUndefined());
   });
 
   it("refuses a service account that no role is bound to", async () => {

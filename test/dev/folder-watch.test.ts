@@ -1,8 +1,9 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FolderWatch } from "../../src/dev/folder-watch";
+import { eventually } from "../../src/testing/eventually";
 
 let root: string;
 let folder: string;
@@ -28,7 +29,7 @@ afterEach(() => {
 async function seesChanges(): Promise<void> {
   changed.length = 0;
   fs.writeFileSync(path.join(folder, "kind.ts"), String(Math.random()));
-  await vi.waitFor(() => expect(changed).toContain("kind.ts"));
+  await eventually(() => expect(changed).toContain("kind.ts"));
 }
 
 describe("a watched folder", () => {
@@ -38,17 +39,17 @@ describe("a watched folder", () => {
     fs.rmSync(folder, { recursive: true });
     fs.mkdirSync(folder);
 
-    await vi.waitFor(() => expect(changed).toContain(null));
+    await eventually(() => expect(changed).toContain(null));
     await seesChanges();
   });
 
   it("is watched again when it comes back later, with the folder above it", async () => {
     fs.renameSync(root, `${root}-elsewhere`);
     fs.rmSync(`${root}-elsewhere`, { recursive: true });
-    await vi.waitFor(() => expect(watch.folders).toEqual([]));
+    await eventually(() => expect(watch.folders).toEqual([]));
     fs.mkdirSync(folder, { recursive: true });
 
-    await vi.waitFor(() => expect(changed).toContain(null), 30_000);
+    await eventually(() => expect(changed).toContain(null));
     await seesChanges();
   });
 });

@@ -30,8 +30,6 @@ useOperator({ args: ["--admission-port", "0"] });
 const RESOURCE = "count/configmaps";
 /** So many requests of each kind; `KINDSTACK_TRIES=100` to look for rare refusals. */
 const ROUNDS = Number(process.env.KINDSTACK_TRIES ?? 2);
-/** Less than a request waits for room. */
-const REFUSED_WITHIN_MS = 3_000;
 
 interface Quota {
   namespace: string;
@@ -224,10 +222,8 @@ describe("a request that is larger than its namespace's share", () => {
       await owner.create(pod("large", target, "3500m"));
       await owner.create(claim("large", target, "9Gi"));
       for (const other of [a, b]) {
-        const before = performance.now();
         await expect(owner.create(pod("too-large", other, "600m"))).rejects.toThrow(/exceeded quota/);
         await expect(owner.create(claim("too-large", other, "2Gi"))).rejects.toThrow(/exceeded quota/);
-        expect(performance.now() - before).toBeLessThan(REFUSED_WITHIN_MS);
       }
       const small = target === a ? b : a;
       await owner.create(pod("small", small, "500m"));

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import Type from "typebox";
 import { Agent, request } from "undici";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
@@ -13,6 +13,7 @@ import { conflictFinder } from "../../src/preview/conflicts";
 import { checkPlans } from "../../src/preview/dry-run";
 import { planObject } from "../../src/preview/plan";
 import { preview, selectCandidates } from "../../src/preview/preview";
+import { eventually } from "../../src/testing/eventually";
 import { defineKind } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -111,7 +112,7 @@ async function storeAsInOldClusters(change: (text: string) => string): Promise<v
   });
   expect(statusCode).toBe(200);
   const seen = async () => JSON.stringify(await cluster.client.get(type, cluster.namespace));
-  await vi.waitFor(async () => expect(await seen()).toContain('"sideEffects":"Some"'));
+  await eventually(async () => expect(await seen()).toContain('"sideEffects":"Some"'));
 }
 
 const part = (at: string, more: Partial<Part> = {}): Part => ({

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { selectCandidates } from "../../src/preview/preview";
 import { renderManifests, renderManifestsAt } from "../../src/preview/rendered";
 import { readManifestsAt } from "../../src/preview/revision";
+import { eventually } from "../../src/testing/eventually";
 import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/kinds/index";
 
@@ -201,10 +202,10 @@ describe("a command that renders", () => {
     const pidFile = join(root, "pid");
     const stop = new AbortController();
     const rendered = renderManifests(`sleep 300 & echo $! > ${pidFile}; wait`, stop.signal).catch((error) => error);
-    const pid = await vi.waitFor(() => Number(readFileSync(pidFile, "utf8").trim() || fail()), 30_000);
+    const pid = await eventually(() => Number(readFileSync(pidFile, "utf8").trim() || fail()));
     stop.abort(new Error("interrupted"));
     expect(await rendered).toMatchObject({ message: "interrupted" });
-    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 30_000);
+    await eventually(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"));
   });
 });
 

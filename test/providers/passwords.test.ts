@@ -63,8 +63,8 @@ describe("withoutPasswords", () => {
   });
 
   it("takes no longer for long texts that are made for it", () => {
-    const started = performance.now();
+    const started = process.threadCpuUsage().user;
     for (const part of ["//a:", "pass", "-", "password='", "&token="]) withoutPasswords(part.repeat(50_000));
-    expect(performance.now() - started).toBeLessThan(10_000); // minutes, where it is quadratic
+    expect(process.threadCpuUsage().user - started).toBeLessThan(10_000_000); // minutes, where it is quadratic
   });
 });

@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
@@ -125,10 +125,7 @@ afterAll(async () => {
     await remove(crd);
     const type = await cluster.client.resourceType(crd.apiVersion, crd.kind);
     // The next installation must not find it while it is being deleted.
-    await vi.waitFor(
-      async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined(),
-      60_000,
-    );
+    await eventually(async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined());
   }
   await cluster.close();
   fs.rmSync(directory, { recursive: true });

@@ -20,14 +20,8 @@ afterEach(async () => {
   await server.close();
 });
 
-interface Conversation {
-  answer: string;
-  seconds: number;
-}
-
 /** Sends a text over a connection of its own, and gives all that comes back until the server ends it. */
-function converse(text: string): Promise<Conversation> {
-  const started = performance.now();
+function converse(text: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(server.port, "127.0.0.1");
     sockets.push(socket);
@@ -36,11 +30,11 @@ function converse(text: string): Promise<Conversation> {
       answer += chunk;
     });
     socket.on("error", () => {}); // a reset is an end, too
-    socket.on("close", () => resolve({ answer, seconds: (performance.now() - started) / 1000 }));
+    socket.on("close", () => resolve(answer));
     if (text !== "") socket.write(text);
   });
 }
-const statusOf = ({ answer }: Conversation) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
 
 describe("a listener", () => {
   it("answers a request", async () => {
@@ -63,14 +57,12 @@ describe("a listener", () => {
       converse("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000\r\n\r\nx"),
     ]);
     expect(all.map(statusOf)).toEqual([413, 413, 405]);
-    expect(Math.max(...all.map(({ seconds }) => seconds))).toBeLessThan(4);
   });
 
   it("ends connections that are slow to say what they want, or say nothing", async () => {
     const all = await Promise.all([converse(""), converse("GET / HTTP/1.1\r\nhost: a\r\nx-slow: ")]);
-    expect(statusOf(all[1] as Conversation)).toBe(408);
-    for (const { seconds } of all) expect(seconds).toBeLessThan(12);
-  }, 20_000);
+    expect(all.map(statusOf)).toEqual([408, 408]);
+  });
 
   it("answers although others hold all the connections that it takes, and more", async () => {
     const held = Array.from({ length: 150 }, () => net.connect(server.port, "127.0.0.1"));
@@ -120,7 +112,7 @@ describe("a listener", () => {
       respond: () => Promise.reject(new Error("postgres://user:password@host")),
       logger: { warn: (fields: unknown) => failures.push(fields) },
     });
-    const { answer } = await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    const answer = await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 500 /);
     expect(answer).not.toContain("password");
     expect(failures).toHaveLength(1);

@@ -86,9 +86,7 @@ describe("a vendor's download", () => {
     await expect(download()).rejects.toThrow("/hammer-linux answered 404");
   });
 
-  it("is given up when the vendor does not answer, and that vendor is not asked again", {
-    timeout: 20_000,
-  }, async () => {
+  it("is given up when the vendor does not answer, and that vendor is not asked again", async () => {
     published = { "/sums": undefined };
     await expect(download()).rejects.toThrow("does not answer");
     published = { "/hammer-linux": CONTENT, "/sums": CHECKSUM };

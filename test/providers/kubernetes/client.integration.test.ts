@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { KubernetesClient, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
+import { eventually } from "../../../src/testing/eventually";
 import { controlPlane } from "../../control-plane";
 import { tokenOf } from "../../e2e/objects";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
@@ -308,7 +309,7 @@ describe("a successor of the same name", () => {
         versions: [{ name: "v1", served: true, storage: true, schema, subresources: { status: {} } }],
       },
     });
-    await vi.waitFor(() => client.list(type, { namespace: cluster.namespace }), { timeout: 60_000 });
+    await eventually(() => client.list(type, { namespace: cluster.namespace }));
     return () => client.delete(CRD, name);
   });
 

@@ -1,11 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { eventually } from "../../../src/testing/eventually";
 import { controlPlane } from "../../control-plane";
 import { PostgresProxy } from "../../faults/postgres-proxy";
 import { TestAuthority } from "../../tls/test-authority";
@@ -93,7 +94,7 @@ describe("a password", () => {
     await create();
     await rotate("second");
     await endSessionsOf(role);
-    await vi.waitFor(() => expect(create()).rejects.toEqual(failure("AuthenticationFailed", role)));
+    await eventually(() => expect(create()).rejects.toEqual(failure("AuthenticationFailed", role)));
     fs.writeFileSync(passwordFile, "second\n");
     await create();
   });
@@ -243,12 +244,12 @@ describe("several hosts", () => {
       expect([first.connections, second.connections]).toEqual([1, 0]);
       first.faults.down = true;
       first.cut();
-      await vi.waitFor(() => create());
+      await eventually(() => create());
       expect(second.connections).toBe(1);
       second.faults.down = true;
       second.cut();
       const all = `no host takes writes: .*:${first.port}: .*:${second.port}: .*`;
-      await vi.waitFor(() =>
+      await eventually(() =>
         expect(create()).rejects.toEqual(failure("\\w+", `${all}|no host takes writes: .*it is read-only`)),
       );
     } finally {
@@ -263,7 +264,7 @@ describe("a database that is in trouble", () => {
     await database.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
     await endSessions();
     const before = await database.query("SELECT * FROM kindstack_ownership.records");
-    await vi.waitFor(() => expect(create()).rejects.toEqual(failure("DatabaseReadOnly", "read-only")));
+    await eventually(() => expect(create()).rejects.toEqual(failure("DatabaseReadOnly", "read-only")));
     await database.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
     expect(await database.query("SELECT * FROM kindstack_ownership.records")).toEqual(before);
     await create(); // not on a connection of that time
@@ -310,7 +311,7 @@ describe("a database that is in trouble", () => {
     const slow = await slowTable("1");
     const writing = provider.create(rowIn(slow));
     const ended = expect(writing).rejects.toEqual(failure("DatabaseUnavailable", /administrator command/)); // 57P01
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const ends = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'`;
       expect(await database.query(ends, [role])).toHaveLength(1);
     });

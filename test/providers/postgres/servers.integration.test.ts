@@ -3,6 +3,7 @@ import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import type { RowOutputs } from "../../../providers/postgres/row-inputs";
+import { eventually } from "../../../src/testing/eventually";
 import { rowIn } from "./database";
 import { at, OWNER, queryServer, type Server, Servers } from "./servers";
 
@@ -52,7 +53,7 @@ describe("a replica", () => {
     await expect(create("b")).rejects.toEqual(refused("DatabaseReadOnly", /read-only/));
     expect(await drifted("a")).toBeUndefined();
     await queryServer(primary, "alone", "UPDATE students SET age = 1");
-    await vi.waitFor(async () => expect(await drifted("a")).toBe('column "age" was "1" in place of "23"'));
+    await eventually(async () => expect(await drifted("a")).toBe('column "age" was "1" in place of "23"'));
     await standby.kill();
   });
 
@@ -64,20 +65,20 @@ describe("a replica", () => {
     use("moving", standby, first);
     const outs = await create("a");
     await queryServer(first, "moving", "ALTER TABLE students RENAME TO pupils"); // the record follows by the table's OID
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await queryServer(standby, "moving", "SELECT age FROM pupils")).toEqual([{ age: 23 }]),
     );
 
     await first.kill();
     const nowhere = new RegExp(`no host takes writes: .*:${standby.port}: it is read-only`);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(create("b")).rejects.toMatchObject({ errorClass: "retryable", message: expect.stringMatching(nowhere) }),
     );
     expect(await queryServer(standby, "moving", "SELECT id FROM pupils")).toEqual([{ id: "a" }]);
     expect(await queryServer(standby, "moving", "SELECT key FROM kindstack_ownership.records")).toEqual([{ key: "a" }]);
 
     await servers.promote(standby);
-    const changed = await vi.waitFor(async () => (await provider.update("id", outs, wanted("a", 24))).outs);
+    const changed = await eventually(async () => (await provider.update("id", outs, wanted("a", 24))).outs);
     expect(await drifted("a", 24)).toBeUndefined();
     await provider.delete("id", changed);
     expect(await queryServer(standby, "moving", "SELECT id FROM pupils")).toEqual([]);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject, Manifest } from "../../../../providers/kubernetes/client";
+import { eventually } from "../../../../src/testing/eventually";
 import type { AdmissionView } from "../../../../stacks/contract/admission";
 import { LateCollisions } from "../../../../stacks/kinds/capsule-tenant/admission/late-collisions";
 import { tellOfSurplus } from "../../../../stacks/kinds/capsule-tenant/younger";
@@ -91,7 +92,7 @@ describe("Ingresses that came together and collide", () => {
       warn,
     };
     tell(view);
-    await vi.waitFor(() => expect(mergePatch.mock.calls.length + remove.mock.calls.length).toBeGreaterThan(0));
+    await eventually(() => expect(mergePatch.mock.calls.length + remove.mock.calls.length).toBeGreaterThan(0));
     await new Promise((resolve) => setTimeout(resolve, 20));
     const notes = mergePatch.mock.calls.map(([, name, , patch]) => [
       name,
@@ -133,7 +134,7 @@ describe("Ingresses that came together and collide", () => {
       ingresses: [older, younger],
     };
     new LateCollisions().ingressChanged(younger, { ...admissionView(objects, { mergePatch }), warn });
-    await vi.waitFor(() => expect(warn).toHaveBeenCalled());
+    await eventually(() => expect(warn).toHaveBeenCalled());
     expect(JSON.stringify([warn.mock.calls[0]?.[2], mergePatch.mock.calls])).not.toMatch(/oil-a|first/);
     expect(warn.mock.calls[0]?.[2]).toContain("x.org/ of another tenant");
   });
@@ -148,14 +149,14 @@ describe("Ingresses that came together and collide", () => {
     const changed = (generation: number) =>
       collisions.ingressChanged({ ...younger, metadata: { ...younger.metadata, generation } }, view);
     changed(1);
-    await vi.waitFor(() => expect(byIndex.mock.calls.length).toBeGreaterThan(1));
+    await eventually(() => expect(byIndex.mock.calls.length).toBeGreaterThan(1));
     await new Promise((resolve) => setTimeout(resolve, 50));
     const looked = byIndex.mock.calls.length;
     for (let edits = 0; edits < 1_000; edits++) changed(1);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(byIndex.mock.calls.length).toBe(looked);
     changed(2);
-    await vi.waitFor(() => expect(byIndex.mock.calls.length).toBeGreaterThan(looked + 1));
+    await eventually(() => expect(byIndex.mock.calls.length).toBeGreaterThan(looked + 1));
   });
 
   it("are not deleted for an old Ingress that was changed to take what a new one takes", async () => {

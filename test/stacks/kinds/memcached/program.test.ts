@@ -1,12 +1,10 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { registeredBy } from "../../../../src/testing/registered";
 import { programDigest } from "../../../../stacks/contract/digest";
 import { memcached } from "../../../../stacks/kinds/memcached/kind";
 import { memcachedProgram } from "../../../../stacks/kinds/memcached/program";
 import { acme } from "../../../objects";
 
-// The program loads it when it runs, which takes a busy machine longer than a test may take.
-beforeAll(async () => void (await import("@pulumi/kubernetesx")), 60_000);
 beforeEach(() => void vi.stubEnv("MEMCACHED_IMAGE", ""));
 afterEach(() => void vi.unstubAllEnvs());
 
