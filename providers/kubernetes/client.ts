@@ -191,11 +191,18 @@ export class KubernetesClient extends ApiServer {
       uid,
       resourceVersion,
       propagationPolicy = "Background",
-    }: { uid?: string; resourceVersion?: string; propagationPolicy?: "Background" | "Foreground" } = {},
+      signal,
+    }: {
+      uid?: string;
+      resourceVersion?: string;
+      propagationPolicy?: "Background" | "Foreground";
+      signal?: AbortSignal;
+    } = {},
   ): Promise<LiveObject | undefined> {
     const preconditions = uid === undefined ? undefined : { uid, resourceVersion };
     return this.json<LiveObject>("DELETE", await this.#path(type, namespace, name), {
       body: { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy, preconditions },
+      signal,
     }).catch(undefinedWhenNotFound);
   }
 

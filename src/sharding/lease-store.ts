@@ -67,7 +67,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
     },
     /** Removes this very Lease; it may be gone already. */
     async remove({ name, uid }: LeaseRecord): Promise<void> {
-      await client.delete(LEASE, name, namespace, { uid }).catch((error: unknown) => {
+      await client.delete(LEASE, name, namespace, { uid, ...options() }).catch((error: unknown) => {
         if (!isApiError(error, 409)) throw error;
       });
     },
