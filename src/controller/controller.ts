@@ -148,7 +148,7 @@ export class Controller {
     failure: Pick<Failure, "reason" | "message"> | undefined,
   ): void {
     const item = objectItem(this.kind, object.metadata);
-    if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return; // gone meanwhile
+    if (this.get(item.key) !== object) return; // gone or changed meanwhile: the next poll compares it as it is now
     if (this.reconciler.noteDriftPoll(object, drift, failure)) this.environment.queue.add(item);
   }
 

@@ -139,10 +139,12 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
 });
 
 describe("a comparison", () => {
-  it("of an object that was deleted meanwhile, or replaced, says nothing", () => {
-    cached = [];
-    controller.driftPolled(object, "a row was missing", undefined);
-    cached = [{ ...object, metadata: { ...metadata, uid: "2" } }];
+  it.each<[string, LiveObject[]]>([
+    ["deleted", []],
+    ["replaced", [{ ...object, metadata: { ...metadata, uid: "2" } }]],
+    ["updated", [{ ...object, metadata: { ...metadata, resourceVersion: "2" } }]],
+  ])("of an object that was %s meanwhile says nothing", (_, now) => {
+    cached = now;
     controller.driftPolled(object, "a row was missing", undefined);
     expect(reconciler.noteDriftPoll).not.toHaveBeenCalled();
   });
