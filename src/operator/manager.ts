@@ -179,13 +179,14 @@ export class Manager {
     if (this.#running === undefined) throw new TypeError("the operator does not run");
     const { environment, signal } = this.#running;
     const controller = await openController(kind, environment);
+    await this.#informers.start(signal).synced; // what a cache does not show yet would be taken for missing
     this.#unopened.delete(kind);
     const previous = this.withdraw(kindName(kind));
     this.#add(controller);
-    await this.#informers.start(signal).synced;
+    for (const { metadata } of controller.list()) this.#queue.add(objectItem(kind, metadata));
     for (const { metadata } of previous?.list() ?? []) {
       if (controller.get(objectKey(metadata))?.metadata.uid === metadata.uid) continue;
-      this.#owners.drop(metadata.uid); // deleted while no informer ran
+      this.#owners.drop(metadata.uid); // deleted, which its informer has not seen any more
       this.#claims.drop(metadata.uid, objectItem(kind, metadata));
     }
   }
