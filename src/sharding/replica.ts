@@ -90,12 +90,12 @@ export class Replica {
   async run(): Promise<void> {
     const { logger, timing } = this.options;
     while (!this.hasLeft) {
+      const pause = Promise.withResolvers<void>();
+      this.#wake = pause.resolve; // also during the tick
       await this.tick().catch((error: unknown) => logger.warn({ err: error }, "Leases cannot be read or written"));
       if (this.hasLeft) break;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        setTimeout(resolve, untilNextTry(timing)).unref();
-      });
+      setTimeout(pause.resolve, untilNextTry(timing)).unref();
+      await pause.promise;
     }
     await this.close().catch((error: unknown) => logger.warn({ err: error }, "failed to delete the session Lease"));
   }
@@ -125,6 +125,7 @@ export class Replica {
     this.#state.leaving = true;
     this.#state.standsBack = true;
     for (const shard of this.#held.keys()) this.#yield(shard);
+    this.#wake();
   }
 
   /** Deletes the Lease of the session, after all shards were released. */

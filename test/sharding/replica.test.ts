@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import pino from "pino";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
 import { checkTiming, killAfterMs } from "../../src/sharding/timing";
 import { LeaseMemory } from "./lease-memory";
@@ -283,6 +283,36 @@ describe("a replica that was frozen", () => {
     await sleeper.tick();
     expect(sleeper.mayWriteTo(0)).toBe(false);
     expect(a.told.at(-1)).toBe("lost, 0 ms");
+  });
+});
+
+describe("a replica that runs", () => {
+  beforeEach(() => {
+    vi.useFakeTimers(); // no pause between two looks at the Leases ends by itself
+    return () => vi.useRealTimers();
+  });
+
+  it("leaves at once when it holds nothing", async () => {
+    await new Member("a", 1).replica.tick();
+    const b = new Member("b", 1);
+    const running = b.replica.run();
+    await setImmediate();
+    b.replica.leave();
+    await running;
+    expect(store.sessions()).toEqual(["kindstack-replica-a-1"]);
+  });
+
+  it("gives back its shards at once, also when it is told while it looks at the Leases", async () => {
+    const a = new Member("a", 1);
+    await a.replica.tick();
+    const list = store.list.bind(store);
+    vi.spyOn(store, "list").mockImplementationOnce(async () => {
+      a.replica.leave();
+      await setImmediate();
+      return list();
+    });
+    await a.replica.run();
+    expect(store.holders()).toEqual({ 0: undefined });
   });
 });
 
