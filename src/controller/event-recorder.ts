@@ -7,11 +7,6 @@ import { isApiError, type KubernetesClient, type LiveObject } from "../../provid
 import { microTime } from "../../providers/kubernetes/micro-time";
 import { withoutPasswords } from "../../providers/passwords";
 
-export interface EventRecorderOptions {
-  client: Pick<KubernetesClient, "create" | "mergePatch">;
-  logger: Logger;
-}
-
 const EVENT = { apiVersion: "events.k8s.io/v1", kind: "Event" } as const;
 export const REPORTING_CONTROLLER = "kindstack.dev/operator";
 /** The API server counts bytes. */
@@ -28,19 +23,13 @@ const FLUSH_TIMEOUT_MS = 5_000;
 const BURST_MAX = 50;
 const INTERVAL_MS = 100;
 
-/** What was reported of an object. */
-export interface RecordedEvent {
-  /** When it was last reported, ISO 8601. */
-  time: string;
+/** One thing that happened to one object, once or again and again. */
+interface Series {
+  regarding: ReturnType<typeof referenceTo>;
   type: "Normal" | "Warning";
   reason: string;
   note: string;
   count: number;
-}
-
-/** One thing that happened to one object, once or again and again. */
-interface Series extends Omit<RecordedEvent, "time"> {
-  regarding: ReturnType<typeof referenceTo>;
   firstAt: number;
   lastAt: number;
   /** The Event that was created for it. */
@@ -63,7 +52,7 @@ export class EventRecorder {
   /** Ends the wait for it, and all that would follow. */
   readonly #flushing = new AbortController();
 
-  constructor(private readonly options: EventRecorderOptions) {}
+  constructor(private readonly options: { client: Pick<KubernetesClient, "create" | "mergePatch">; logger: Logger }) {}
 
   /**
    * Records that something happened to `object` and returns at once.
@@ -90,8 +79,8 @@ export class EventRecorder {
     this.#writing ??= withinFence(undefined, () => this.#writeAll());
   }
 
-  /** What was last recorded of the object of this UID, the newest first. */
-  reported(uid: string): RecordedEvent[] {
+  /** What was last recorded of the object of this UID, the newest first; times are ISO 8601. */
+  reported(uid: string) {
     return [...this.#series.values()]
       .filter(({ regarding }) => regarding.uid === uid)
       .map(({ lastAt, type, reason, note, count }) => {
@@ -109,8 +98,7 @@ export class EventRecorder {
 
   #drop(): void {
     const pending = [...this.#pending];
-    const dropped = pending.findLast(({ type }) => type === "Normal") ?? pending.at(-1);
-    if (dropped === undefined) return;
+    const dropped = pending.findLast(({ type }) => type === "Normal") ?? (pending.at(-1) as Series);
     this.#pending.delete(dropped);
     const { reason, regarding } = dropped;
     this.options.logger.debug({ reason, uid: regarding.uid }, "event dropped, too many are waiting");

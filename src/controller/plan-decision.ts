@@ -1,21 +1,10 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type Approval, type DecisionOnPlan, expiryOf } from "../../stacks/contract/approval";
+import { type Approval, expiryOf } from "../../stacks/contract/approval";
 import { mayApprove } from "../../stacks/contract/author-policy";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
 /** What an approval or a rejection that holds says. */
-export interface PlanDecision {
-  /** Ignored: an approval by an author of the change. */
-  decision: DecisionOnPlan | "Ignored";
-  approver: string;
-  reason?: string;
-  /** When it was made. */
-  at: string;
-  /** The digest that it names: a plan's, or a group's. */
-  digest: string;
-  /** In ms since 1970. */
-  expiresAt: number;
-}
+export type PlanDecision = ReturnType<typeof asDecision>;
 
 /** What tells one decision from the next, and from none. */
 export function describeDecision(decision: PlanDecision | undefined): string | undefined {
@@ -36,14 +25,18 @@ export function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Pick<L
   return isIn && name === kindName(kind) && objectName === object.metadata.name;
 }
 
-export function asDecision(approval: Approval, authors: readonly string[] | undefined): PlanDecision {
+export function asDecision(approval: Approval, authors: readonly string[] | undefined) {
   const { decision, approver, reason } = approval.spec;
+  const isIgnored = decision === "Approve" && !mayApprove(authors, approver);
   return {
-    decision: decision === "Approve" && !mayApprove(authors, approver) ? "Ignored" : decision,
+    decision: isIgnored ? ("Ignored" as const) : decision,
     approver,
     ...(reason !== undefined && { reason }),
+    /** When it was made. */
     at: approval.metadata.creationTimestamp ?? "",
+    /** A plan's, or a group's. */
     digest: digestOf(approval.spec),
+    /** In ms since 1970. */
     expiresAt: expiryOf(approval),
   };
 }

@@ -1,18 +1,8 @@
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { microTime } from "../../providers/kubernetes/micro-time";
 
-export interface LeaseRecord {
-  name: string;
-  uid: string;
-  /** Changes with every write. */
-  version: string;
-  /** `undefined` when it is free. */
-  holder: string | undefined;
-  /** How often its holder has changed. */
-  transitions: number;
-  /** Among how many shards its holder wants to share the work; `undefined` while it stands back. */
-  shards: number | undefined;
-}
+/** A Lease as it was read. */
+export type LeaseRecord = ReturnType<typeof recordOf>;
 
 /** What a write sets; without `transitions`, these stay as they are. */
 interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "shards">> {
@@ -84,16 +74,20 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
   };
 }
 
-function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
+function recordOf({ metadata, spec }: LiveObject) {
   type LeaseSpec = { holderIdentity?: string | null; leaseTransitions?: number };
   const { holderIdentity, leaseTransitions } = (spec ?? {}) as LeaseSpec;
   const shards = metadata.annotations?.[SHARDS_ANNOTATION];
   return {
     name: metadata.name,
     uid: metadata.uid,
+    /** Changes with every write. */
     version: metadata.resourceVersion,
+    /** `undefined` when it is free. */
     holder: holderIdentity || undefined,
+    /** How often its holder has changed. */
     transitions: leaseTransitions ?? 0,
+    /** Among how many shards its holder wants to share the work; `undefined` while it stands back. */
     shards: shards === undefined ? undefined : Number(shards),
   };
 }

@@ -5,21 +5,11 @@ import { objectKey } from "../../stacks/contract/object";
 import { REPORTING_CONTROLLER } from "../controller/event-recorder";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { SHARD_PREFIX } from "../sharding/step";
-import { countObjects, type KindCounts } from "./object-counts";
-import { type MetricsLocation, type OperatorStatus, readOperatorStatus } from "./operator-status";
+import { countObjects } from "./object-counts";
+import { type MetricsLocation, readOperatorStatus } from "./operator-status";
 
 /** The state of an operator, in one screen. A part that cannot be read is an error in its place. */
-export interface Overview {
-  kinds: (KindCounts | { kind: string; error: string })[];
-  operator: OperatorStatus | { error: string };
-  shards: ShardHolder[] | { error: string };
-  events: RecentEvent[] | { error: string };
-}
-
-type ShardHolder = Awaited<ReturnType<typeof readShards>>[number];
-
-/** What the operator last said of an object. */
-type RecentEvent = ReturnType<typeof recentEvent>;
+export type Overview = Awaited<ReturnType<typeof readOverview>>;
 
 const TIMEOUT_MS = 10_000;
 const RECENT_EVENTS = 10;
@@ -30,7 +20,7 @@ export async function readOverview(
   kinds: readonly AnyKind[],
   metrics: MetricsLocation,
   namespace: string,
-): Promise<Overview> {
+) {
   const [counts, operator, shards, events] = await Promise.all([
     Promise.all(kinds.map((kind) => readKind(client, kind))),
     readOperatorStatus(metrics).catch(asError),
@@ -44,7 +34,7 @@ function asError(error: unknown): { error: string } {
   return { error: errorMessageOf(error) };
 }
 
-async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overview["kinds"][number]> {
+async function readKind(client: KubernetesClient, kind: AnyKind) {
   try {
     const { items } = await client.list(kindType(kind));
     return countObjects(kind, items);
@@ -74,7 +64,7 @@ interface CoreEvent extends LiveObject {
   involvedObject?: { kind?: string; namespace?: string; name?: string };
 }
 
-async function readEvents(client: KubernetesClient): Promise<RecentEvent[]> {
+async function readEvents(client: KubernetesClient) {
   const { items } = await client.json<{ items: CoreEvent[] }>("GET", "/api/v1/events", {
     query: { fieldSelector: `reportingComponent=${REPORTING_CONTROLLER}` },
   });
@@ -84,6 +74,7 @@ async function readEvents(client: KubernetesClient): Promise<RecentEvent[]> {
     .slice(0, RECENT_EVENTS);
 }
 
+/** What the operator last said of an object. */
 function recentEvent({ metadata, involvedObject, series, ...event }: CoreEvent) {
   const { kind = "", namespace, name = "" } = involvedObject ?? {};
   return {
