@@ -30,18 +30,15 @@ const KEY_SERVICES = ["awskms://", "azurekeyvault://", "gcpkms://", "hashivault:
 export function readStateConfig(environment: NodeJS.ProcessEnv): StateConfig {
   const workDirectory = resolve(environment.KINDSTACK_WORK_DIR || ".kindstack/work");
   const backendUrl = environment.PULUMI_BACKEND_URL || `file://${join(workDirectory, "state")}`;
-  if (!BACKENDS.some((scheme) => backendUrl.startsWith(scheme))) {
-    throw new TerminalError(
-      "Misconfigured",
-      `PULUMI_BACKEND_URL: ${schemeOf(backendUrl)} is not one of ${BACKENDS.join(", ")}`,
-    );
-  }
+  checkScheme("PULUMI_BACKEND_URL", backendUrl, BACKENDS);
   return { workDirectory, backendUrl, protection: readProtection(environment, workDirectory) };
 }
 
-/** What a message may show of a URL: the rest of it may hold a password. */
-function schemeOf(url: string): string {
-  return /^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "its value";
+/** The message shows nothing of a URL but its scheme: the rest of it may hold a password. */
+function checkScheme(variable: string, url: string, schemes: readonly string[], otherwise = ""): void {
+  if (schemes.some((scheme) => url.startsWith(scheme))) return;
+  const found = /^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "its value";
+  throw new TerminalError("Misconfigured", `${variable}: ${found} is not one of ${schemes.join(", ")}${otherwise}`);
 }
 
 /** Whether this process runs in a Pod. */
@@ -61,12 +58,8 @@ export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
 
 function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection {
   const keyService = environment.KINDSTACK_SECRETS_PROVIDER || undefined;
-  if (keyService !== undefined && !KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
-    const allowed = `${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
-    throw new TerminalError(
-      "Misconfigured",
-      `KINDSTACK_SECRETS_PROVIDER: ${schemeOf(keyService)} is not one of ${allowed}`,
-    );
+  if (keyService !== undefined) {
+    checkScheme("KINDSTACK_SECRETS_PROVIDER", keyService, KEY_SERVICES, ", or nothing for a passphrase");
   }
   const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
   const isNeeded = keyService === undefined || value !== undefined || existsSync(file ?? "");

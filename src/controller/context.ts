@@ -32,7 +32,7 @@ export interface KindContext {
   client: KubernetesClient;
   cache: KindCache;
   engine: Pick<StackEngine, "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack">;
-  /** See {@link NamespaceModes.modeOf}. */
+  /** See {@link watchModes}. */
   modeOf(object: LiveObject): Promise<SetMode>;
   /** Undefined where the API server serves no plans. */
   plans: Plans | undefined;

@@ -12,7 +12,7 @@ import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
-import type { NamespaceModes } from "./modes";
+import type { SetModeOf } from "./modes";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
 import { BURST_DELAY_MS, type OwnerIndex } from "./owner-index";
@@ -26,7 +26,7 @@ export interface ControllerEnvironment
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
-  modes: NamespaceModes;
+  setModeOf: SetModeOf;
   /** The mode of a kind, where the operator is told one. */
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   informers: InformerFactory;
@@ -34,14 +34,6 @@ export interface ControllerEnvironment
   queue: WorkQueue<ObjectItem>;
   recorder: EventRecorder;
   metrics: Metrics;
-}
-
-/** The informers of a kind, besides that of its objects. */
-export interface KindInformers {
-  /** Of what it watches and refers to; they end with the controller. */
-  own: readonly Informer[];
-  /** Of what its objects make; kinds share them. */
-  owned: readonly Informer[];
 }
 
 /** Reconciles the objects of one kind. */
@@ -53,14 +45,14 @@ export class Controller {
     readonly kind: AnyKind,
     private readonly environment: ControllerEnvironment,
     private readonly objects: Informer,
-    private readonly kindInformers: KindInformers,
+    /** Of what the kind watches and refers to, which end with the controller; and of what it owns, which kinds share. */
+    private readonly informers: { own: readonly Informer[]; owned: readonly Informer[] },
     private readonly freshness: Pick<ProvenFreshness, "reset">,
     private readonly reconciler: Reconciler,
     /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
-    readonly unserved: readonly ObjectType[] = [],
+    readonly unserved: readonly ObjectType[],
   ) {}
 
-  /** All objects of the kind, as the cache shows them. */
   list(): LiveObject[] {
     return this.objects.list();
   }
@@ -71,7 +63,7 @@ export class Controller {
 
   /** Why a watch of the kind shows nothing, where the API server refuses one. */
   get refusal(): Failure | undefined {
-    const { own, owned } = this.kindInformers;
+    const { own, owned } = this.informers;
     const refused = [...owned, ...own].find(({ refusal }) => refusal !== undefined);
     return refused && failureOf(refused.refusal);
   }
@@ -123,7 +115,7 @@ export class Controller {
   /** Ends its informers; objects of other kinds do not wait for a try of one of these. */
   stop(): void {
     const { informers, metrics } = this.environment;
-    informers.stop([this.objects, ...this.kindInformers.own]);
+    informers.stop([this.objects, ...this.informers.own]);
     this.shardsReleased(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
@@ -26,10 +25,6 @@ function withoutContents({ apiVersion, kind, metadata }: LiveObject): LiveObject
   return { apiVersion, kind, metadata: { name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) } };
 }
 
-function typeOf({ apiVersion, kind }: ObjectType): ObjectType {
-  return { apiVersion, kind };
-}
-
 /**
  * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
  *
@@ -44,16 +39,14 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   for (const { apiVersion, kind: type } of [own, ...(kind.capabilities.watches ?? [])]) {
     await client.resourceType(apiVersion, type);
   }
-  const reads = Object.values(kind.capabilities.reads ?? {}).map(typeOf);
+  const reads = Object.values(kind.capabilities.reads ?? {});
   const unserved = await unservedTypes(client, [...kind.owns, ...reads]);
   for (const { apiVersion, kind: type } of unserved) {
     logger.error({ kind: name, apiVersion, type }, "the API server does not serve a type that the kind owns or reads");
   }
-  const isUnserved = (type: ObjectType) => unserved.some((one) => isDeepStrictEqual(one, type));
   const owned: Informer[] = [];
-  for (const type of kind.owns.map(typeOf)) if (!isUnserved(type)) owned.push(await owners.watch(type));
-  const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...watchedType }) => {
-    const type = typeOf(watchedType);
+  for (const type of kind.owns) if (!unserved.includes(type)) owned.push(await owners.watch(type));
+  const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...type }) => {
     const onChange = (change: ObjectChange) => {
       for (const key of new Set(statesOf(change).flatMap(keysOf))) requeue(key, BURST_DELAY_MS);
     };
@@ -64,7 +57,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const referenced = new Map<string, Informer>();
   for (const type of reads) {
     const id = `${type.apiVersion}/${type.kind}`;
-    if (isUnserved(type) || referenced.has(id)) continue;
+    if (unserved.includes(type) || referenced.has(id)) continue;
     const onChange = ({ object }: ObjectChange) => {
       for (const { metadata } of objects.byIndex(REFERENCE_INDEX, objectId({ ...type, metadata: object.metadata }))) {
         requeue(objectKey(metadata), BURST_DELAY_MS);
@@ -97,13 +90,13 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, client, cache, freshness, recorder }),
     claims,
     plans: environment.plans,
-    modeOf: (object) => environment.modes.modeOf(kind, object, environment.modeOf?.(kind)),
+    modeOf: (object) => environment.setModeOf(kind, object, environment.modeOf?.(kind)),
     rollout: environment.rollout && openRollout(environment.rollout),
     metrics: countRuns(kind, metrics),
     logger,
   });
-  const kindInformers = { own: [...watched, ...referenced.values()], owned };
-  const controller = new Controller(kind, environment, objects, kindInformers, freshness, reconciler, unserved);
+  const others = { own: [...watched, ...referenced.values()], owned };
+  const controller = new Controller(kind, environment, objects, others, freshness, reconciler, unserved);
   return controller;
 
   function requeue(key: string, ms: number): void {

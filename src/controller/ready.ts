@@ -77,8 +77,8 @@ export function readyConditions(
 ): NewCondition[] {
   const synced = findCondition(conditions, "Synced");
   if (synced === undefined) return [];
-  const { observedGeneration, lastTransitionTime: _, ...said } = synced;
-  const ready = { ...said, type: "Ready", ...(observedGeneration !== undefined && { observedGeneration }) };
+  const { lastTransitionTime: _, ...said } = synced;
+  const ready = { ...said, type: "Ready" };
   // What was applied last runs, and works or not, whatever an update would change.
   const runsAsApplied = isUnapplied(synced) && stack !== undefined;
   if (synced.status !== "True" && !runsAsApplied) return [ready];

@@ -10,12 +10,12 @@ export async function unservedTypes(
   types: readonly ObjectType[],
 ): Promise<ObjectType[]> {
   const unserved: ObjectType[] = [];
-  for (const { apiVersion, kind } of types) {
+  for (const type of types) {
     try {
-      await client.resourceType(apiVersion, kind);
+      await client.resourceType(type.apiVersion, type.kind);
     } catch (error) {
       if (!isApiError(error, 404)) throw error;
-      unserved.push({ apiVersion, kind });
+      unserved.push(type);
     }
   }
   return unserved;

@@ -9,7 +9,7 @@ import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
 import type { CachedView } from "../controller/kind-cache";
-import { NamespaceModes } from "../controller/modes";
+import { watchModes } from "../controller/modes";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
@@ -56,8 +56,6 @@ export class Manager {
   readonly #owners: OwnerIndex;
   /** What controllers share, and what ends them, while the operator runs. */
   #running: { environment: ControllerEnvironment; signal: AbortSignal } | undefined;
-  /** Undefined before the start, and where the API server serves none. */
-  #plans: PlanStore | undefined;
   #stopping = false;
 
   constructor(options: ManagerOptions) {
@@ -95,7 +93,7 @@ export class Manager {
 
   /** What waits for an approval, or is applied, of an object. */
   plan(kind: AnyKind, object: LiveObject): Plan | undefined {
-    return this.#plans?.get(kind, object);
+    return this.#running?.environment.plans?.get(kind, object);
   }
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
@@ -121,13 +119,12 @@ export class Manager {
       if (kind !== undefined) this.#queue.add(objectItem(kind, object));
     };
     const plans = await PlanStore.open({ ...this.#options, informers: this.#informers, onChange });
-    this.#plans = plans;
     if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
     const environment = {
       ...this.#options,
       plans,
       cluster: await clusterOf(client),
-      modes: await NamespaceModes.watch(client, this.#informers, (namespace) => this.#requeueIn(namespace)),
+      setModeOf: await watchModes(client, this.#informers, (namespace) => this.#requeueIn(namespace)),
       informers: this.#informers,
       owners: this.#owners,
       queue: this.#queue,

@@ -67,10 +67,9 @@ function isAllowed(client: Reviewer, { resource: path, ...right }: Right): Promi
 
 /** `create, patch pods; get nodes` */
 function describe(rights: readonly Right[]): string {
-  const verbs = new Map<string, Set<string>>();
-  for (const { group, resource, verb, name } of rights) {
-    const target = `${resource}${group && `.${group}`}${name === undefined ? "" : ` ${name}`}`;
-    verbs.set(target, (verbs.get(target) ?? new Set()).add(verb));
-  }
-  return [...verbs].map(([target, of]) => `${[...of].join(", ")} ${target}`).join("; ");
+  const targetOf = ({ group, resource, name }: Right) =>
+    `${resource}${group && `.${group}`}${name === undefined ? "" : ` ${name}`}`;
+  return [...Map.groupBy(rights, targetOf)]
+    .map(([target, of]) => `${[...new Set(of.map(({ verb }) => verb))].join(", ")} ${target}`)
+    .join("; ");
 }

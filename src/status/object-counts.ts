@@ -16,7 +16,10 @@ export function countObjects(kind: AnyKind, objects: readonly LiveObject[]) {
     objects: all.length,
     synced: all.filter(({ synced }) => synced === "True").length,
     ready: all.length - notReady.length,
-    states: Object.fromEntries(READINESS_STATES.map((state) => [state, inState(state)])) as Record<ReadinessState, number>,
+    states: Object.fromEntries(READINESS_STATES.map((state) => [state, inState(state)])) as Record<
+      ReadinessState,
+      number
+    >,
     /** The most frequent reason first, with the keys of some objects. */
     notReady: [...Map.groupBy(notReady, ({ reason }) => reason)]
       .map(([reason, found]) => {

@@ -62,6 +62,7 @@ beforeEach(() => {
     { own: [], owned: [] },
     freshness,
     reconciler as unknown as Reconciler,
+    [],
   );
 });
 
