@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { formatQuantity, type LiveObject } from "../../../providers/kubernetes/index";
 import type { Maintenance } from "../../contract/index";
 import { endingNamespaces, rememberUse, type SeenUse } from "./ending-namespaces";
@@ -162,5 +163,8 @@ function byNamespace(a: LiveObject, b: LiveObject): number {
  * slash in it (`count/deployments.apps`); the name of an annotation may not.
  */
 function annotationOf(what: "used" | "hard", resource: string): string {
-  return `quota.capsule.clastix.io/${`${what}-${resource.replaceAll("/", "_")}`.slice(0, 63)}`;
+  const name = `${what}-${resource.replaceAll("/", "_")}`;
+  // As long as a name may be; two that begin alike stay two.
+  const shown = name.length <= 63 ? name : `${name.slice(0, 54)}-${hash("sha256", name).slice(0, 8)}`;
+  return `quota.capsule.clastix.io/${shown}`;
 }

@@ -44,10 +44,10 @@ function namespacesOf(objects: readonly LiveObject[]): LiveObject[] {
 
 async function written(
   owned: LiveObject[],
-  { namespaces = namespacesOf(owned), memory = new Map<string, unknown>() } = {},
+  { of = tenant, namespaces = namespacesOf(owned), memory = new Map<string, unknown>() } = {},
 ): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
-  await balanceQuotas(tenant, {
+  await balanceQuotas(of, {
     memory,
     owned: [...namespaces, ...owned],
     apply: async (manifest, fieldManager) => {
@@ -85,6 +85,21 @@ describe("the balance of a tenant's quotas", () => {
     expect(second?.spec).toEqual({ hard: { pods: "4", "requests.memory": "1280Mi" } });
     expect(others).toEqual([]);
   });
+
+  it.each([1, 20, 29, 30, 44, 57, 60, 200])(
+    "is told in annotations that the API server takes, two for each resource, with a storage class of %d characters",
+    async (length) => {
+      const resources = ["persistentvolumeclaims", "requests.storage"].map(
+        (name) => `${"s".repeat(length)}.storageclass.storage.k8s.io/${name}`,
+      );
+      const hard = Object.fromEntries(resources.map((resource) => [resource, "5"]));
+      const of = oilTenant({ resourceQuotas: [{ hard }] });
+      const [balanced] = await written([quota("oil-a", { hard: {}, used: {} })], { of });
+      const names = Object.keys(balanced?.metadata.annotations ?? {});
+      expect(names).toHaveLength(4);
+      expect(names.filter((name) => !/^[a-z.]+[/][a-z0-9][-\w.]{0,61}[a-z0-9]$/.test(name))).toEqual([]);
+    },
+  );
 
   it("counts none that a user made with the tenant's marks: in another namespace, or of another name", async () => {
     const own = quota("oil-a", { hard: none, used: none });
