@@ -26,20 +26,20 @@ const SEEN = "last use";
 /**
  * The namespaces of a tenant that are being deleted.
  *
- * @param owned the tenant's namespaces and ResourceQuotas, among others
- * @param seen what their ResourceQuotas said before
+ * @param owned the tenant's namespaces, among others
  * @returns by namespace: what it uses, `undefined` while that is not known; and what is to be written on them, so that it
  *   is known after a restart
  */
-export function endingNamespaces(owned: readonly LiveObject[], seen: SeenUse = new Map()) {
+export function endingNamespaces(owned: readonly LiveObject[], seen: SeenUse) {
   const lastUse = new Map<string, LastUse | undefined>();
   const notes: Manifest[] = [];
-  const useOf = useByNamespace(owned);
   for (const { apiVersion, kind, metadata } of owned) {
     if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
     const { name, uid } = metadata;
     const noted = readLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
-    const use = useOf.get(name) ?? noted ?? seen.get(name);
+    const last = seen.get(name);
+    // Its ResourceQuotas go one after the other.
+    const use = (noted ?? last) && { ...noted, ...last };
     lastUse.set(name, use);
     if (noted !== undefined || use === undefined) continue;
     notes.push({
@@ -51,26 +51,22 @@ export function endingNamespaces(owned: readonly LiveObject[], seen: SeenUse = n
   return { lastUse, notes };
 }
 
-/**
- * Remembers what the tenant's ResourceQuotas say now, and forgets namespaces that are gone.
- *
- * @returns what they said last
- */
+/** Remembers what the tenant's ResourceQuotas say now, and forgets namespaces that are gone. */
 export function rememberUse(
   memory: Maintenance["memory"],
   owned: readonly LiveObject[],
   made: readonly LiveObject[],
 ): SeenUse {
-  const before = (memory.get(SEEN) ?? new Map()) as SeenUse;
   const namespaces = new Set(owned.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name));
-  const seen = new Map([...before, ...useByNamespace(made)].filter(([namespace]) => namespaces.has(namespace)));
+  const seen = new Map([...seenUse(made, memory.get(SEEN) as SeenUse)].filter(([name]) => namespaces.has(name)));
   memory.set(SEEN, seen);
   return seen;
 }
 
-function useByNamespace(owned: readonly LiveObject[]): Map<string, LastUse> {
-  const useOf = new Map<string, LastUse>();
-  for (const { kind, metadata, status } of owned) {
+/** @param before what they said earlier, for those that are gone */
+export function seenUse(made: readonly LiveObject[], before: SeenUse = new Map()): SeenUse {
+  const useOf = new Map(before);
+  for (const { kind, metadata, status } of made) {
     const index = metadata.labels?.[RESOURCE_QUOTA_LABEL];
     if (kind !== "ResourceQuota" || index === undefined) continue;
     const { used } = (status ?? {}) as { used?: Amounts };

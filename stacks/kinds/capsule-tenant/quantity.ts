@@ -7,9 +7,6 @@ import { parseQuantity } from "../../../providers/kubernetes/index";
 /** An amount in billionths, the finest that Kubernetes knows. */
 export type Amount = bigint;
 
-/** An amount of each resource; `undefined` while it is not known. */
-export type AmountOf = (resource: string) => Amount | undefined;
-
 /** Amounts of a list, by resource, as Kubernetes writes them. */
 export type Amounts = Record<string, string | number>;
 

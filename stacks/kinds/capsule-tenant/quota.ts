@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import { formatQuantity, type LiveObject } from "../../../providers/kubernetes/index";
 import type { Maintenance } from "../../contract/index";
-import { endingNamespaces, rememberUse, type SeenUse } from "./ending-namespaces";
+import { endingNamespaces, rememberUse, seenUse } from "./ending-namespaces";
 import { indexedName, QUOTA_MANAGER } from "./labels";
 import { madeInNamespaces } from "./namespaces";
-import { type Amount, type AmountOf, type Amounts, parseAmount, sum, unitOf } from "./quantity";
+import { type Amount, type Amounts, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
@@ -36,10 +36,11 @@ export async function balanceQuotas(
   tenant: CapsuleTenant,
   { owned, apply, memory }: Pick<Maintenance, "owned" | "apply" | "memory">,
 ): Promise<{ requeueAfterMs: number } | undefined> {
-  const seen = rememberUse(memory, owned, madeInNamespaces(tenant, owned));
-  await Promise.all(endingNamespaces(owned, seen).notes.map((note) => apply(note, QUOTA_MANAGER)));
+  const made = madeInNamespaces(tenant, owned);
+  const { lastUse, notes } = endingNamespaces(owned, rememberUse(memory, owned, made));
+  await Promise.all(notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
-    const { quotas, lost } = quotasOfItem(tenant, owned, index, seen);
+    const { quotas, lost } = quotasOfItem(tenant, index, made, lastUse);
     return balances(hard, quotas, lost).filter((balance) => balance.isDue);
   });
   for (const lowers of [true, false]) {
@@ -56,10 +57,12 @@ export async function balanceQuotas(
   return untilAsksEnd(owned);
 }
 
-/** What the tenant has left of an item, by resource; `undefined` while that is not known. */
-export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number): AmountOf {
-  const { quotas, lost } = quotasOfItem(tenant, owned, index);
-  return (resource) => {
+/** What the tenant has left, by item of its quotas and by resource; `undefined` while that is not known. */
+export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[]) {
+  const made = madeInNamespaces(tenant, owned);
+  const { lastUse } = endingNamespaces(owned, seenUse(made));
+  return (index: number, resource: string): Amount | undefined => {
+    const { quotas, lost } = quotasOfItem(tenant, index, made, lastUse);
     const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
     const lostAmount = lost(resource);
     if (hard === undefined || lostAmount === undefined) return undefined;
@@ -71,12 +74,16 @@ export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[], inde
  * The ResourceQuotas among which the amounts of an item are divided. `lost` is what is used of a resource where nothing
  * more is granted; `undefined` while that is not known.
  */
-function quotasOfItem(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number, seen?: SeenUse) {
-  const { lastUse } = endingNamespaces(owned, seen);
-  const present = (madeInNamespaces(tenant, owned) as LiveQuota[]).filter(
+function quotasOfItem(
+  { metadata: tenant }: CapsuleTenant,
+  index: number,
+  made: readonly LiveQuota[],
+  lastUse: ReturnType<typeof endingNamespaces>["lastUse"],
+) {
+  const present = made.filter(
     ({ kind, metadata }) =>
       kind === "ResourceQuota" &&
-      metadata.name === indexedName(tenant.metadata.name, index) &&
+      metadata.name === indexedName(tenant.name, index) &&
       !lastUse.has(metadata.namespace ?? ""),
   );
   const isEnding = ({ metadata }: LiveQuota) => metadata.deletionTimestamp !== undefined;
@@ -96,7 +103,11 @@ function untilAsksEnd(owned: readonly LiveObject[]): { requeueAfterMs: number } 
 }
 
 /** @param lost what is used where nothing more is granted; `undefined` while that is not known, so that all stays as it is */
-function balances(hard: Amounts, quotas: readonly LiveQuota[], lost: AmountOf): Balance[] {
+function balances(
+  hard: Amounts,
+  quotas: readonly LiveQuota[],
+  lost: (resource: string) => Amount | undefined,
+): Balance[] {
   const balances = quotas.map((quota): Balance => {
     const isTakenBack = Object.keys(quota.spec?.hard ?? {}).some((resource) => !(resource in hard));
     return { quota, hard: {}, annotations: {}, isDue: isTakenBack, lowers: false };

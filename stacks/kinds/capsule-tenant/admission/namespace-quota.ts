@@ -62,7 +62,7 @@ export class NamespaceQuota {
   isLeft(growth: Usage, rest: TenantRest): boolean {
     const index = Number(this.#live?.metadata.labels?.[RESOURCE_QUOTA_LABEL]);
     return [...growth].every(([resource, amount]) => {
-      const left = rest.of(index, resource);
+      const left = rest(index, resource);
       return left !== undefined && amount <= left;
     });
   }

@@ -7,7 +7,7 @@ import { ASK_ANNOTATION_PREFIX } from "../quota-asks";
 import type { CapsuleTenant } from "../schema";
 import { COUNTED_WITHIN_MS } from "./expected-use";
 import { NamespaceQuota } from "./namespace-quota";
-import { TenantRest } from "./tenant-rest";
+import { type TenantRest, tenantRest } from "./tenant-rest";
 import { tenantOf } from "./tenants";
 
 /** The webhook's time-out, less what the answer takes. */
@@ -79,7 +79,7 @@ export class QuotaRoom {
       };
       const deadline = setTimeout(waiting.letThrough, WAIT_MS);
       this.#waiting.add(waiting);
-      this.#look(waiting, new TenantRest(view, name));
+      this.#look(waiting, tenantRest(name, view));
     });
   }
 
@@ -110,7 +110,7 @@ export class QuotaRoom {
       this.#looks.delete(tenant);
       let rest: TenantRest | undefined;
       for (const waiting of this.#waitingOf(tenant)) {
-        rest ??= new TenantRest(waiting.view, tenant);
+        rest ??= tenantRest(tenant, waiting.view);
         this.#look(waiting, rest);
       }
     };

@@ -185,6 +185,27 @@ describe("the balance of a tenant's quotas", () => {
       expect(hardOf(balanced).pods).toBe("6");
     });
 
+    it("counts what all of its ResourceQuotas said, also while some of them are gone before the others", async () => {
+      const item = (index: number) => ({
+        name: `capsule-oil-${index}`,
+        labels: { ...labels, "capsule.clastix.io/resource-quota": String(index) },
+      });
+      const of = oilTenant({ resourceQuotas: [{ hard: { pods: 10 } }, { hard: { services: 10 } }] });
+      const first = quota("oil-f", { hard: { pods: "4" }, used: { pods: "4" } }, item(0));
+      const second = quota("oil-f", { hard: { services: "3" }, used: { services: "3" } }, item(1));
+      const others = [
+        quota("oil-a", { hard: { pods: "0" }, used: { pods: "0" } }, item(0)),
+        quota("oil-a", { hard: { services: "0" }, used: { services: "0" } }, item(1)),
+      ];
+      const memory = new Map();
+      await written([first, second, ...others], { of, memory });
+
+      const [note, ...seen] = await written([ending("oil-f"), second, ...others], { of, memory });
+      const noted = await written([ending("oil-f", note?.metadata.annotations), second, ...others], { of });
+
+      for (const balanced of [seen, noted]) expect(balanced.map(hardOf)).toEqual([{ pods: "6" }, { services: "7" }]);
+    });
+
     it("gives no one more while its use is not known", async () => {
       const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
       expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);
