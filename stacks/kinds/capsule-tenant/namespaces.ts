@@ -59,9 +59,11 @@ export function surplusNamespaces(
   const namespaces = new Map(
     objects.filter(({ kind }) => kind === "Namespace").map((namespace) => [namespace.metadata.name, namespace]),
   );
-  const rank = (namespace: LiveObject) => (hasRights(namespace.metadata.name, objects) ? 0 : 1);
-  const ordered = [...namespaces.values()].sort((a, b) => rank(a) - rank(b) || (isOlder(a, b) ? -1 : 1));
-  return new Set(ordered.slice(namespaceQuota).flatMap((one) => (rank(one) === 0 ? [] : [one.metadata.name])));
+  if (namespaces.size <= namespaceQuota) return new Set(); // asked for each of many namespaces
+  const waiting = [...namespaces.values()].filter(({ metadata }) => !hasRights(metadata.name, objects));
+  const room = Math.max(0, namespaceQuota - (namespaces.size - waiting.length));
+  const surplus = waiting.sort((a, b) => (isOlder(a, b) ? -1 : 1)).slice(room);
+  return new Set(surplus.map(({ metadata }) => metadata.name));
 }
 
 export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {

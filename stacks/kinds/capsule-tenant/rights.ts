@@ -25,8 +25,9 @@ export function mayHaveRights(
   { owned, watched }: { owned: readonly LiveObject[]; watched: readonly LiveObject[] },
 ): boolean {
   if (hasRights(namespace, owned)) return true;
-  if (surplusNamespaces(tenant, [...watched, ...owned]).has(namespace)) return false;
-  const isEnforced = [...watched, ...owned].some(
+  const all = [...watched, ...owned];
+  if (surplusNamespaces(tenant, all).has(namespace)) return false;
+  const isEnforced = all.some(
     (object) => object.kind === "Namespace" && object.metadata.name === namespace && isEnforcedIn(tenant, object),
   );
   return isEnforced && isCountedIn(tenant, namespace, owned);
