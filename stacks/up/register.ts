@@ -53,13 +53,8 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
   const watched = watches.length > 0 ? await watchedObjects(connectKubernetes(), kind, key) : [];
   const cluster = await fromCluster(kind, clusterOf);
   const referenced = kind.capabilities.reads && (await readReferenced(connectKubernetes(), kind, object));
-  const inputs = {
-    owned,
-    recorded: new Set(owned.map(objectId)),
-    watched,
-    ...(referenced && { referenced }),
-    ...(cluster && { cluster }),
-  };
+  const recorded = new Set(owned.map(objectId));
+  const inputs = { owned, recorded, watched, ...(referenced && { referenced }), ...(cluster && { cluster }) };
   return () => runProgram(kind, object, { owner, ...inputs });
 }
 

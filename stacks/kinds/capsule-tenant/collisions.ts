@@ -11,8 +11,3 @@ const readCollisions = jsonReader(Type.Record(Type.String(), Type.String()));
 export function collisionsOf({ metadata }: LiveObject): Record<string, string> {
   return readCollisions(metadata.annotations?.[COLLISIONS_ANNOTATION]) ?? {};
 }
-
-/** `undefined` when there are none. */
-export function formatCollisions(collisions: Record<string, string>): string | undefined {
-  return Object.keys(collisions).length === 0 ? undefined : JSON.stringify(collisions);
-}

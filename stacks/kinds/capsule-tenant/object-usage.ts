@@ -1,10 +1,4 @@
-import type {
-  V1Container,
-  V1PersistentVolumeClaimSpec,
-  V1PodSpec,
-  V1ResourceRequirements,
-  V1ServiceSpec,
-} from "@kubernetes/client-node";
+import type { V1Container, V1PersistentVolumeClaimSpec, V1PodSpec, V1ServiceSpec } from "@kubernetes/client-node";
 import type { Manifest } from "../../../providers/kubernetes/index";
 import type { AdmissionRequest } from "../../contract/index";
 import { type Amount, type Amounts, max, parseAmount } from "./quantity";
@@ -117,10 +111,7 @@ function amountsIn({ containers = [], initContainers = [], overhead }: V1PodSpec
 }
 
 /** Init containers run one after the other before the others, beside those of them that keep running. */
-function podTotal(
-  { containers = [], initContainers = [], resources }: V1PodSpec,
-  what: keyof Pick<V1ResourceRequirements, "requests" | "limits">,
-): Usage {
+function podTotal({ containers = [], initContainers = [], resources }: V1PodSpec, what: "requests" | "limits"): Usage {
   const listOf = (of: V1Container) => parsed(of.resources?.[what]);
   const running: Usage = new Map();
   const most: Usage = new Map();

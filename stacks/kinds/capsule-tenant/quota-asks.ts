@@ -49,7 +49,7 @@ export function asksOn(
   now = Date.now(),
 ): Map<string, { amount: Amount; since: number; until: number }> {
   const found = new Map<string, Ask>();
-  for (const [resource, ask] of [...asksByAnnotation(quota, now).values()].flat()) {
+  for (const [resource, ask] of asksByAnnotation(quota, now).flatMap(({ asks }) => asks)) {
     const { used, more, since, until } = found.get(resource) ?? { ...ask, more: 0n };
     found.set(resource, {
       // What one process saw used may contain what another one still asks for.
@@ -65,23 +65,21 @@ export function asksOn(
 }
 
 /** The annotations of processes that no longer ask for anything. */
-export function expiredAsks(quota: LiveObject, now = Date.now()): string[] {
-  return [...asksByAnnotation(quota, now)].filter(([, asks]) => asks.length === 0).map(([name]) => name);
+export function expiredAsks(quota: LiveObject): string[] {
+  const expired = asksByAnnotation(quota, Date.now()).filter(({ asks }) => asks.length === 0);
+  return expired.map(({ annotation }) => annotation);
 }
 
 /** What is asked for by each annotation and still counts. */
-function asksByAnnotation({ metadata }: LiveObject, now: number): Map<string, [resource: string, ask: Ask][]> {
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) =>
-    name.startsWith(ASK_ANNOTATION_PREFIX),
-  );
-  return new Map(
-    annotations.map(([name, text]) => [
-      name,
-      Object.entries(readAsks(text) ?? {})
+function asksByAnnotation({ metadata }: LiveObject, now: number) {
+  return Object.entries(metadata.annotations ?? {})
+    .filter(([annotation]) => annotation.startsWith(ASK_ANNOTATION_PREFIX))
+    .map(([annotation, text]) => ({
+      annotation,
+      asks: Object.entries(readAsks(text) ?? {})
         .filter(([, { until }]) => until > now && until <= now + ASK_MS + CLOCK_SKEW_MS)
-        .map(([resource, { used, more, ...times }]) => {
+        .map(([resource, { used, more, ...times }]): [string, Ask] => {
           return [resource, { used: parseAmount(used), more: parseAmount(more), ...times }];
         }),
-    ]),
-  );
+    }));
 }

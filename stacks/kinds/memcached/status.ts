@@ -37,14 +37,10 @@ export function memcachedConditions(
     live.availableReplicas === size;
   const isKnown = status?.conditions !== undefined && generation === status.observedGeneration;
   const progress = isKnown ? `${live.availableReplicas ?? 0} of ${size} instances are available` : STARTING;
+  const attempt = isResizing ? "update the size" : "create Deployment";
+  const failed = failure && `Failed to ${attempt} for the custom resource (${name}): (${failure})`;
   return conditions(isResizing ? "Resizing" : "Reconciling", {
-    Available: available(
-      name,
-      size,
-      live,
-      failure &&
-        `${isResizing ? "update the size" : "create Deployment"} for the custom resource (${name}): (${failure})`,
-    ),
+    Available: available(name, size, live, failed),
     Progressing: isSettled ? ["False", `All ${size} instances are available`] : ["True", progress],
     Degraded: failure === undefined ? ["False", "Nothing is wrong"] : ["True", failure],
   });
@@ -55,7 +51,7 @@ const STARTING = "Starting reconciliation";
 /** Follows the Deployment's own condition; before there is one, says what keeps it from being there. */
 function available(name: string, size: number, deployment: V1DeploymentStatus, failed: string | undefined): State {
   const { status, message } = deployment.conditions?.find(({ type }) => type === "Available") ?? {};
-  if (failed !== undefined) return [status === "True" ? "True" : "False", `Failed to ${failed}`];
+  if (failed !== undefined) return [status === "True" ? "True" : "False", failed];
   if (status === undefined) return ["Unknown", STARTING];
   return status === "True"
     ? ["True", `Deployment for custom resource (${name}) with ${size} replicas created successfully`]

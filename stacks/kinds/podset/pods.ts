@@ -32,17 +32,13 @@ export function podsToKeep(
   const unrecorded = counted.filter((pod) => !isRecorded(pod));
   const recorded = counted
     .filter(isRecorded)
-    .sort((a, b) => Number(isReady(b)) - Number(isReady(a)) || compareAge(a, b) || compareNames(a, b));
+    .sort((a, b) => Number(isReady(b)) - Number(isReady(a)) || (ageAndName(a) < ageAndName(b) ? -1 : 1));
   return [...unrecorded, ...recorded.slice(0, Math.max(0, replicas - unrecorded.length))];
 }
 
-/** Negative when `a` is older. */
-function compareAge(a: LiveObject, b: LiveObject): number {
-  return Date.parse(a.metadata.creationTimestamp ?? "") - Date.parse(b.metadata.creationTimestamp ?? "") || 0;
-}
-
-function compareNames(a: LiveObject, b: LiveObject): number {
-  return a.metadata.name < b.metadata.name ? -1 : 1;
+/** In order, the oldest first. */
+function ageAndName({ metadata }: LiveObject): string {
+  return `${metadata.creationTimestamp} ${metadata.name}`;
 }
 
 export function podSetReport({ metadata }: KindObject<PodSetSpec>, owned: readonly LiveObject[]): PodSetStatus {

@@ -47,7 +47,7 @@ export function capsuleTenantAdmission(): KindAdmission {
         kind: "ResourceQuota",
         labelSelector: TENANT_LABEL,
         indexers: { tenant: tenantLabel, namespace: ({ metadata: { namespace = "" } }) => [namespace] },
-        onChange: (quota) => room.quotaChanged(quota),
+        onChange: (quota, view) => room.quotaChanged(quota, view),
         onDelete: (quota) => room.quotaDeleted(quota),
       },
       ingresses: {

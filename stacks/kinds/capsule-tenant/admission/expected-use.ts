@@ -11,7 +11,8 @@ export class ExpectedUse {
   /** The oldest first. */
   #requests: { growth: Usage; until: number }[] = [];
 
-  expect(growth: Usage): void {
+  /** A request with this use is admitted. */
+  add(growth: Usage): void {
     this.#requests.push({ growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS });
   }
 

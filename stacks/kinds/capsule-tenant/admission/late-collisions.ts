@@ -1,7 +1,7 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import type { LiveObject } from "../../../../providers/kubernetes/index";
 import { type AdmissionView, objectKey } from "../../../contract/index";
-import { COLLISIONS_ANNOTATION, collisionsOf, formatCollisions } from "../collisions";
+import { COLLISIONS_ANNOTATION, collisionsOf } from "../collisions";
 import { isOlder } from "../namespaces";
 import { deletesYounger, isYoung } from "../younger";
 import { endpointsOf, textOf } from "./endpoints";
@@ -51,7 +51,7 @@ export class LateCollisions {
     for (const home of view.byIndex("namespaces", "collisions", "true")) {
       for (const name of Object.keys(collisionsOf(home))) this.#add(home.metadata.name, name);
     }
-    if (!this.#working) void this.#work(view);
+    void this.#work(view);
   }
 
   #add(namespace: string, name: string, failures = 0): void {
@@ -73,6 +73,7 @@ export class LateCollisions {
   }
 
   async #work(view: AdmissionView): Promise<void> {
+    if (this.#working) return;
     this.#working = true;
     for (let next = this.#take(); next !== undefined; next = this.#take()) {
       const { namespace, name, failures } = next;
@@ -80,17 +81,16 @@ export class LateCollisions {
       try {
         await this.#look(namespace, name, view);
       } catch {
-        if (failures < MAX_FAILURES) void this.#again(namespace, name, failures + 1, view);
+        if (failures < MAX_FAILURES) {
+          setTimeout(() => {
+            this.#add(namespace, name, failures + 1);
+            void this.#work(view);
+          }, RETRY_MS).unref();
+        }
       }
       await delay((performance.now() - start) * REST, undefined, { ref: false });
     }
     this.#working = false;
-  }
-
-  async #again(namespace: string, name: string, failures: number, view: AdmissionView): Promise<void> {
-    await delay(RETRY_MS, undefined, { ref: false });
-    this.#add(namespace, name, failures);
-    if (!this.#working) void this.#work(view);
   }
 
   async #look(namespace: string, name: string, view: AdmissionView): Promise<void> {
@@ -123,11 +123,12 @@ export class LateCollisions {
     if (!isDeleted && noted[name] === text) return;
     const { [name]: _, ...others } = noted;
     const isTold = text !== undefined && !isDeleted && Object.keys(others).length < MAX_TOLD;
-    const annotation = formatCollisions(isTold ? { ...others, [name]: text } : others);
+    const told = isTold ? { ...others, [name]: text } : others;
+    const annotation = Object.keys(told).length === 0 ? null : JSON.stringify(told);
     const { resourceVersion, uid } = home.metadata;
-    if (annotation !== home.metadata.annotations?.[COLLISIONS_ANNOTATION]) {
+    if (annotation !== (home.metadata.annotations?.[COLLISIONS_ANNOTATION] ?? null)) {
       await view.client.mergePatch(NAMESPACE, namespace, undefined, {
-        metadata: { uid, resourceVersion, annotations: { [COLLISIONS_ANNOTATION]: annotation ?? null } },
+        metadata: { uid, resourceVersion, annotations: { [COLLISIONS_ANNOTATION]: annotation } },
       });
     }
     if (isDeleted) {

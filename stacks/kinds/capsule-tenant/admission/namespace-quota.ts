@@ -20,26 +20,25 @@ interface Need {
 
 /** A ResourceQuota as the cache shows it, and what this process knows and asks for besides. */
 export class NamespaceQuota {
-  readonly #view: AdmissionView;
-  readonly #key: string;
-  /** This process's own. */
-  readonly #annotation: string;
-  readonly #expected = new ExpectedUse();
+  /** Of the requests that were admitted. */
+  readonly expected = new ExpectedUse();
   #enforced: Usage = new Map();
   /** When a grant was last seen to be raised, by `performance.now()`. */
   #raisedAt = Number.NEGATIVE_INFINITY;
   #asks: ReadonlyMap<string, Ask> = new Map();
   #isWriting = false;
 
-  constructor(view: AdmissionView, key: string, annotation: string) {
-    this.#view = view;
-    this.#key = key;
-    this.#annotation = annotation;
+  /** @param annotation this process's own */
+  constructor(
+    private readonly view: AdmissionView,
+    private readonly key: string,
+    private readonly annotation: string,
+  ) {
     if (this.#live !== undefined) this.quotaChanged(this.#live);
   }
 
   get #live(): LiveQuota | undefined {
-    return this.#view.get("quotas", this.#key) as LiveQuota | undefined;
+    return this.view.get("quotas", this.key) as LiveQuota | undefined;
   }
 
   quotaChanged(quota: LiveQuota): void {
@@ -47,14 +46,14 @@ export class NamespaceQuota {
     const isRaised = [...enforced].some(([resource, amount]) => amount > (this.#enforced.get(resource) ?? amount));
     if (isRaised) this.#raisedAt = performance.now();
     this.#enforced = enforced;
-    this.#expected.counted(amountsIn(quota, "used"));
+    this.expected.counted(amountsIn(quota, "used"));
   }
 
   /** Whether this use fits now, as far as it is known. */
   fits(growth: Usage): boolean {
     return [...growth].every(([resource, amount]) => {
       const { used = 0n, granted = 0n, enforced = 0n } = this.#slot(resource);
-      return amount <= min(granted, enforced) - used - this.#expected.of(resource);
+      return amount <= min(granted, enforced) - used - this.expected.of(resource);
     });
   }
 
@@ -65,11 +64,6 @@ export class NamespaceQuota {
       const left = rest(index, resource);
       return left !== undefined && amount <= left;
     });
-  }
-
-  /** A request with this use is admitted. */
-  expect(growth: Usage): void {
-    this.#expected.expect(growth);
   }
 
   /** Time in ms until the API server surely counts by the last raise. */
@@ -105,11 +99,11 @@ export class NamespaceQuota {
     const asks = new Map<string, Ask>();
     const add = (resource: string, more: Amount, since: number) => {
       const { used = 0n } = this.#slot(resource);
-      const ask = asks.get(resource) ?? { used, more: this.#expected.of(resource), since, until: Date.now() + ASK_MS };
+      const ask = asks.get(resource) ?? { used, more: this.expected.of(resource), since, until: Date.now() + ASK_MS };
       asks.set(resource, { ...ask, more: ask.more + more });
     };
     for (const [resource, { since }] of this.#asks) {
-      if (this.#expected.of(resource) > 0n) add(resource, 0n, since);
+      if (this.expected.of(resource) > 0n) add(resource, 0n, since);
     }
     for (const { growth, since } of needs) {
       for (const [resource, amount] of growth) add(resource, amount, since);
@@ -131,9 +125,9 @@ export class NamespaceQuota {
     this.#asks = asks;
     const annotations = {
       ...Object.fromEntries(expiredAsks(quota).map((annotation) => [annotation, null])),
-      [this.#annotation]: asks.size === 0 ? null : formatAsks(asks),
+      [this.annotation]: asks.size === 0 ? null : formatAsks(asks),
     };
-    await this.#view.client.mergePatch(quota, name, namespace, { metadata: { uid, annotations } });
+    await this.view.client.mergePatch(quota, name, namespace, { metadata: { uid, annotations } });
   }
 
   #slot(resource: string): Partial<Slot> {

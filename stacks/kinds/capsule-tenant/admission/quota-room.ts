@@ -28,7 +28,6 @@ interface Demand {
 
 interface WaitingRequest {
   tenant: string;
-  view: AdmissionView;
   demands: readonly Demand[];
   /** In ms since the epoch. */
   since: number;
@@ -65,7 +64,6 @@ export class QuotaRoom {
     await new Promise<void>((resolve) => {
       const waiting: WaitingRequest = {
         tenant: name,
-        view,
         demands,
         since: Date.now(),
         doubt: undefined,
@@ -98,7 +96,7 @@ export class QuotaRoom {
   }
 
   /** A ResourceQuota has changed: waiting requests may fit, or the tenant may have too little left for them. */
-  quotaChanged(object: LiveObject): void {
+  quotaChanged(object: LiveObject, view: AdmissionView): void {
     const quota = this.#quotas.get(objectKey(object.metadata));
     if (quota !== undefined) {
       quota.quotaChanged(object);
@@ -108,11 +106,8 @@ export class QuotaRoom {
     if (this.#looks.has(tenant) || this.#waitingOf(tenant).length === 0) return;
     const look = () => {
       this.#looks.delete(tenant);
-      let rest: TenantRest | undefined;
-      for (const waiting of this.#waitingOf(tenant)) {
-        rest ??= tenantRest(tenant, waiting.view);
-        this.#look(waiting, rest);
-      }
+      const rest = tenantRest(tenant, view);
+      for (const waiting of this.#waitingOf(tenant)) this.#look(waiting, rest);
     };
     this.#looks.set(tenant, setTimeout(look, LOOK_DELAY_MS));
   }
@@ -144,7 +139,7 @@ export class QuotaRoom {
 
   /** Admits a request that fits. @returns the ms until the API server surely counts by the last raise */
   #expect(demands: readonly Demand[]): number {
-    for (const { quota, growth } of demands) quota.expect(growth);
+    for (const { quota, growth } of demands) quota.expected.add(growth);
     // Frees the use of a request that is never counted.
     if (demands.some(({ quota }) => quota.hasAsked)) {
       setTimeout(() => this.#ask(demands), COUNTED_WITHIN_MS + SLACK_MS).unref();
@@ -161,16 +156,15 @@ export class QuotaRoom {
   /** Asks for what is needed in these ResourceQuotas, or withdraws the ask. */
   #ask(demands: readonly Pick<Demand, "quota">[]): void {
     for (const { quota } of demands) {
-      const waiting = () => [...this.#waiting].filter((request) => request.demands.some((one) => one.quota === quota));
-      const needs = () =>
-        waiting()
-          .filter(({ doubt }) => doubt === undefined)
-          .flatMap(({ demands, since }) =>
-            demands.filter((one) => one.quota === quota).map(({ growth }) => ({ growth, since })),
-          );
-      quota.ask(needs).catch(() => {
-        for (const { letThrough } of waiting()) letThrough();
-      });
+      const waiting = () =>
+        [...this.#waiting].flatMap((request) =>
+          request.demands.filter((one) => one.quota === quota).map(({ growth }) => ({ ...request, growth })),
+        );
+      quota
+        .ask(() => waiting().filter(({ doubt }) => doubt === undefined))
+        .catch(() => {
+          for (const { letThrough } of waiting()) letThrough();
+        });
     }
   }
 }

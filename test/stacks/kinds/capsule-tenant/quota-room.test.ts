@@ -40,7 +40,7 @@ class Oil {
       status: { hard: { pods: String(enforced) }, used: { pods: String(used) } },
     };
     this.quotas.set(namespace, quota);
-    this.room.quotaChanged(quota);
+    this.room.quotaChanged(quota, this.view);
   }
 
   readonly view = {
