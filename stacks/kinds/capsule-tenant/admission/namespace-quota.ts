@@ -30,7 +30,7 @@ export class NamespaceQuota {
 
   /** @param annotation this process's own */
   constructor(
-    private readonly view: AdmissionView,
+    readonly view: AdmissionView,
     private readonly key: string,
     private readonly annotation: string,
   ) {

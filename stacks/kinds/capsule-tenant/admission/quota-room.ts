@@ -148,7 +148,9 @@ export class QuotaRoom {
   }
 
   #quotaOf(key: string, view: AdmissionView): NamespaceQuota {
-    const quota = this.#quotas.get(key) ?? new NamespaceQuota(view, key, this.#annotation);
+    const known = this.#quotas.get(key);
+    // Admission that is started again has other caches.
+    const quota = known?.view === view ? known : new NamespaceQuota(view, key, this.#annotation);
     this.#quotas.set(key, quota);
     return quota;
   }

@@ -186,6 +186,21 @@ describe("a request in a namespace of a tenant with quotas", () => {
     expect(pod).toEqual(ALLOWED);
   });
 
+  it("is decided by the caches of admission that was started again", async () => {
+    const oil = new Oil();
+    oil.set("a", { used: 5, hard: 5 });
+    oil.create("a");
+    await vi.advanceTimersByTimeAsync(3_600);
+    const stopped = oil.quotas.get("a");
+    const { view } = oil;
+    Object.assign(oil, { view: { ...view } });
+    view.get = (watch, key) => (watch === "quotas" ? stopped : oil.view.get(watch, key));
+    oil.set("a", { used: 5, hard: 9 });
+    const pod = oil.create("a");
+    await enforced();
+    expect(pod).toEqual(ALLOWED);
+  });
+
   it("is let through as a dry run, and where no item counts it, with nothing written", async () => {
     const oil = new Oil();
     oil.set("a", { used: 5, hard: 5 });
