@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
+import { TerminalError } from "../../contract/index";
 import { TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
 
@@ -35,7 +36,7 @@ export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
   const suffix = ({ labels: "Labels", annotations: "Annotations" } as const)[map];
   const forbidden = spec.namespacesMetadata?.[`forbidden${suffix}`];
   const allowed = spec.namespacesMetadata?.[`allowed${suffix}`];
-  const annotation = `capsule.clastix.io/forbidden-namespace-${map}`;
+  const annotation = forbiddenAnnotation(map);
   const { [annotation]: keys, [`${annotation}-regexp`]: regex } = metadata.annotations ?? {};
   return {
     forbidden: forbidden
@@ -45,13 +46,25 @@ export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
   };
 }
 
+function forbiddenAnnotation(map: MetadataMap): string {
+  return `capsule.clastix.io/forbidden-namespace-${map}`;
+}
+
 /** Each key of a new namespace is compared with all of them. */
 const compiled = new LRUCache<string, RE2JS>({ max: 200, memoMethod: (regex) => RE2JS.compile(regex) });
 
 /** Of the keys that a new namespace is created with, those that its owner may not set. */
 export function refusedKeys(tenant: CapsuleTenant, map: MetadataMap, keys: readonly string[]): string[] {
   const { forbidden, allowed } = keyRules(tenant, map);
-  const matches = (regex: string, key: string) => regex !== "" && compiled.memo(regex).matcher(key).find();
+  const matches = (regex: string, key: string) => {
+    try {
+      return regex !== "" && compiled.memo(regex).matcher(key).find();
+    } catch (error) {
+      // The API server compiles what the specification has, but no annotation.
+      const annotation = `the annotation ${forbiddenAnnotation(map)}-regexp of the Tenant ${tenant.metadata.name}`;
+      throw new TerminalError("Invalid", `${annotation} is not in RE2's syntax: ${String(error)}`);
+    }
+  };
   return keys.filter((key) => {
     if (key === TENANT_LABEL && map === "labels") return false; // the owner of several tenants chooses one with it
     if (matches(KEY_PATTERNS.ownership, key)) return true;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { expect, it } from "vitest";
+import { TerminalError } from "../../../../providers/errors";
 import { keyRules, refusedKeys } from "../../../../stacks/kinds/capsule-tenant/namespace-metadata";
 import { anyCharacter } from "../../../characters";
 import { oilTenant } from "./objects";
@@ -8,6 +9,14 @@ import { oilTenant } from "./objects";
 const forbidding = (denied: string[]) => oilTenant({ namespacesMetadata: { forbiddenLabels: { denied } } });
 
 const keys = fc.string({ unit: anyCharacter, minLength: 1 }).filter((key) => key === key.trim());
+
+it("says what is wrong with an expression in an annotation of the Tenant, which the API server does not check", () => {
+  const tenant = oilTenant();
+  tenant.metadata.annotations = { "capsule.clastix.io/forbidden-namespace-labels-regexp": "(" };
+  const refused = () => refusedKeys(tenant, "labels", ["team"]);
+  expect(refused).toThrow(TerminalError);
+  expect(refused).toThrow(/annotation.*forbidden-namespace-labels-regexp.*oil.*missing closing/);
+});
 
 it("forbids a key that is named exactly, whatever its characters, and no other", () => {
   fc.assert(
