@@ -85,8 +85,8 @@ export const capsuleTenant = defineKind({
     claims: { of: (_tenant, watched) => watched.map(objectId) },
     conditions: capsuleTenantConditions,
     maintain: async (tenant, maintenance) => {
-      await tellOfSurplus(tenant, maintenance);
       const again = [await balanceQuotas(tenant, maintenance), await noteEnforcement(tenant, maintenance)];
+      await tellOfSurplus(tenant, maintenance); // the last, as others may refuse that namespaces are deleted
       return again.filter((result) => result !== undefined).sort((a, b) => a.requeueAfterMs - b.requeueAfterMs)[0];
     },
     environment: {

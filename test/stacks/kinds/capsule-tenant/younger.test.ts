@@ -3,9 +3,10 @@ import type { LiveObject, Manifest } from "../../../../providers/kubernetes/clie
 import { eventually } from "../../../../src/testing/eventually";
 import type { AdmissionView } from "../../../../stacks/contract/admission";
 import { LateCollisions } from "../../../../stacks/kinds/capsule-tenant/admission/late-collisions";
+import { capsuleTenant } from "../../../../stacks/kinds/capsule-tenant/kind";
 import { tellOfSurplus } from "../../../../stacks/kinds/capsule-tenant/younger";
 import { admissionView } from "./admission-view";
-import { labelled, oilTenant } from "./objects";
+import { counted, labelled, oilTenant } from "./objects";
 
 const NOW = Date.parse("2026-01-01T00:00:10Z");
 const at = (second: number) => new Date(Date.parse("2026-01-01T00:00:00Z") + second * 1_000).toISOString();
@@ -63,6 +64,24 @@ describe("namespaces that came together beyond the quota", () => {
     };
     expect((await told(second, given, old)).remove).not.toHaveBeenCalled();
   });
+});
+
+it("namespaces that cannot be deleted hold up no quota of their tenant", async () => {
+  deletesYounger();
+  const spec = { namespaceQuota: 1, resourceQuotas: [{ hard: { pods: 10 } }] };
+  const namespaces = ["oil-a", "oil-b"].map((name) => labelled(name, "oil", { creationTimestamp: at(0) }));
+  const owned = [...namespaces, ...counted("oil-a", spec)];
+  const applied: string[] = [];
+  const maintained = capsuleTenant.capabilities.maintain?.(oilTenant(spec), {
+    owned,
+    apply: async ({ kind }) => void applied.push(kind),
+    tryOut: async () => undefined,
+    remove: () => Promise.reject(new Error("protected")),
+    memory: new Map(),
+    warn() {},
+  });
+  await expect(maintained).rejects.toThrow("protected");
+  expect(applied).toContain("ResourceQuota");
 });
 
 describe("Ingresses that came together and collide", () => {
