@@ -33,7 +33,7 @@ type querier interface {
 
 const defaultTable = "pulumi_state"
 
-func openPostgres(u *url.URL) (Store, error) {
+func openPostgres(u *url.URL, by dialer) (Store, error) {
 	connection := *u
 	query := connection.Query()
 	table := query.Get("table")
@@ -45,10 +45,12 @@ func openPostgres(u *url.URL) (Store, error) {
 		query.Set("connect_timeout", "30")
 	}
 	connection.RawQuery = query.Encode()
-	db, err := sql.Open("postgres", connection.String())
+	connector, err := pq.NewConnector(connection.String())
 	if err != nil {
 		return nil, err
 	}
+	connector.Dialer(by)
+	db := sql.OpenDB(connector)
 	connections := max(runtime.GOMAXPROCS(0)*2, 4)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ func Open(ctx context.Context, backendURL string) (Store, error) {
 	case "file":
 		return openFiles(u.Path), nil
 	case "postgres":
-		return openPostgres(u)
+		return openPostgres(u, dialer{dial: (&net.Dialer{}).DialContext})
 	case "s3", "gs", "azblob":
 		return openBucket(ctx, u)
 	}
