@@ -33,11 +33,10 @@ var historyFile = regexp.MustCompile(`-(\d+)\.(history|checkpoint)\.json(\.gz|\.
 
 func historyFolder(name string) string { return ".pulumi/history/" + Project + "/" + name }
 
-// histories keeps the histories of all stacks small: each has at most its share of what the volume has room for.
-type histories struct {
-	store Store
-	mutex sync.Mutex
-	// The stacks, as far as known; none until they were counted.
+// sharing keeps the histories of all stacks small: each has at most its share of what the volume has room for.
+type sharing struct {
+	sync.Mutex
+	// The stacks; none until they were counted.
 	names []string
 	// The next stack whose history is made smaller though it was not updated.
 	next int
@@ -52,33 +51,35 @@ func (s *Stacks) Append(ctx context.Context, name string, entry *Entry) error {
 		return err
 	}
 	start := fmt.Sprintf("%s/%s-%d", historyFolder(name), name, time.Now().UnixNano())
-	entries, bytes := s.history.share(ctx)
+	entries, bytes := s.historyShare(ctx, name)
 	if entries > 0 {
 		err = s.store.Write(ctx, start+".history.json", data)
 		if err == nil {
 			err = useCheckpoint(name, func(key string) error { return s.store.Copy(ctx, key, start+".checkpoint.json") })
 		}
 	}
-	for _, stack := range s.history.toCut(name) {
-		if cut := s.history.cut(ctx, stack, entries, bytes); err == nil {
+	for _, stack := range s.historiesToCut(name) {
+		if cut := s.cutHistory(ctx, stack, entries, bytes); err == nil {
 			err = cut
 		}
 	}
 	return err
 }
 
-// share is how many entries and bytes the history of one stack may have.
-func (h *histories) share(ctx context.Context) (entries int, bytes int64) {
-	files, size, isLimited := room(h.store)
+// historyShare is how many entries and bytes the history of one stack may have.
+func (s *Stacks) historyShare(ctx context.Context, name string) (entries int, bytes int64) {
+	files, size, isLimited := room(s.store)
 	if !isLimited {
 		return HistoryLimit, 1 << 62
 	}
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.names == nil {
-		h.names, _ = (&Stacks{store: h.store}).Names(ctx)
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	if s.sharing.names == nil {
+		s.sharing.names, _ = s.Names(ctx)
+	} else if !slices.Contains(s.sharing.names, name) {
+		s.sharing.names = append(s.sharing.names, name)
 	}
-	stacks := int64(max(len(h.names), 1))
+	stacks := int64(max(len(s.sharing.names), 1))
 	return int(min(files/filesPerEntry/stacks, HistoryLimit)), size / stacks
 }
 
@@ -99,27 +100,20 @@ func room(store Store) (count, size int64, isLimited bool) {
 	return count, int64(volume.Blocks) * int64(volume.Bsize) / 2, true
 }
 
-// removed makes the next update count the stacks again.
-func (h *histories) removed() {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	h.names = nil
-}
-
-// toCut returns a stack that was updated and, as shares become smaller with more stacks, another one in turn.
-func (h *histories) toCut(updated string) []string {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if len(h.names) == 0 {
+// historiesToCut are of a stack that was updated and, as shares become smaller with more stacks, of another one in turn.
+func (s *Stacks) historiesToCut(updated string) []string {
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	if len(s.sharing.names) == 0 {
 		return []string{updated}
 	}
-	h.next = (h.next + 1) % len(h.names)
-	return []string{updated, h.names[h.next]}
+	s.sharing.next = (s.sharing.next + 1) % len(s.sharing.names)
+	return []string{updated, s.sharing.names[s.sharing.next]}
 }
 
-// cut removes the oldest entries of a stack's history.
-func (h *histories) cut(ctx context.Context, name string, entries int, bytes int64) error {
-	files, err := h.store.List(ctx, historyFolder(name))
+// cutHistory removes the oldest entries of a stack's history.
+func (s *Stacks) cutHistory(ctx context.Context, name string, entries int, bytes int64) error {
+	files, err := s.store.List(ctx, historyFolder(name))
 	if err != nil {
 		return err
 	}
@@ -146,7 +140,7 @@ func (h *histories) cut(ctx context.Context, name string, entries int, bytes int
 	if len(keys) == 0 {
 		return nil
 	}
-	return h.store.Delete(ctx, keys...)
+	return s.store.Delete(ctx, keys...)
 }
 
 // History returns the newest updates of a stack, the newest first; nil for a stack that does not exist.

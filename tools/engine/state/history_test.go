@@ -44,7 +44,7 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		bytes   int64
 		want    string
 	}{{4, 1 << 40, "10 11 12 9"}, {4, 500, "11 12"}, {0, 1 << 40, ""}} {
-		if err := stacks.history.cut(ctx, "a", step.entries, step.bytes); err != nil {
+		if err := stacks.cutHistory(ctx, "a", step.entries, step.bytes); err != nil {
 			t.Fatal(err)
 		}
 		if got := times(); got != step.want {
@@ -76,6 +76,22 @@ func TestAHistoryKeepsTheCheckpointThatAnUpdateLeft(t *testing.T) {
 		if data, err := os.ReadFile(kept[i]); strings.Contains(string(data), `"protect":true`) != want || err != nil {
 			t.Fatalf("%d: %s, %v", i, data, err)
 		}
+	}
+}
+
+func TestHistoriesShareTheVolumeWithThoseOfNewStacks(t *testing.T) {
+	ctx := context.Background()
+	stacks, _ := open(t, t.TempDir(), "s")
+	for _, name := range []string{"a", "b"} {
+		if err := stacks.Import(ctx, name, deployment(t, name, false)); err != nil {
+			t.Fatal(err)
+		}
+		if err := stacks.Append(ctx, name, &Entry{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(stacks.sharing.names, " "); got != "a b" {
+		t.Fatal(got)
 	}
 }
 

@@ -29,14 +29,14 @@ const (
 type Stacks struct {
 	store   Store
 	holder  *Holder
-	history *histories
+	sharing sharing
 	secrets secrets.Provider
 	hasMeta atomic.Bool
 }
 
 // New opens the stacks of a backend.
 func New(store Store, holder *Holder, provider secrets.Provider) *Stacks {
-	return &Stacks{store: store, holder: holder, secrets: provider, history: &histories{store: store}}
+	return &Stacks{store: store, holder: holder, secrets: provider}
 }
 
 func qualifiedName(name string) tokens.QName {
@@ -184,7 +184,7 @@ func (s *Stacks) Names(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the stacks: %w", err)
 	}
-	var names []string
+	names := []string{}
 	for _, file := range files {
 		name := file.Name
 		for _, extension := range compressed {
@@ -228,7 +228,9 @@ func (s *Stacks) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove the stack %s: %w", name, err)
 	}
-	s.history.removed()
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	s.sharing.names = nil // the next update counts them again
 	return nil
 }
 
