@@ -47,7 +47,7 @@ func (op *operation) usePlugin(ctx *plugin.Context, of pluginProgram) (*usedPlug
 
 // usePluginOnce asks the operator where plugins are hosted.
 func (op *operation) usePluginOnce(ctx *plugin.Context, of pluginProgram) (*usedPlugin, error) {
-	answer, err := op.server.conn.Call(context.Background(), "plugins", map[string]any{"id": op.id})
+	answer, err := op.server.conn.Call(op.life, "plugins", map[string]any{"id": op.id})
 	if err != nil {
 		return nil, fmt.Errorf("no host of plugins: %w", err)
 	}
