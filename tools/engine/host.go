@@ -23,6 +23,8 @@ import (
 type host struct {
 	plugin.Host
 	op *operation
+	// Where the program's language runtime is asked; nil for a program that is data.
+	program *grpc.ClientConn
 
 	mutex   sync.Mutex
 	plugins []*usedPlugin
@@ -34,12 +36,16 @@ const dynamicProviders = "pulumi-nodejs"
 func (op *operation) newHost(
 	ctx context.Context, sink, statusSink diag.Sink, debugging plugin.DebugContext,
 ) (plugin.Host, error) {
-	if !op.Program.isAtAddress() {
+	if op.Program.Address == "" {
 		return &host{op: op, Host: &plugin.MockHost{}}, nil // answers that it has nothing
+	}
+	program, err := grpc.NewClient(op.Program.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
 	}
 	registry := unauthenticatedregistry.New(sink, pulumienv.Global())
 	stock, err := backend.DefaultHostFactory(registry)(ctx, sink, statusSink, debugging)
-	return &host{op: op, Host: stock}, err
+	return &host{op: op, Host: stock, program: program}, err
 }
 
 func (h *host) Provider(
@@ -60,18 +66,14 @@ func (h *host) Provider(
 }
 
 func (h *host) LanguageRuntime(_ *plugin.Context, _ string) (plugin.LanguageRuntime, error) {
-	if !h.op.Program.isAtAddress() {
+	if h.program == nil {
 		return &declared{op: h.op}, nil
 	}
-	conn, err := grpc.NewClient(h.op.Program.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	return plugin.NewLanguageRuntimeClient(project.Runtime.Name(), pulumirpc.NewLanguageRuntimeClient(conn)), nil
+	return plugin.NewLanguageRuntimeClient(project.Runtime.Name(), pulumirpc.NewLanguageRuntimeClient(h.program)), nil
 }
 
 func (h *host) ResolvePlugin(ctx *plugin.Context, spec workspace.PluginDescriptor) (*workspace.PluginInfo, error) {
-	if spec.Name == dynamicProviders || !h.op.Program.isAtAddress() {
+	if spec.Name == dynamicProviders || h.program == nil {
 		return &workspace.PluginInfo{Name: spec.Name, Kind: spec.Kind, Version: spec.Version}, nil
 	}
 	return h.Host.ResolvePlugin(ctx, spec)
@@ -98,4 +100,11 @@ func (h *host) ReleaseContext(ctx *plugin.Context) error {
 		_ = used.Close()
 	}
 	return h.Host.ReleaseContext(ctx)
+}
+
+func (h *host) Close() error {
+	if h.program != nil {
+		_ = h.program.Close()
+	}
+	return h.Host.Close()
 }

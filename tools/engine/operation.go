@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pulumi/pulumi/pkg/v3/backend"
@@ -25,8 +27,8 @@ const parallel = 64
 var project = &workspace.Project{Name: state.Project, Runtime: workspace.NewProjectRuntimeInfo("nodejs", nil)}
 
 type operationParams struct {
-	Stack   string   `json:"stack"`
-	Program *program `json:"program"`
+	Stack   string  `json:"stack"`
+	Program program `json:"program"`
 	// Refresh compares the state with the real world first.
 	Refresh bool `json:"refresh"`
 	// SavesOnce saves the state at the end instead of after each step.
@@ -80,11 +82,7 @@ func newOperation(s *server, id int64, method string, p operationParams) *operat
 func (op *operation) isDry() bool { return op.method == "preview" || op.method == "previewDestroy" }
 
 func (op *operation) writes() bool {
-	switch op.method {
-	case "up", "refresh", "destroy", "import", "remove", "unprotect":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"up", "refresh", "destroy", "import", "remove", "unprotect"}, op.method)
 }
 
 func (op *operation) run(ctx context.Context) (*outcome, error) {
@@ -219,7 +217,7 @@ var updateKinds = map[string]apitype.UpdateKind{
 }
 
 func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
-	entry := &state.Entry{Changes: collected.changes(), UpdateInfo: backend.UpdateInfo{
+	entry := &state.Entry{Changes: state.SortedChanges(maps.Values(collected.changed)), UpdateInfo: backend.UpdateInfo{
 		Kind: updateKinds[op.method], StartTime: collected.started.Unix(), EndTime: time.Now().Unix(), Message: op.Message,
 		Config: config.Map{}, Result: backend.FailedResult, ResourceChanges: collected.counts,
 	}}

@@ -30,8 +30,6 @@ type program struct {
 	Address   string        `json:"address"`
 }
 
-func (p *program) isAtAddress() bool { return p != nil && p.Address != "" }
-
 // declaration is what a program says of one resource. A component has no inputs.
 type declaration struct {
 	Type   string         `json:"type"`
@@ -79,10 +77,7 @@ func (d *declared) Run(ctx context.Context, info plugin.RunInfo) (failure string
 	if err != nil {
 		return "", true, nil
 	}
-	var all []declaration
-	if d.op.Program != nil {
-		all = d.op.Program.Resources
-	}
+	all := d.op.Program.Resources
 	run := &registering{op: d.op, monitor: monitor, stack: top.GetUrn(), urnOf: make([]func() string, len(all))}
 	for i := range all {
 		run.urnOf[i] = sync.OnceValue(func() string { return run.register(ctx, &all[i]) })
