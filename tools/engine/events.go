@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -90,11 +89,9 @@ func (c *collector) receive(event engine.Event) {
 	if err != nil {
 		return
 	}
-	if outputs := converted.ResOutputsEvent; outputs != nil {
+	if outputs := converted.ResOutputsEvent; outputs != nil && outputs.Metadata.New != nil {
 		// The operator has the inputs from its program, and does not read what was before.
-		if outputs.Metadata.New != nil {
-			outputs.Metadata.Old, outputs.Metadata.New.Inputs = nil, nil
-		}
+		outputs.Metadata.Old, outputs.Metadata.New.Inputs = nil, nil
 	}
 	if told := converted.DiagnosticEvent; told != nil {
 		told.Message = redacted(colors.Never.Colorize(told.Message), c.op.server.backendURL)
@@ -151,5 +148,3 @@ func driftIn(outputs resource.PropertyMap) []state.FieldDrift {
 	}
 	return drift
 }
-
-func (c *collector) changes() []state.Change { return state.SortedChanges(maps.Values(c.changed)) }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (h *pluginHost) startPlugin(of pluginProgram, secrets *secretWords) (starte
 	sink := pluginSink{h, of, secrets}
 	registry := unauthenticatedregistry.New(sink, pulumienv.Global())
 	ctx := context.Background()
-	host, err := backend.DefaultHostFactory(registry)(ctx, sink, sink, noDebugging{})
+	host, err := backend.DefaultHostFactory(registry)(ctx, sink, sink, &plugin.MockHost{}) // debugs nothing
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +99,7 @@ func (h *pluginHost) startPlugin(of pluginProgram, secrets *secretWords) (starte
 	own.DialOptions = started.keepConn
 	mark := rand.Text()
 	variables := env.MapStore{pluginMark: mark}
-	for name, value := range of.Env {
-		variables[name] = value
-	}
+	maps.Copy(variables, of.Env)
 	if _, err = host.Provider(own, descriptor, env.NewEnv(variables)); err == nil && started.conn == nil {
 		err = errors.New("it was not asked anything")
 	}
@@ -146,11 +145,6 @@ func (h *hosted) kill() {
 		killGroup(h.id)
 	}
 }
-
-type noDebugging struct{}
-
-func (noDebugging) StartDebugging(plugin.DebuggingInfo) error { return nil }
-func (noDebugging) AttachDebugger(plugin.DebugSpec) bool      { return false }
 
 // pluginSink gives the operator's log what a plugin prints and says, with the plugin's name.
 type pluginSink struct {

@@ -4,7 +4,7 @@ import "sync"
 
 // turns lets one at a time do something by name.
 type turns struct {
-	mutex *sync.Mutex
+	mutex sync.Mutex
 	named map[string]*turn
 }
 
@@ -14,10 +14,8 @@ type turn struct {
 	wanted int
 }
 
-func newTurns() turns { return turns{&sync.Mutex{}, map[string]*turn{}} }
-
 // wait returns what ends the turn.
-func (t turns) wait(name string) func() {
+func (t *turns) wait(name string) func() {
 	t.mutex.Lock()
 	mine := t.named[name]
 	if mine == nil {

@@ -86,7 +86,7 @@ func newPlugins(start func(pluginProgram, *secretWords) (startedProcess, error))
 	salt := make([]byte, sha256.Size)
 	_, _ = rand.Read(salt) // never fails
 	return &plugins{
-		start: start, say: func(string, map[string]any) {}, idle: pluginIdle, kept: pluginsKept, salt: salt, turns: newTurns(),
+		start: start, say: func(string, map[string]any) {}, idle: pluginIdle, kept: pluginsKept, salt: salt, turns: turns{named: map[string]*turn{}},
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *plugins) alive(programDigest, configDigest string) *pluginProcess {
 }
 
 func (p *plugins) add(programDigest string, of pluginProgram, configDigest string) (*pluginProcess, error) {
-	secrets := &secretWords{}
+	secrets := newSecretWords()
 	started, err := p.start(of, secrets)
 	if err != nil {
 		return nil, err

@@ -380,7 +380,7 @@ func TestKeepsThePluginsMemoryWithinItsBound(t *testing.T) {
 }
 
 func TestHidesEachLineOfASecretAndItsFormInJSON(t *testing.T) {
-	words := &secretWords{}
+	words := newSecretWords()
 	key := "-----BEGIN KEY-----\nMIIE\"vgIB<\n-----END KEY-----\n"
 	properties := resource.PropertyMap{"key": resource.MakeSecret(resource.NewStringProperty(key))}
 	words.hold(properties)

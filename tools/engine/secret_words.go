@@ -31,15 +31,14 @@ type secretWords struct {
 	held  map[string]int
 }
 
+func newSecretWords() *secretWords { return &secretWords{held: map[string]int{}} }
+
 func (s *secretWords) hold(properties resource.PropertyMap) { s.count(properties, 1) }
 func (s *secretWords) drop(properties resource.PropertyMap) { s.count(properties, -1) }
 
 func (s *secretWords) count(properties resource.PropertyMap, by int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.held == nil {
-		s.held = map[string]int{}
-	}
 	secretStrings(resource.NewObjectProperty(properties), false, func(word string) {
 		for _, form := range formsOf(word) {
 			if s.held[form] += by; s.held[form] <= 0 {

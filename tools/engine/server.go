@@ -126,7 +126,7 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 		return map[string]any{"entries": entries}, err
 	case "names":
 		names, err := s.stacks.Names(ctx)
-		return map[string]any{"names": append([]string{}, names...)}, err
+		return map[string]any{"names": names}, err
 	case "unlock":
 		locks, err := s.stacks.Unlock(ctx, p.Stack)
 		return map[string]any{"locks": locks}, err
@@ -139,9 +139,6 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	}
 	switch op.method {
 	case "import":
-		if p.State == nil {
-			return nil, errors.New("there is no state to import")
-		}
 		return nil, s.stacks.Import(ctx, p.Stack, p.State)
 	case "remove":
 		return nil, s.stacks.Remove(ctx, p.Stack)

@@ -48,10 +48,7 @@ func (f files) Write(_ context.Context, key string, data []byte) error {
 		return err
 	}
 	_, err = aside.Write(data)
-	if closed := aside.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
+	if err = errors.Join(err, aside.Close()); err == nil {
 		err = inFolder(os.Rename, aside.Name(), f.path(key))
 	}
 	if err != nil {
