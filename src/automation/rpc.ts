@@ -33,6 +33,7 @@ export interface Handlers {
 export class Connection {
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
+  #ended: Error | undefined;
 
   constructor(
     private readonly send: (line: string) => void,
@@ -43,7 +44,8 @@ export class Connection {
   call(method: string, params: object): { id: number; result: Promise<unknown> } {
     const id = ++this.#lastId;
     const call = Promise.withResolvers<unknown>();
-    this.#calls.set(id, call);
+    if (this.#ended === undefined) this.#calls.set(id, call);
+    else call.reject(this.#ended);
     this.#write({ id, method, params });
     return { id, result: call.promise };
   }
@@ -68,8 +70,9 @@ export class Connection {
     return true;
   }
 
-  /** Fails what waits for an answer. */
+  /** Fails what waits for an answer, and what is called from now on. */
   end(error: Error): void {
+    this.#ended = error;
     for (const { reject } of this.#calls.values()) reject(error);
     this.#calls.clear();
   }
