@@ -1,3 +1,4 @@
+import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { containerMemory } from "./container-memory";
 
 const MORE_MEMORY = "raise the memory limit (`resources` of the installation), or lower `concurrency`";
@@ -22,4 +23,9 @@ export function describeEnd(
   if (kills === killsBefore) return "Pulumi's engine was killed by SIGKILL";
   const limit = limitBytes === undefined ? "" : `, the container's limit being ${Math.round(limitBytes / 2 ** 20)} MiB`;
   return `Pulumi's engine was killed for lack of memory${limit}: ${MORE_MEMORY}`;
+}
+
+/** The program may be there again, as may the memory or the process number that it lacked; nothing would tell us. */
+export function notStarted(error: unknown): RetryableError {
+  return new RetryableError("NoEngine", `Pulumi's engine could not be started: ${errorMessageOf(error)}`);
 }

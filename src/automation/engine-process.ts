@@ -1,12 +1,11 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderSession } from "../../providers/host/session";
 import { readLines } from "../text/lines";
 import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
-import { describeEnd } from "./engine-end";
+import { describeEnd, notStarted } from "./engine-end";
 import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
 import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
@@ -53,12 +52,13 @@ export class EngineProcess {
   readonly ended: Promise<void>;
   /** How many operations it has begun. */
   operations = 0;
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  /** Whether it takes no more requests. */
+  isOver = false;
+  readonly #child: ChildProcessWithoutNullStreams;
   readonly #connection: Connection;
   readonly #listeners = new Map<number, OperationListener>();
   readonly #onStack = new Map<number, OnStack>();
   readonly #stderr: () => string;
-  #isOver = false;
   /** Why this process has killed it. */
   #killedAs: string | undefined;
   readonly #killsBefore = containerMemory().kills;
@@ -66,55 +66,46 @@ export class EngineProcess {
   #timer: NodeJS.Timeout | undefined;
   #unanswered = 0;
 
-  /** @param onEnd told when it ends: `crashed` if nothing had asked it to */
+  /**
+   * @param onEnd told when it ends: `crashed` if nothing had asked it to
+   * @throws RetryableError `NoEngine` when the system refuses to start it
+   */
   constructor(
     private readonly options: EngineProcessOptions,
     onEnd: (how: { crashed: boolean }) => void,
   ) {
-    const { file, args, environment, log } = options;
     this.ready.catch(() => undefined); // those that wait are told
-    const child = spawn(file, args, {
-      env: environment,
-      detached: true, // a Ctrl-C meant for this process does not reach it
-      stdio: ["pipe", "pipe", "pipe"],
-    });
+    const child = start(options);
     this.#child = child;
     this.#stderr = collect(child.stderr, KEPT_STDERR);
-    this.#connection = new Connection((line) => void (!this.#isOver && child.stdin.write(line)), {
+    this.#connection = new Connection((line) => void (!this.isOver && child.stdin.write(line)), {
       request: (method, params) => this.#answer(method, params),
       notification: this.#onNotification,
     });
     this.ended = new Promise((resolve) => {
-      child.once("error", (error) => {
-        if (child.pid !== undefined) return;
-        this.#isOver = true;
-        // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
-        this.#greeting.reject(new RetryableError("NoEngine", `Pulumi's engine could not be started: ${error.message}`));
-        resolve();
-      });
       child.once("close", (code, signal) => {
-        const crashed = !this.#isOver;
-        if (crashed) {
-          const facts = { code, signal, operations: this.#working, stderr: this.#stderr().trim() };
-          log.error(facts, "Pulumi's engine has ended unexpectedly");
-        }
+        const crashed = !this.isOver || this.#killedAs !== undefined;
         this.#close(code, signal);
-        onEnd({ crashed: crashed || this.#killedAs !== undefined });
+        onEnd({ crashed });
         resolve();
       });
     });
-    if (child.pid === undefined) return;
+    child.on("error", (error) => {
+      if (child.pid === undefined) this.#greeting.reject(notStarted(error));
+    });
+    if (child.pid === undefined) {
+      this.isOver = true; // its end follows
+      return;
+    }
     child.stdin.on("error", () => undefined); // it has ended, as the event above says
-    readLines(child.stdout, this.#onLine);
+    readLines(child.stdout, (line) => {
+      this.#unanswered = 0;
+      if (!this.#connection.receive(line)) this.#refuse(line);
+    });
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
-  }
-
-  /** Whether it takes no more requests. */
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   get isIdle(): boolean {
@@ -155,15 +146,15 @@ export class EngineProcess {
   /** Closes its input, upon which it ends. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    if (!this.#isOver) this.#child.stdin.end();
-    this.#isOver = true;
+    if (!this.isOver) this.#child.stdin.end();
+    this.isOver = true;
     const kill = setTimeout(() => signalGroup(this.pid, "SIGKILL"), END_MS);
     await this.ended;
     clearTimeout(kill);
   }
 
   #kill(as: string): void {
-    this.#isOver = true;
+    this.isOver = true;
     this.#killedAs = as;
     signalGroup(this.pid, "SIGKILL");
   }
@@ -203,22 +194,16 @@ export class EngineProcess {
       this.#greeting.resolve();
       return;
     }
-    const { file } = this.options;
     const message =
-      `${file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs ${ENGINE_VERSION} with protocol ` +
+      `${this.options.file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs ${ENGINE_VERSION} with protocol ` +
       `${PROTOCOL}: unset KINDSTACK_ENGINE, or name the engine of this version`;
-    this.#isOver = true;
+    this.isOver = true;
     this.#greeting.reject(new TerminalError("Misconfigured", message));
     this.#child.stdin.end();
   }
 
-  readonly #onLine = (line: string) => {
-    this.#unanswered = 0;
-    if (!this.#connection.receive(line)) this.#refuse(line);
-  };
-
   #refuse(line: string): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.options.log.error({ line: line.slice(0, 200) }, "killing Pulumi's engine: invalid output");
     this.#kill("its output is invalid");
   }
@@ -239,10 +224,27 @@ export class EngineProcess {
 
   #close(code: number | null, signal: NodeJS.Signals | null): void {
     clearInterval(this.#timer);
-    this.#isOver = true;
+    const stderr = this.#stderr().trim();
+    if (!this.isOver) {
+      const facts = { code, signal, operations: this.#working, stderr };
+      this.options.log.error(facts, "Pulumi's engine has ended unexpectedly");
+    }
+    this.isOver = true;
     killSession(this.pid); // what it may have started: plugins have groups of their own
-    const words = this.#stderr().trim() || `exit code ${code}`;
-    this.#greeting.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
-    this.#connection.end(new EngineGoneError(describeEnd(code, signal, this.#killedAs, this.#killsBefore)));
+    const end = describeEnd(code, signal, this.#killedAs, this.#killsBefore);
+    const atStart = `Pulumi's engine did not start: ${stderr || `exit code ${code}`}`;
+    this.#greeting.reject(new RetryableError("NoEngine", signal === null ? atStart : end));
+    this.#connection.end(new EngineGoneError(end));
+  }
+}
+
+function start({ file, args, environment }: EngineProcessOptions) {
+  try {
+    return spawn(file, args, {
+      env: environment,
+      detached: true, // a Ctrl-C meant for this process does not reach it
+    });
+  } catch (error) {
+    throw notStarted(error); // of most failures the process tells by an event
   }
 }
