@@ -158,7 +158,9 @@ export class EngineProcesses {
     }
     const idleMs = process.operations === 0 ? UNUSED_IDLE_MS : (this.options.idleMs ?? IDLE_MS);
     clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => process.isIdle && void process.stop(), idleMs).unref();
+    // It may just be telling what it uses, which is no reason to stay.
+    const idle = setTimeout(() => void (process.isIdle ? process.stop() : idle.refresh()), idleMs).unref();
+    this.#idle = idle;
   }
 }
 
