@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { UpResult } from "../../src/automation/engine";
 import { GoEngine } from "../../src/automation/go-engine";
 import { summaryOf, TestEngine } from "./test-engine";
 import { Thing } from "./things";
@@ -28,37 +29,44 @@ describe("an interruption", () => {
       }
     };
 
-    it("finishes the step that runs, ends as interrupted and leaves neither lock nor process; others go on", async () => {
+    /** An update that waits in its provider. */
+    async function begin(update: () => Promise<UpResult>) {
       const { entered, release } = engine.things.holdSlow();
-      const abort = new AbortController();
-      const updating = engine.engine.up("acme", chain, { signal: abort.signal });
-      const other = engine.up("other", { a: "slow" });
+      const updating = update();
       await entered;
+      return { updating, release };
+    }
+
+    it("finishes the step that runs, ends as interrupted and leaves neither lock nor process; others go on", async () => {
+      const abort = new AbortController();
+      const mine = await begin(() => engine.engine.up("acme", chain, { signal: abort.signal }));
+      const other = await begin(() => engine.up("other", { a: "slow" }));
       abort.abort();
-      release();
-      expect(await updating).toMatchObject({ interrupted: true });
-      expect(await other).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
+      mine.release();
+      other.release();
+      expect(await mine.updating).toMatchObject({ interrupted: true });
+      expect(await other.updating).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
       expect(engine.things.live.get("acme/first")).toBe("slow");
       expect(await locks()).toEqual([]);
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
 
     it("ends as interrupted as well when its stack is cancelled, and other stacks go on", async () => {
-      const { entered, release } = engine.things.holdSlow();
-      const [mine, other] = [engine.engine.up("acme", chain), engine.up("other", { a: "slow" })];
-      await entered;
+      const mine = await begin(() => engine.engine.up("acme", chain));
+      const other = await begin(() => engine.up("other", { a: "slow" }));
       await engine.engine.cancel("acme");
-      release();
-      expect(await mine).toMatchObject({ interrupted: true });
-      expect(await other).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
+      mine.release();
+      other.release();
+      expect(await mine.updating).toMatchObject({ interrupted: true });
+      expect(await other.updating).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
       await engine.engine.cancel("acme"); // nothing runs any more
     });
 
     it("is done by the next update", async () => {
-      const { entered, release } = engine.things.holdSlow();
       const abort = new AbortController();
-      const updating = engine.up("acme", { a: "slow", b: "1" }, { signal: abort.signal });
-      await entered;
+      const { updating, release } = await begin(() =>
+        engine.up("acme", { a: "slow", b: "1" }, { signal: abort.signal }),
+      );
       abort.abort();
       release();
       await updating;
@@ -79,6 +87,7 @@ describe("an interruption", () => {
 
   describe("an update that takes too long", () => {
     it("is ended, and does not block the next one", async () => {
+      await engine.up("acme", {}); // else it may be over before there is a state
       const { entered, release } = engine.things.holdSlow();
       const impatient = new GoEngine({ ...engine.options, timeoutMs: 2_000 });
       const updating = impatient.up("acme", () => engine.declare("acme", { a: "slow" }));
