@@ -1,10 +1,10 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
-import type { StructuralNode } from "./schema-node";
+import { INT_OR_STRING, type StructuralNode } from "./schema-node";
 import { structuralSchema } from "./structural";
 
 /** Whether a value satisfies a rule; `undefined` for a rule that only the API server can judge. */
-type Judge = (rule: string, self: unknown) => boolean | undefined;
+type Judge = (rule: string, schema: StructuralNode, value: unknown) => boolean | undefined;
 
 /**
  * What the API server would refuse in an object from a file by the kind's rules in CEL and by lists of unique items. Rules
@@ -29,7 +29,7 @@ async function violationsIn(schema: StructuralNode, value: unknown, path: readon
   for (const { rule, message = rule } of schema["x-kubernetes-validations"] ?? []) {
     opened ??= openJudge();
     const judge = await opened;
-    if (judge(rule, celValue(schema, value)) === false) violated.push(describe(path, value, message));
+    if (judge(rule, schema, value) === false) violated.push(describe(path, value, message));
   }
   const parts = partsOf(schema, value).map(([name, part, inner]) => violationsIn(inner, part, [...path, name]));
   return [...violated, ...repeatedItems(schema, value, path), ...(await Promise.all(parts)).flat()];
@@ -47,25 +47,53 @@ function partsOf(schema: StructuralNode, value: unknown): [name: string, part: u
   ]);
 }
 
-/** In CEL, whole numbers and others are of different types, which JSON does not tell apart. */
-function celValue(schema: StructuralNode, value: unknown): unknown {
-  if (typeof value === "number" && schema.type === "integer") return BigInt(value);
+/**
+ * A value as rules see it: whole numbers and others are of different types, which JSON does not tell apart, texts of some
+ * formats are no strings, and the names of fields are escaped.
+ *
+ * @param evaluate evaluates an expression about a text; `undefined` when it fails
+ */
+function celValue(schema: StructuralNode, value: unknown, evaluate: (rule: string, self: string) => unknown): unknown {
+  if (typeof value === "number" && (schema.type === "integer" || schema[INT_OR_STRING])) return BigInt(value);
+  if (typeof value === "string") {
+    if (schema.format === "byte") return Buffer.from(value, "base64");
+    const typed = TYPED_TEXTS[schema.format as string];
+    return typed === undefined ? value : (evaluate(typed, value) ?? value);
+  }
   if (typeof value !== "object" || value === null) return value;
-  const parts = partsOf(schema, value).map(([name, part, inner]) => [name, celValue(inner, part)] as const);
+  const parts = partsOf(schema, value).map(([name, part, inner]) => {
+    const isField = schema.properties?.[name] !== undefined;
+    return [isField ? escaped(name) : name, celValue(inner, part, evaluate)] as const;
+  });
   return Array.isArray(value) ? parts.map(([, part]) => part) : Object.fromEntries(parts);
+}
+
+/** What rules have in place of a text, by its format. */
+const TYPED_TEXTS: Readonly<Record<string, string>> = {
+  "date-time": "timestamp(self)",
+  date: "timestamp(self + 'T00:00:00Z')",
+  duration: "duration(self)",
+};
+
+const KEYWORDS =
+  /^(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while)$/;
+const ESCAPES: Readonly<Record<string, string>> = { __: "underscores", ".": "dot", "-": "dash", "/": "slash" };
+
+/** The name of a field as Kubernetes has it in rules. */
+function escaped(name: string): string {
+  return KEYWORDS.test(name) ? `__${name}__` : name.replace(/__|[./-]/g, (found) => `__${ESCAPES[found]}__`);
 }
 
 function repeatedItems(schema: StructuralNode, value: unknown, path: readonly string[]): string[] {
   const { "x-kubernetes-list-type": type, "x-kubernetes-list-map-keys": keys = [] } = schema;
   if (!Array.isArray(value) || (type !== "set" && type !== "map")) return [];
-  const identities = value.map((item) =>
-    JSON.stringify(type === "set" ? item : keys.map((key) => (item as Record<string, unknown>)[key])),
-  );
-  return value.flatMap((item, index) =>
-    identities.indexOf(identities[index] as string) < index
-      ? [describe([...path, String(index)], item, "is a duplicate value")]
-      : [],
-  );
+  const known = new Set<string>();
+  return value.flatMap((item, index) => {
+    const identity = JSON.stringify(type === "set" ? item : keys.map((key) => (item as Record<string, unknown>)[key]));
+    if (known.has(identity)) return [describe([...path, String(index)], item, "is a duplicate value")];
+    known.add(identity);
+    return [];
+  });
 }
 
 /** `spec.namespaces.0: "kube-system" cannot belong to a tenant` */
@@ -83,10 +111,22 @@ async function openJudge(): Promise<Judge> {
     import("@bufbuild/cel/ext"),
   ]);
   const environment = celEnv({ funcs: strings });
-  return (rule, self) => {
+  const evaluate = (expression: string, self: unknown) =>
+    plan(environment, parse(expression))({ self } as Parameters<ReturnType<typeof plan>>[0]);
+  const typed = (expression: string, text: string) => {
+    const result = evaluate(expression, text);
+    return isCelError(result) ? undefined : result;
+  };
+  return (rule, schema, value) => {
     if (/\boldSelf\b/.test(rule)) return undefined;
-    const result = plan(environment, parse(rule))({ self } as Parameters<ReturnType<typeof plan>>[0]);
-    if (isCelError(result)) return result.message.startsWith("unbound function") ? undefined : false;
-    return result === true;
+    try {
+      const result = evaluate(rule, celValue(schema, value, typed));
+      return isCelError(result) && UNKNOWN.test(result.message) ? undefined : result === true;
+    } catch {
+      return undefined; // Kubernetes' CEL has more syntax, such as `self.?name`
+    }
   };
 }
+
+/** Of what Kubernetes' CEL has besides; it accepts no CRD with a rule whose types do not match. */
+const UNKNOWN = /^(unbound function|unresolved attribute|found no matching overload)/;

@@ -12,6 +12,8 @@ import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { tenantObject } from "../../objects";
 
 const rule = (text: string) => ({ "x-kubernetes-validations": [{ rule: text, message: `must satisfy ${text}` }] });
+const timed = (format: string, text: string) => Type.String({ format, ...rule(text) });
+const INT_OR_STRING = Type.Union([Type.Integer(), Type.String()], rule("type(self) == int ? self > 1 : self == 'a'"));
 
 /** What is wrong with a value by the rules of a schema for it. */
 function violations(schema: Type.TSchema, value: unknown): Promise<string[]> {
@@ -57,13 +59,47 @@ describe("the rules of a kind", () => {
     ["patterns as RE2 has them", Type.String(rule("self.matches('^(?i)a$')")), "A", true],
     ["texts, by their characters", Type.String(rule("size(self) == 1")), "𝒳", true],
     ["functions on strings", Type.String(rule("self.split(',').size() == 2")), "a,b", true],
+    ["a time", timed("date-time", "self > timestamp('2020-01-01T00:00:00Z')"), "2021-01-01T00:00:00Z", true],
+    [
+      "a time that is too early",
+      timed("date-time", "self > timestamp('2020-01-01T00:00:00Z')"),
+      "2019-01-01T00:00:00Z",
+      false,
+    ],
+    ["a date", timed("date", "self.getFullYear() > 2020"), "2021-01-01", true],
+    ["a duration", timed("duration", "self > duration('1m')"), "1h30m", true],
+    ["a duration that is too short", timed("duration", "self > duration('1m')"), "30s", false],
+    ["bytes", timed("byte", "size(self) == 2"), "YWI=", true],
+    ["an integer or a string", INT_OR_STRING, 5, true],
+    ["an integer or a string, as a string", INT_OR_STRING, "b", false],
+    [
+      "fields whose names are escaped",
+      Type.Object(
+        { namespace: Type.String(), "a.b/c__d": Type.Integer(), "max-size": Type.Integer() },
+        rule("self.__namespace__ == 'a' && self.max__dash__size > self.a__dot__b__slash__c__underscores__d"),
+      ),
+      { namespace: "a", "a.b/c__d": 1, "max-size": 2 },
+      true,
+    ],
+    [
+      "names in a record, which are not",
+      Type.Record(Type.String(), Type.Integer(), rule("'max-size' in self")),
+      { "max-size": 2 },
+      true,
+    ],
     ["a field that is not there", Type.Object({}, rule("self.a > 1")), {}, false],
   ])("judge %s", async (_, schema, value, isTaken) => {
     expect((await violations(schema, value)).length === 0).toBe(isTaken);
   });
 
-  it.each(["self == oldSelf", "isURL(self)"])("leave to the API server what only that can judge: %s", async (text) => {
-    expect(await violations(Type.String(rule(text)), "a")).toEqual([]);
+  it.each([
+    "self == oldSelf",
+    "isURL(self)",
+    "self.?a.hasValue()",
+    "self.a.indexOf(2) == 1",
+    "sets.contains(self.a, [1])",
+  ])("leave to the API server what only that can judge: %s", async (text) => {
+    expect(await violations(Type.Object({ a: Type.Array(Type.Integer()) }, rule(text)), { a: [1] })).toEqual([]);
   });
 
   it("refuse what a list has twice, by its items or by their keys", async () => {
