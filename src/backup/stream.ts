@@ -1,11 +1,11 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
 import { parseJson } from "../text/json";
+import { linesOf } from "../text/lines";
 
 /** A backup as one stream, for where there is no shared file system: a line of JSON for each file of the directory. */
 const lineValidator = Compile(
@@ -25,9 +25,9 @@ export async function writeStream(directory: string, stream: Writable): Promise<
  *
  * @throws TerminalError `NoBackup` for something else
  */
-export async function readStream(directory: string, stream: NodeJS.ReadableStream): Promise<void> {
+export async function readStream(directory: string, stream: Readable): Promise<void> {
   let number = 0;
-  for await (const text of createInterface({ input: stream })) {
+  for await (const text of linesOf(stream)) {
     number++;
     const line = parseJson(lineValidator, text);
     if (line === undefined) {

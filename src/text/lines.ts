@@ -24,3 +24,10 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     for (const line of linesIn(part)) onLine(line);
   });
 }
+
+/** The lines of a stream of text; the last one need not end. */
+export async function* linesOf(stream: Readable): AsyncGenerator<string> {
+  const linesIn = lineSplitter();
+  for await (const part of stream.setEncoding("utf8")) yield* linesIn(part as string);
+  yield* linesIn("\n").filter((rest) => rest !== "");
+}

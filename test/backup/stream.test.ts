@@ -12,7 +12,7 @@ const folder = (name: string) => fs.mkdtempSync(path.join(home, name));
 describe("a backup as a stream", () => {
   it("has all files as they are", async () => {
     const [from, to] = [folder("from"), folder("to")];
-    const files = { "backup.json": '{"stacks":{}}', "stack.a.json": 'lines\nand "quotes" and ü\n' };
+    const files = { "backup.json": '{"stacks":{}}', "stack.a.json": 'lines\nand "quotes", ü and \u2028\n' };
     for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(from, name), text);
     let text = "";
     const stream = new Writable({
