@@ -97,5 +97,6 @@ export type Plan = LiveObject & { spec: PlanSpec; status: PlanStatus };
 
 /** A plan's name: readable, and unique by the object's UID. */
 export function planName({ singular }: { singular: string }, { name, uid }: Pick<ObjectMeta, "name" | "uid">): string {
-  return `${singular.slice(0, 63)}-${name?.slice(0, 150)}-${hash("sha256", uid ?? "").slice(0, 8)}`;
+  const readable = name?.slice(0, 150).replace(/\.$/, ""); // no part of a name may begin with a hyphen
+  return `${singular.slice(0, 63)}-${readable}-${hash("sha256", uid ?? "").slice(0, 8)}`;
 }
