@@ -43,13 +43,15 @@ type BackupList = Type.Static<typeof listSchema>;
  * directory appears when the backup is complete; a backup that fails leaves nothing.
  *
  * @returns how many stacks it has
- * @throws TerminalError `BackupExists` when there is something in the directory
+ * @throws TerminalError `BackupExists` when something is there already
  */
 export async function writeBackup(directory: string, { engine, url, signal, onStack }: Backend): Promise<number> {
   const target = resolve(directory);
-  if ((await readdir(target).catch(() => [])).length > 0) {
-    throw new TerminalError("BackupExists", `${directory} is not empty: name another directory`);
-  }
+  const isFree = await readdir(target).then(
+    (files) => files.length === 0,
+    (error: NodeJS.ErrnoException) => error.code === "ENOENT",
+  );
+  if (!isFree) throw new TerminalError("BackupExists", `${directory} is not an empty directory: name another one`);
   const time = new Date().toISOString();
   await mkdir(dirname(target), { recursive: true });
   return withScratch(dirname(target), `.${basename(target)}`, async (aside) => {

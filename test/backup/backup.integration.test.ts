@@ -52,7 +52,7 @@ describe.each([
   });
 
   it("is not written over another one", () => {
-    expect(() => kindstack(["backup", backup], environment(source()))).toThrow(/is not empty/);
+    expect(() => kindstack(["backup", backup], environment(source()))).toThrow(/is not an empty directory/);
     expect(stacksOf(backup)).toEqual(["one", "two"]);
   });
 
