@@ -14,29 +14,25 @@ const strictnessOf = (variable: string) =>
 /** For each kind, and for namespaces, what refuses that a mode is loosened by those who may not. They come with the CRDs. */
 export function modePolicies(kinds: readonly AnyKind[]): Manifest[] {
   return [
-    ...kinds.flatMap((kind) =>
-      modePolicy(`mode.${kindName(kind)}`, {
-        apiGroups: [kind.group],
-        resources: [kind.plural],
-        scope: kind.scope,
-      }),
-    ),
-    // Metadata of a namespace can be written by its subresources as well.
-    ...modePolicy("mode.namespaces.kindstack.dev", {
-      apiGroups: [""],
-      resources: ["namespaces", "namespaces/status", "namespaces/finalize"],
-      scope: "Cluster",
+    ...kinds.flatMap((kind) => {
+      const rule = { apiGroups: [kind.group], resources: [kind.plural], scope: kind.scope };
+      const namespace = kind.scope === "Namespaced" ? "object.metadata.namespace" : undefined;
+      return modePolicy(`mode.${kindName(kind)}`, rule, namespace);
     }),
+    // Metadata of a namespace can be written by its subresources as well.
+    ...modePolicy(
+      "mode.namespaces.kindstack.dev",
+      { apiGroups: [""], resources: ["namespaces", "namespaces/status", "namespaces/finalize"], scope: "Cluster" },
+      "object.metadata.name",
+    ),
   ];
 }
 
 /** To loosen a mode takes the right to approve, in the object's namespace, or in all for what has none. */
-function modePolicy(name: string, rule: ResourceRule): Manifest[] {
+function modePolicy(name: string, rule: ResourceRule, namespace: string | undefined): Manifest[] {
   const { verb, group, resource } = APPROVE_RIGHT;
-  const place = rule.scope === "Namespaced" ? "namespace(object.metadata.namespace)." : "";
-  const own = rule.apiGroups[0] === "" ? "namespace(object.metadata.name)." : place;
-  const where =
-    own === "" ? "'cluster-wide'" : `'in the namespace ' + object.metadata.${own === place ? "namespace" : "name"}`;
+  const place = namespace === undefined ? "" : `namespace(${namespace}).`;
+  const where = namespace === undefined ? "'cluster-wide'" : `'in the namespace ' + ${namespace}`;
   return installedPolicy(name, {
     rules: [{ ...rule, operations: ["UPDATE"] }],
     matchConditions: [{ name: "mode-changes", expression: `${modeIn("object")} != ${modeIn("oldObject")}` }],
@@ -48,7 +44,7 @@ function modePolicy(name: string, rule: ResourceRule): Manifest[] {
     },
     validations: [
       {
-        expression: `variables.strictnessAfter >= variables.strictnessBefore || ${hasRight(APPROVE_RIGHT, own)}`,
+        expression: `variables.strictnessAfter >= variables.strictnessBefore || ${hasRight(APPROVE_RIGHT, place)}`,
         messageExpression:
           `'loosening ${MODE_ANNOTATION} from ' + ${modeIn("oldObject")} + ' to ' + ${modeIn("object")} + ` +
           `' takes the right to ${verb} ${resource}.${group} ' + ${where}`,

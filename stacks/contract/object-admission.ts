@@ -101,29 +101,25 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
         return { allowed: false, code: 503, message };
       }
       followed++;
-      const signal = AbortSignal.timeout(FOLLOW_MS);
-      const end = () => void followed--;
-      const states = await view.follow(object, signal).catch((error) => {
-        end();
-        throw error;
-      });
-      void recordOrphaned(states, view).finally(end);
+      const states = view.follow(object, AbortSignal.timeout(FOLLOW_MS));
+      void recordOrphaned(states, view).finally(() => followed--);
+      await states; // none of them can be missed from here on
       return { allowed: true };
     },
   };
 }
 
 /** Notes on an object that its deletion leaves its resources, as soon as that is so. */
-async function recordOrphaned(states: AsyncIterable<LiveObject>, { client }: AdmissionView): Promise<void> {
+async function recordOrphaned(states: Promise<AsyncIterable<LiveObject>>, { client }: AdmissionView): Promise<void> {
   try {
-    for await (const state of states) {
+    for await (const state of await states) {
       const { name, namespace, uid, deletionTimestamp, finalizers = [] } = state.metadata;
       if (deletionTimestamp === undefined || !finalizers.includes(ORPHAN_FINALIZER)) continue;
       const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
       await client.mergePatch(state, name, namespace, { metadata: { uid, annotations } });
       return;
     }
-  } catch {} // it was not deleted, or has gone; the operator that updates the object sees the same
+  } catch {} // it cannot be watched, was not deleted, or has gone; the operator that updates the object sees the same
 }
 
 function ruleOf({ group, plural, scope }: AnyKind) {

@@ -45,11 +45,11 @@ const SEPARATOR = /^---[ \t]*(?:#.*)?\r?$/m;
  */
 export function parseManifests(text: string, file: string, { strict }: { strict: boolean }): ParsedFile {
   const found: ParsedFile = { objects: [], problems: [] };
-  const { documents, isOne } = documentsOf(text.replace(/^\uFEFF/, ""));
-  for (const { values, error, number } of documents) {
+  const documents = documentsOf(text.replace(/^\uFEFF/, ""));
+  for (const [index, { values, error }] of documents.entries()) {
     if (found.problems.length >= MAX_PROBLEMS) break;
     const report = (message: string) =>
-      found.problems.push({ file, message: isOne ? message : `document ${number}: ${message}` });
+      found.problems.push({ file, message: documents.length === 1 ? message : `document ${index + 1}: ${message}` });
     if (error !== undefined) report(error);
     for (const value of values) {
       if (value === null || value === undefined) continue;
@@ -70,18 +70,12 @@ export function parseManifests(text: string, file: string, { strict }: { strict:
 interface Part {
   values: unknown[];
   error?: string;
-  /** Of those that are not empty, from 1. */
-  number: number;
 }
 
-function documentsOf(text: string): { documents: Part[]; isOne: boolean } {
+/** The documents that are not empty. */
+function documentsOf(text: string): Part[] {
   const json = parseJson(text);
-  if (json !== undefined) {
-    return {
-      documents: json.map((value, index) => ({ values: [value], number: index + 1 })),
-      isOne: json.length === 1,
-    };
-  }
+  if (json !== undefined) return json.map((value) => ({ values: [value] }));
   const documents: Part[] = [];
   let line = 0;
   let errors = 0;
@@ -89,12 +83,12 @@ function documentsOf(text: string): { documents: Part[]; isOne: boolean } {
     const isEmpty = /^(?:\s|#[^\n]*(?:\n|$))*$/.test(part.slice(0, 4096)) && part.length <= 4096;
     if (!isEmpty) {
       const parsed = parseYaml(part, line);
-      documents.push({ ...parsed, number: documents.length + 1 });
+      documents.push(parsed);
       if (parsed.error !== undefined && ++errors === MAX_PROBLEMS) break;
     }
     for (let at = part.indexOf("\n"); at >= 0; at = part.indexOf("\n", at + 1)) line++;
   }
-  return { documents, isOne: documents.length <= 1 };
+  return documents;
 }
 
 /** Between values of JSON that follow each other, as `jq` prints them. */
@@ -110,7 +104,7 @@ function parseJson(text: string): unknown[] | undefined {
   }
 }
 
-function parseYaml(text: string, linesBefore: number): Omit<Part, "number"> {
+function parseYaml(text: string, linesBefore: number): Part {
   try {
     return { values: yaml.loadAll(text, null, READER as yaml.LoadOptions) };
   } catch (error) {
