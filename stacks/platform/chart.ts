@@ -107,12 +107,15 @@ export async function helmChart(
       2,
     )}\n`,
     ...Object.fromEntries(
-      manifests.map((manifest) => [
-        `templates/${manifest.kind}-${manifest.metadata.name}.yaml`.toLowerCase(),
-        template(manifest, configuration, marks),
-      ]),
+      manifests.map((manifest) => [`templates/${fileNameOf(manifest)}`, template(manifest, configuration, marks)]),
     ),
   };
+}
+
+/** Names the namespace where that is not the release's: there may be objects of the same name. */
+function fileNameOf({ kind, metadata: { name, namespace = NAMESPACE_MARK } }: Manifest): string {
+  const parts = namespace === NAMESPACE_MARK ? [kind, name] : [kind, namespace, name];
+  return `${parts.join("-")}.yaml`.toLowerCase();
 }
 
 function template(manifest: Manifest, { keepState }: Configuration, marks: ReadonlyMap<Key, string | number>): string {
