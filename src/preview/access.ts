@@ -19,23 +19,23 @@ const CONCURRENT_REVIEWS = 8;
  * What a caller needs for a preview: `create` on `previews.kindstack.dev` where the objects are, and `get` on each object,
  * since a preview shows what it is now.
  */
-export function rightsForPreview(selection: Selection): NeededRight[] {
+export function rightsForPreview(selection: Selection, kinds: readonly AnyKind[]): NeededRight[] {
   return unique(
     selection.candidates.flatMap(({ kind, manifest: { metadata } }) => [
       stackRight("create", "previews", kind, metadata.namespace),
       objectRight("get", kind, metadata.namespace, metadata.name),
     ]),
-  ).concat(rightsToRead(selection));
+  ).concat(rightsToRead(selection, kinds));
 }
 
 /** `get` on all that objects refer to: a preview shows what programs make of it. */
-export function rightsToRead({ candidates }: Selection): NeededRight[] {
+export function rightsToRead({ candidates }: Selection, kinds: readonly AnyKind[]): NeededRight[] {
   return unique(
     candidates.flatMap(({ kind, manifest, removed }) =>
       removed
         ? []
         : referencesOf(kind, manifest).map(([reference, { metadata }]) => {
-            const { apiGroups, resources } = resourceOf(reference);
+            const { apiGroups, resources } = resourceOf(reference, kinds);
             return { verb: "get", group: apiGroups[0] ?? "", resource: resources[0] ?? "", ...metadata };
           }),
     ),

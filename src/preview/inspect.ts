@@ -60,7 +60,10 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
     const selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
-    await inspection.authorize?.([...rightsForPreview(selection), ...(prune ? rightsForDiff(kinds, prune) : [])]);
+    await inspection.authorize?.([
+      ...rightsForPreview(selection, kinds),
+      ...(prune ? rightsForDiff(kinds, prune) : []),
+    ]);
     const sources = await inspection.open();
     if (prune !== undefined) {
       selection.candidates.push(...(await prunedCandidates(sources.cluster, kinds, prune, selection)));
@@ -75,7 +78,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     const sources = await inspection.open();
     const selection = await selectLive(sources.cluster, kinds, request);
     limitObjects(inspection, selection);
-    await inspection.authorize?.(rightsToRead(selection));
+    await inspection.authorize?.(rightsToRead(selection, inspection.kinds));
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
   },
 

@@ -102,8 +102,8 @@ function admissionRulesOf(name: string, admission: KindAdmission | undefined, ki
   return objects
     .filter((object) => !isOwned(object))
     .flatMap((object) => [
-      { ...resourceOf(object), verbs: ["list", "watch"] },
-      { ...resourceOf(object), resourceNames: [object.metadata.name ?? ""], verbs: ["create", "patch"] },
+      { ...resourceOf(object, kinds), verbs: ["list", "watch"] },
+      { ...resourceOf(object, kinds), resourceNames: [object.metadata.name ?? ""], verbs: ["create", "patch"] },
     ]);
 }
 
@@ -122,7 +122,7 @@ function merged(rules: readonly PolicyRule[]): PolicyRule[] {
 /** The resource that serves a type: as it says, as one of our kinds, or by the plural that Kubernetes derives from a kind's name. */
 export function resourceOf(
   { apiVersion, kind, plural }: NamedType,
-  kinds: readonly AnyKind[] = [],
+  kinds: readonly AnyKind[],
 ): Pick<PolicyRule, "apiGroups" | "resources"> {
   const group = groupOf(apiVersion);
   const own = kinds.find((one) => one.group === group && one.kind === kind)?.plural;

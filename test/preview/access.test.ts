@@ -22,13 +22,28 @@ describe("what a caller needs", () => {
   it("for a preview, is to create previews where the objects are, once for each place, and to get each object", () => {
     const candidates = [candidate(tenant, "acme"), candidate(writer, "a", "x"), candidate(writer, "b", "x")];
 
-    expect(rightsForPreview({ candidates, problems: [], ignored: 0 })).toEqual([
+    expect(rightsForPreview({ candidates, problems: [], ignored: 0 }, kinds)).toEqual([
       preview("create"),
       { verb: "get", group: "multitenancy.codereliant.io", resource: "tenants", name: "acme" },
       preview("create", "x"),
       { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" },
       { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "b" },
     ]);
+  });
+
+  it("is also to get what objects refer to, by the plural of the kind that it is of", () => {
+    const person = { ...tenant, group: "example.com", kind: "Person", plural: "people" } as AnyKind;
+    const reads = { person: { apiVersion: "example.com/v1", kind: "Person", name: () => "ada" } };
+    const kind = { ...writer, capabilities: { reads } } as AnyKind;
+    const selection = { candidates: [candidate(kind, "a", "x")], problems: [], ignored: 0 };
+
+    expect(rightsForPreview(selection, [kind, person])).toContainEqual({
+      verb: "get",
+      group: "example.com",
+      resource: "people",
+      namespace: "x",
+      name: "ada",
+    });
   });
 
   it("for a comparison of many objects, is to list all of them", () => {
@@ -61,7 +76,7 @@ describe("what a caller needs", () => {
         return { status: { allowed: body.spec.resourceAttributes.verb === "create" } };
       },
     };
-    const rights = rightsForPreview({ candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 });
+    const rights = rightsForPreview({ candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 }, kinds);
 
     await expect(
       requireRights(client as never, { username: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
