@@ -116,15 +116,16 @@ export async function deployment(
 /** What the builder has made, without what it writes for what is not there. */
 function podSpecOf({ podSpec }: PodBuilder): Promise<object> {
   return new Promise((resolve) => {
-    podSpec.apply((spec) => resolve(withoutBlanks(spec, ["emptyDir"])));
+    podSpec.apply((spec) => {
+      resolve(withoutBlanks({ ...spec, containers: (spec.containers as object[]).map(withoutBlanks) }));
+    });
   });
 }
 
-/** Without empty lists and maps, and without `undefined`. @param kept keys whose empty map says something */
-function withoutBlanks(value: object, kept: readonly string[] = []): object {
+/** Without empty lists and maps. Those within say something: a selector that is empty selects everything. */
+function withoutBlanks(fields: object): object {
   const isBlank = (item: unknown) => typeof item === "object" && item !== null && Object.keys(item).length === 0;
-  const text = JSON.stringify(value, (key, item) => (isBlank(item) && !kept.includes(key) ? undefined : item));
-  return JSON.parse(text) as object;
+  return Object.fromEntries(Object.entries(fields).filter(([, item]) => item !== undefined && !isBlank(item)));
 }
 
 /** Options of the command line: `--name value`, or several values; none for what is `undefined` or an empty list. */

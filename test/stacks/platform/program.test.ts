@@ -340,6 +340,20 @@ describe("the installation", () => {
     });
   });
 
+  it("takes the place of Pods as it is given, with selectors of everything", async () => {
+    const apart = { topologyKey: "kubernetes.io/hostname", labelSelector: {}, namespaceSelector: {} };
+    const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [apart] } };
+    const spread = { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule", labelSelector: {} };
+    const registrations = await installOne({
+      affinity: JSON.stringify(affinity),
+      topologySpreadConstraints: JSON.stringify([spread]),
+    });
+
+    expect(find(registrations, "Deployment/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { template: { spec: { affinity, topologySpreadConstraints: [spread] } } },
+    });
+  });
+
   it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
     const registrations = await installOne({
       passphrase: "correct horse",
