@@ -8,6 +8,17 @@ import { type AnyKind, kindName } from "./kind";
  * @throws RangeError naming the choices, when there is no such kind or more than one
  */
 export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
+  const named = kindsNamed(kinds, name);
+  const [kind] = named;
+  if (kind === undefined) {
+    throw new RangeError(`there is no kind ${name}; it can be one of ${kinds.map(kindName).join(", ")}`);
+  }
+  if (named.length > 1) throw new RangeError(`${name} may be ${named.map(kindName).join(" or ")}: name the group`);
+  return kind;
+}
+
+/** All that a person may mean, see {@link findKind}. */
+export function kindsNamed(kinds: readonly AnyKind[], name: string): AnyKind[] {
   const [word = "", ...parts] = name.toLowerCase().split(".");
   const group = parts.join(".");
   const alike = kinds.filter(
@@ -16,13 +27,7 @@ export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
       kind.group.startsWith(group),
   );
   const exact = alike.filter((kind) => kind.group === group);
-  const named = exact.length > 0 ? exact : alike;
-  const [kind] = named;
-  if (kind === undefined) {
-    throw new RangeError(`there is no kind ${name}; it can be one of ${kinds.map(kindName).join(", ")}`);
-  }
-  if (named.length > 1) throw new RangeError(`${name} may be ${named.map(kindName).join(" or ")}: name the group`);
-  return kind;
+  return exact.length > 0 ? exact : alike;
 }
 
 /** The kind of a manifest, in whatever version; `undefined` when it is none of these. */

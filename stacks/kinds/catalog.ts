@@ -8,7 +8,7 @@ import * as postgres from "../../providers/postgres/index";
 import { collectRefused, definitionProblem } from "../contract/definition";
 import * as contract from "../contract/index";
 import { type AnyKind, kindName } from "../contract/kind";
-import { findKind } from "../contract/kind-name";
+import { findKind, kindsNamed } from "../contract/kind-name";
 import { kinds as builtIn } from "./index";
 
 /** The kinds that the operator serves, as in `--kinds`; the default of every command. */
@@ -77,7 +77,7 @@ export function loadKinds(given: readonly string[] = [], directory = process.cwd
   for (const word of words) {
     if (word === "all") for (const kind of builtIn) named.add(kind);
     else if (isPath(word)) others.push(load(word, () => entryOf(resolve(directory, word))));
-    else if (isPackage(word, directory)) others.push(load(word, () => packageEntry(word, directory)));
+    else if (isPackage(word, directory, known)) others.push(load(word, () => packageEntry(word, directory)));
     else named.add(findKind(known, word));
   }
   const kinds =
@@ -105,7 +105,7 @@ export function portableWords(words: readonly string[]): string[] {
   const directory = process.cwd();
   return words.map((word) => {
     if (isPath(word)) return resolve(word);
-    return isPackage(word, directory) ? packageEntry(word, directory) : word;
+    return isPackage(word, directory, builtIn) ? packageEntry(word, directory) : word;
   });
 }
 
@@ -184,8 +184,9 @@ function isPath(word: string): boolean {
   return isAbsolute(word) || /^\.\.?([/\\]|$)/.test(word);
 }
 
-function isPackage(word: string, directory: string): boolean {
-  if (!/^(@[\w.-]+\/)?[\w.-]+$/.test(word)) return false;
+/** @param kinds whose names are no packages', whatever is installed: there is a client of memcached */
+function isPackage(word: string, directory: string, kinds: readonly AnyKind[]): boolean {
+  if (!/^(@[\w.-]+\/)?[\w.-]+$/.test(word) || kindsNamed(kinds, word).length > 0) return false;
   return (createRequire(join(directory, "_")).resolve.paths(word) ?? []).some((folder) =>
     existsSync(join(folder, word)),
   );

@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { registeredBy } from "../../../src/testing/registered";
 import { kindName } from "../../../stacks/contract/kind";
-import { loadKinds, requireKinds, sampleOf } from "../../../stacks/kinds/catalog";
+import { loadKinds, portableWords, requireKinds, sampleOf } from "../../../stacks/kinds/catalog";
 import { kinds as builtIn } from "../../../stacks/kinds/index";
 
 let directory: string;
@@ -12,6 +12,7 @@ beforeEach(() => {
   directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-catalog-"));
 });
 afterEach(() => {
+  vi.restoreAllMocks();
   vi.unstubAllEnvs();
   fs.rmSync(directory, { recursive: true });
 });
@@ -103,6 +104,15 @@ export const notice = defineKind({
     expect(kinds.map(kindName)).toEqual([...builtIn.map(kindName), "notices.example.com"]);
     const sample = fs.realpathSync(path.join(directory, "node_modules/@acme/notice/sample.yaml"));
     expect(kinds.at(-1) && sampleOf(kinds.at(-1) as (typeof kinds)[number])).toBe(sample);
+  });
+
+  it("takes a name of a kind for the kind, though a package has the same", () => {
+    write("node_modules/memcached/package.json", '{ "name": "memcached", "main": "index.js" }');
+    write("node_modules/memcached/index.js", "module.exports = class {};");
+    vi.spyOn(process, "cwd").mockReturnValue(directory);
+
+    expect(namesOf("memcached")).toEqual(["memcacheds.cache.example.com"]);
+    expect(portableWords(["memcached"])).toEqual(["memcached"]);
   });
 
   it("reports what does not load, by its name and place, and loads the rest", () => {
