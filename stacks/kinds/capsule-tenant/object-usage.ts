@@ -103,11 +103,9 @@ function addPod(usage: Usage, pod: V1PodSpec): void {
 }
 
 function amountsIn({ containers = [], initContainers = [], overhead }: V1PodSpec): number {
-  const lists = [...containers, ...initContainers].flatMap(({ resources: { requests, limits } = {} }) => [
-    requests,
-    limits,
-  ]);
-  return [...lists, overhead].reduce((count, list = {}) => count + 1 + Object.keys(list).length, 0);
+  const resources = [...containers, ...initContainers].map(({ resources = {} }) => resources);
+  const lists = [overhead, ...resources.flatMap(({ requests, limits }) => [requests, limits])];
+  return lists.reduce((count, list = {}) => count + 1 + Object.keys(list).length, 0);
 }
 
 /** Init containers run one after the other before the others, beside those of them that keep running. */

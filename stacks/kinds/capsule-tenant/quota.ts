@@ -141,11 +141,11 @@ function balances(
 }
 
 /** Parsed once for each state of a ResourceQuota. */
-const counts = new WeakMap<LiveQuota, Map<string, Omit<Slot, "asked">>>();
+const counts = new WeakMap<LiveQuota, Map<string, Slot>>();
 
 /** What a ResourceQuota says of one resource. */
-export function countOf(quota: LiveQuota, resource: string): Omit<Slot, "asked"> {
-  const byResource = counts.get(quota) ?? new Map<string, Omit<Slot, "asked">>();
+export function countOf(quota: LiveQuota, resource: string): Slot {
+  const byResource = counts.get(quota) ?? new Map<string, Slot>();
   counts.set(quota, byResource);
   const { spec, status } = quota;
   const amountIn = (amounts: Amounts | undefined) => {

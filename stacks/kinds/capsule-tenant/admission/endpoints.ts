@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { posix } from "node:path";
 import type { V1IngressSpec } from "@kubernetes/client-node";
 import type { Manifest } from "../../../../providers/kubernetes/index";
 
@@ -62,13 +63,7 @@ function normalized(path: string): string {
     const character = String.fromCharCode(Number.parseInt(hex, 16));
     return /[\w.~/-]/.test(character) ? character : code.toUpperCase();
   });
-  const segments: string[] = [];
-  for (const segment of decoded.split("/")) {
-    if (segment === "..") segments.pop();
-    else if (segment !== "" && segment !== ".") segments.push(segment);
-  }
-  if (segments.at(-1) === "*") segments.pop();
-  const whole = `/${segments.join("/")}`;
+  const whole = posix.join("/", decoded).replace(/([/][*])?[/]?$/, "") || "/";
   return whole.length <= MAX_PATH ? whole : `/…${hash("sha256", whole)}`;
 }
 
@@ -90,10 +85,5 @@ export function rivalKeysOf({ host, path }: Endpoint): string[] {
 
 /** The domains above a host, the nearest first. */
 function parentsOf(host: string): string[] {
-  const labels = host.split(".", MAX_DEPTH + 1);
-  let end = 0;
-  return labels.slice(0, -1).map((label) => {
-    end += label.length + 1;
-    return host.slice(end);
-  });
+  return [...host.matchAll(/[.]/g)].slice(0, MAX_DEPTH).map(({ index }) => host.slice(index + 1));
 }
