@@ -132,15 +132,20 @@ func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err erro
 }
 
 func (s *Stacks) renew(key string, ended <-chan struct{}) {
+	var writes sync.WaitGroup
+	defer writes.Wait()
 	due := time.Tick(lockLease - renewBefore)
 	for {
 		select {
 		case <-ended:
 			return
 		case <-due:
-			ctx, cancel := context.WithTimeout(context.Background(), lockLease-renewBefore)
-			_ = s.store.Write(ctx, key, s.holder.contentNow()) // the next one may succeed
-			cancel()
+			// Beside one that still waits for an answer, as of a connection that is lost.
+			writes.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), lockLease-renewBefore)
+				defer cancel()
+				_ = s.store.Write(ctx, key, s.holder.contentNow()) // the next one may succeed
+			})
 		}
 	}
 }

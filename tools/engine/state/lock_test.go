@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,5 +130,38 @@ func TestALockIsReleasedAfterItsRenewal(t *testing.T) {
 		if got := strings.Join(store.done, " "); got != "write write delete" {
 			t.Error(got)
 		}
+	})
+}
+
+// lossyStore loses the connection of its second write, the first renewal of a lock.
+type lossyStore struct {
+	files
+	writes atomic.Int32
+}
+
+func (s *lossyStore) Write(ctx context.Context, key string, data []byte) error {
+	if s.writes.Add(1) == 2 {
+		time.Sleep(answerTimeout)
+		return errors.New("i/o timeout")
+	}
+	return s.files.Write(ctx, key, data)
+}
+
+func TestALockIsRenewedBesideARenewalThatHangs(t *testing.T) {
+	store := &lossyStore{files: openFiles(t.TempDir())}
+	synctest.Test(t, func(t *testing.T) {
+		stacks := New(store, NewHolder("s", func(string, map[string]any) {}), Provider{})
+		unlock, err := stacks.Lock(context.Background(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lockLease + time.Second)
+		locks, _ := store.List(context.Background(), lockFolder("a"))
+		data, err := store.Read(context.Background(), lockFolder("a")+"/"+locks[0].Name)
+		var lock lockContent
+		if err != nil || json.Unmarshal(data, &lock) != nil || !lock.Kindstack.Until.After(time.Now()) {
+			t.Errorf("%s, %v", data, err)
+		}
+		unlock()
 	})
 }
