@@ -45,16 +45,11 @@ export interface Ran {
   observed?: Observations;
 }
 
-/** What came of an update or a preview. */
-export interface Assessment {
-  succeeded: boolean;
-  /** The most exact account of each failure: the provider's or program's own error where there is one. */
-  failures: UpdateFailure[];
-  /** Whether it went to its end, and only operations of single resources failed. */
-  restDone: boolean;
-}
-
-export function assess(ran: Ran, report: EngineReport, timeoutMs: number): Assessment {
+/**
+ * What came of an update or a preview: with the most exact account of each failure, the provider's or program's own error
+ * where there is one, and with whether all the rest was done, as only operations of single resources failed.
+ */
+export function assess(ran: Ran, report: EngineReport, timeoutMs: number) {
   const { ended, outcome, refused, programError } = ran;
   if (outcome?.succeeded) return { succeeded: true, failures: [], restDone: true };
   const failed = new Set(report.failed);

@@ -34,8 +34,7 @@ export async function serveProgram(program: () => void | Promise<void>) {
     getPluginInfo: (_call, callback) => callback(null, new PluginInfo().setVersion(version)),
   };
   server.addService(LanguageRuntimeService, runtime);
-  const bind = promisify(server.bindAsync.bind(server));
-  const port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
+  const port = await promisify(server.bindAsync.bind(server))("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
   return {
     parameter: { address: `127.0.0.1:${port}` },
     error: () => thrown,

@@ -6,7 +6,6 @@ import type { ProviderHost } from "../../providers/host/host";
 import type {
   DestroyOptions,
   OperationOptions,
-  OperationSummary,
   PreviewOptions,
   PreviewResult,
   StackEngine,
@@ -55,15 +54,15 @@ export abstract class Operations
   abstract exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
 
   up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {
-    return this.#write("up", "update", stack, options, program);
+    return this.#write("up", stack, options, program);
   }
 
   refresh(stack: string, options: OperationOptions = {}): Promise<UpResult> {
-    return this.#write("refresh", "refresh", stack, options);
+    return this.#write("refresh", stack, options);
   }
 
   destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
-    return this.#write("destroy", "destroy", stack, options);
+    return this.#write("destroy", stack, options);
   }
 
   preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<PreviewResult> {
@@ -83,8 +82,7 @@ export abstract class Operations
   }
 
   async #write(
-    method: Method,
-    kind: OperationSummary["kind"],
+    method: "up" | "refresh" | "destroy",
     stack: string,
     options: Operation["options"],
     program?: Program,
@@ -104,7 +102,7 @@ export abstract class Operations
       const { succeeded, failures, restDone } = assess(ran, report, this.options.timeoutMs);
       const result = succeeded ? "succeeded" : "failed";
       return {
-        summary: { kind, startTime, endTime: new Date(), result, resourceChanges },
+        summary: { kind: method === "up" ? "update" : method, startTime, endTime: new Date(), result, resourceChanges },
         interrupted: !succeeded && ran.ended.interrupted === "aborted",
         failures,
         restDone,
