@@ -18,9 +18,6 @@ import { createRequire, isBuiltin } from "node:module";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The programs beside Node.js, as the toolchain knows them. */
-const BINARIES = ["engine-clouds"];
-
 /** What no operator needs: an optional compiler, and types. */
 const OMITTED_PACKAGES = /^(typescript|@types\/.*)$/;
 /** What is loaded neither by Node.js nor by a program that it starts. */
@@ -43,7 +40,7 @@ const at = (file) => {
 const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8"));
 const packages = runtimePackages();
 refuseMissingPackages();
-const components = [...copyApp(), ...copySystem(), ...(await copyBinaries())];
+const components = [...copyApp(), ...copySystem(), ...(await copyEngine())];
 writeFileSync(at("app/sbom.cdx.json"), `${JSON.stringify(bom(components), null, 1)}\n`);
 
 function usage() {
@@ -205,28 +202,23 @@ function packageOf(file) {
   return undefined;
 }
 
-/** Each Go program tells its modules. */
-async function copyBinaries() {
+/** The one program beside Node.js. A Go program tells its modules. */
+async function copyEngine() {
   const { resolveBinary } = requireFrom(path.join(root, "dist/src/toolchain/resolve.js"));
-  const modules = new Map();
-  for (const name of BINARIES) {
-    const file = await resolveBinary(name, {
-      observe: ({ type, source }) =>
-        type === "making" && console.error(`${name}: ${source.label}, about ${source.estimatedSeconds} s`),
-    });
-    cpSync(realpathSync(file), at(`usr/local/bin/${path.basename(file)}`));
-    const listed = execFileSync("go", ["version", "-m", file], { encoding: "utf8" });
-    for (const [, module, version] of listed.matchAll(/^\t(?:dep|=>)\t(\S+)\t(\S+)/gm)) {
-      modules.set(`${module}@${version}`, {
-        type: "library",
-        name: module,
-        version,
-        purl: `pkg:golang/${module}@${version}`,
-      });
-    }
-  }
-  copyModuleLicenses([...modules.keys()]);
-  return [...modules.values()];
+  const file = await resolveBinary("engine-clouds", {
+    observe: ({ type, source }) =>
+      type === "making" && console.error(`engine-clouds: ${source.label}, about ${source.estimatedSeconds} s`),
+  });
+  cpSync(realpathSync(file), at(`usr/local/bin/${path.basename(file)}`));
+  const listed = execFileSync("go", ["version", "-m", file], { encoding: "utf8" });
+  const modules = [...listed.matchAll(/^\t(?:dep|=>)\t(\S+)\t(\S+)/gm)];
+  copyModuleLicenses(modules.map(([, name, version]) => `${name}@${version}`));
+  return modules.map(([, name, version]) => ({
+    type: "library",
+    name,
+    version,
+    purl: `pkg:golang/${name}@${version}`,
+  }));
 }
 
 /** Of all modules that are in the module cache; of a program that was downloaded, there are none. */
