@@ -1,7 +1,9 @@
 import timers from "node:timers/promises";
 import type { Logger } from "pino";
 import { failureOf } from "../../providers/errors";
-import { kindName } from "../../stacks/contract/kind";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { kindName, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isSettled } from "../../stacks/contract/readiness";
 import type { Controller } from "../controller/controller";
@@ -17,26 +19,20 @@ export async function pollDrift(
   logger: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const clear = new WeakSet<Controller>();
   while (!signal.aborted) {
     await timers.setTimeout(intervalMs, undefined, { signal }).catch(() => {});
-    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, clear, logger);
+    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, logger);
   }
 }
 
-/**
- * Compares all objects of a kind whose stacks are settled at once.
- *
- * @param clear controllers whose watches are not refused, and whose objects say so
- */
-async function compare(controller: Controller, clear: WeakSet<Controller>, logger: Logger): Promise<void> {
+/** Compares all objects of a kind whose stacks are settled at once. */
+async function compare(controller: Controller, logger: Logger): Promise<void> {
   const { kind, refusal } = controller;
   const { external } = kind.capabilities;
-  if (external === undefined && refusal === undefined && clear.has(controller)) return;
-  if (refusal === undefined) clear.add(controller);
-  else clear.delete(controller);
   const settled = controller
     .list()
+    // Where watches show everything, only those are told that say otherwise.
+    .filter((object) => external !== undefined || refusal !== undefined || isDriftUnknown(object))
     .filter((object) => isSettled(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
@@ -50,4 +46,8 @@ async function compare(controller: Controller, clear: WeakSet<Controller>, logge
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
     for (const object of settled) controller.driftPolled(object, undefined, failureOf(error));
   }
+}
+
+function isDriftUnknown(object: LiveObject): boolean {
+  return findCondition(statusOf(object).conditions, "DriftUnknown") !== undefined;
 }

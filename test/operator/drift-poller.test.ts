@@ -7,12 +7,19 @@ import { pollDrift } from "../../src/operator/drift-poller";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { fakeDelay } from "../fake-delay";
 
-const object = {
-  apiVersion: "cache.example.com/v1alpha1",
-  kind: "Memcached",
-  metadata: { name: "cache", namespace: "default", uid: "1", resourceVersion: "1", generation: 1 },
-  status: { conditions: [{ type: "Synced", status: "True", reason: "Succeeded", observedGeneration: 1 }] },
-} as unknown as LiveObject;
+/** One that is settled, unless its update has failed. @param unknown whether its status says that drift is unknown */
+const objectWith = (unknown: boolean, synced = "True") =>
+  ({
+    apiVersion: "cache.example.com/v1alpha1",
+    kind: "Memcached",
+    metadata: { name: "cache", namespace: "default", uid: "1", resourceVersion: "1", generation: 1 },
+    status: {
+      conditions: [
+        { type: "Synced", status: synced, reason: "Any", observedGeneration: 1 },
+        ...(unknown ? [{ type: "DriftUnknown", status: "True", reason: "Forbidden", observedGeneration: 1 }] : []),
+      ],
+    },
+  }) as unknown as LiveObject;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -26,6 +33,7 @@ afterEach(() => {
 it("tells objects whose resources the API server refuses to show, and when it shows them again", async () => {
   const forbidden: Failure = { errorClass: "retryable", reason: "Forbidden", message: "deployments is forbidden" };
   const driftPolled = vi.fn();
+  let object = objectWith(false);
   const controller = {
     kind: memcached,
     refusal: undefined as Failure | undefined,
@@ -42,13 +50,17 @@ it("tells objects whose resources the API server refuses to show, and when it sh
     return driftPolled.mock.calls.map(([, , failure]) => failure);
   };
 
-  expect(await failureAfterRound()).toEqual([undefined]); // an earlier operator may have told them
   expect(await failureAfterRound()).toEqual([]);
   controller.refusal = forbidden;
   expect(await failureAfterRound()).toEqual([forbidden]);
+  object = objectWith(true);
   expect(await failureAfterRound()).toEqual([forbidden]);
   controller.refusal = undefined;
+  object = objectWith(true, "False");
+  expect(await failureAfterRound()).toEqual([]); // its update fails for the same reason, and is retried later
+  object = objectWith(true);
   expect(await failureAfterRound()).toEqual([undefined]);
+  object = objectWith(false);
   expect(await failureAfterRound()).toEqual([]);
   stop.abort();
   await vi.advanceTimersByTimeAsync(1_000);
