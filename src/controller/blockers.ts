@@ -53,8 +53,8 @@ export class Blockers {
   async remainingMs(context: Lookup, object: LiveObject): Promise<number> {
     if (stateOf(object) !== this.#of) return 0;
     const intervalMs = this.#cached.size === this.#pending.length ? CONFIRM_MS : POLL_MS;
-    const mustAsk = performance.now() - this.#checkedAt >= intervalMs;
-    if (mustAsk) this.#checkedAt = performance.now();
+    const waitedMs = performance.now() - this.#checkedAt;
+    const mustAsk = waitedMs >= intervalMs;
     const answers = await Promise.all(
       this.#pending.map((failure) =>
         // Without an answer it is taken to be there.
@@ -63,8 +63,9 @@ export class Blockers {
           : !this.#cached.has(failure) || cachedOf(context, failure) !== undefined,
       ),
     );
+    if (mustAsk) this.#checkedAt = performance.now(); // the answers may have taken longer than the interval
     const left = answers.filter((answer) => answer).length;
-    if (left === this.#pending.length) return this.#checkedAt + intervalMs - performance.now();
+    if (left === this.#pending.length) return mustAsk ? intervalMs : intervalMs - waitedMs;
     return left > 0 ? Math.max(0, this.#since + GATHER_MS - performance.now()) : 0;
   }
 

@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { Blockers } from "../../src/controller/blockers";
+import { namespace, tenantObject } from "../objects";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+it("still waits for what is there when the API server takes longer to say so than the time between two questions", async () => {
+  const waitedFor = namespace("acme-dev");
+  const find = async () => {
+    await vi.advanceTimersByTimeAsync(20_000);
+    return waitedFor;
+  };
+  const context = { cache: { view: () => undefined }, client: { find } as unknown as KubernetesClient };
+  const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;
+  const blockers = new Blockers(context, tenantObject(), [failure]);
+  vi.advanceTimersByTime(60_000);
+  expect(await blockers.remainingMs(context, tenantObject())).toBeGreaterThan(0);
+});
