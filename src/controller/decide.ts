@@ -62,9 +62,8 @@ function decideWork(facts: Facts): Action {
   // The status alone does not tell: others can write it.
   const hasFailed = attempt !== undefined && attempt.outcome !== "succeeded";
   if (!isSynced || hasFailed || wasCutOff(facts)) return update(facts, "Retrying", true);
-  if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
-    return update(facts, "Updating", drifted);
-  if (facts.changedReads.length > 0) return update(facts, "Updating", drifted);
+  const ignoresDiffer = !isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields);
+  if (ignoresDiffer || facts.changedReads.length > 0) return update(facts, "Updating", drifted);
   if (status.stack.program !== facts.programDigest && (drifted || facts.rolledOut || isApprovedInstead(facts))) {
     return update(facts, "ProgramChanged", drifted);
   }
@@ -171,7 +170,8 @@ function nothing(facts: Facts): Action {
   if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions(generation));
   if (inConflict && backoff.conflictOverMs <= 0) corrected.push(...conflictOverConditions(generation));
   corrected.push(...driftUnknownNews(facts));
-  const waitMs = Math.min(refreshMs, inConflict ? backoff.conflictOverMs : Number.POSITIVE_INFINITY);
+  const mayEnd = inConflict && backoff.conflictOverMs > 0;
+  const waitMs = Math.min(refreshMs, mayEnd ? backoff.conflictOverMs : Number.POSITIVE_INFINITY);
   return { type: "nothing", conditions: corrected, requeueAfterMs: Number.isFinite(waitMs) ? Math.max(0, waitMs) : 0 };
 }
 

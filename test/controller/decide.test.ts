@@ -411,6 +411,12 @@ describe("the status of an object that needs nothing", () => {
       ["Synced=True", "Reconciling=False", "Stalled=False", "FieldConflict=False"],
       0,
     ],
+    [
+      "is still refreshed when a conflict is over",
+      { ...having(condition("FieldConflict", "RepairsReverted")), refreshMs: 60_000 },
+      ["Synced=True", "Reconciling=False", "Stalled=False", "FieldConflict=False"],
+      60_000,
+    ],
     ["says that drift is unknown", { driftUnknown: unknown }, ["DriftUnknown=True"], 0],
     ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), driftUnknown: unknown }, [], 0],
   ];
