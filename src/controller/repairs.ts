@@ -12,8 +12,8 @@ const ASSUMED_STAY_MS = 60_000;
  * conflict waits.
  */
 export class Repairs {
-  /** Made when it is needed: seldom. */
-  #reverts: Map<string, number> | undefined;
+  /** How often each was reverted, and when last. Made when it is needed: seldom. */
+  #reverts: Map<string, { count: number; at: number }> | undefined;
   #last = Number.NEGATIVE_INFINITY;
   /** The longest that a repair stayed. */
   #stayedMs = 0;
@@ -43,8 +43,10 @@ export class Repairs {
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
     if (keys.length > 0) this.#reverts ??= new Map();
-    for (const key of keys) this.#reverts?.set(key, (this.#reverts.get(key) ?? 0) + 1);
-    const fought = keys.filter((key) => this.#resumed || (this.#reverts?.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    for (const [key, { at }] of this.#reverts ?? []) if (now - at > FORGOTTEN_MS) this.#reverts?.delete(key);
+    const countOf = (key: string) => this.#reverts?.get(key)?.count ?? 0;
+    for (const key of keys) this.#reverts?.set(key, { count: countOf(key) + 1, at: now });
+    const fought = keys.filter((key) => this.#resumed || countOf(key) >= REVERTS_OF_CONFLICT);
     const inConflict = new Set([...altered, ...fought]);
     if (inConflict.size > 0) {
       this.#backoff ??= new DriftBackoff();
