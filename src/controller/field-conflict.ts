@@ -41,9 +41,8 @@ export function revertsIn(
       conflict: `${what} is deleted by another client`,
     };
   });
-  const reverts: Revert[] = [...fields, ...deletions];
-  if (polled === undefined) return reverts;
-  return [...reverts, { key: polled, repaired: polled, conflict: `again and again, ${polled}` }];
+  const polls = polled === undefined ? [] : [{ key: polled, repaired: polled, conflict: `again and again, ${polled}` }];
+  return [...fields, ...deletions, ...polls];
 }
 
 /** What an update has written and admission has changed at once: it will be so after each write. */

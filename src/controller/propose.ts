@@ -107,13 +107,8 @@ async function propose(
   const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
-    await plans.write(
-      kind,
-      object,
-      spec,
-      { state: "Applying", decidedBy, decidedAt },
-      { isTombstone: facts.isTombstone },
-    );
+    const applying = { state: "Applying", decidedBy, decidedAt } as const;
+    await plans.write(kind, object, spec, applying, { isTombstone: facts.isTombstone });
     return { type: "bound", binding: { ...binding, approval: recordOf(decision) } };
   }
   const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, work, authors);

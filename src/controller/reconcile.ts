@@ -46,10 +46,8 @@ export class Reconciler {
   }
 
   /**
-   * Notes what a poll ({@link ExternalResources.findDrift}) found of an object.
+   * Notes what a poll found of an object, see {@link Controller.driftPolled}.
    *
-   * @param drift what is not as it should be
-   * @param failure why that is unknown
    * @returns whether the object needs a reconcile: to repair it, or to report that drift is unknown, or known again
    */
   noteDriftPoll(

@@ -52,10 +52,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     state.lastComparison = undefined; // what is applied makes it untrue
-    const result = await up(reconcile, program.of(object), {
-      refresh: action.refresh || binding !== undefined,
-      binding,
-    });
+    const result = await up(reconcile, program.of(object), action.refresh, binding);
     context.metrics.ran(result, action.cause);
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
@@ -99,14 +96,15 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
 function up(
   { context, item, signal }: Reconcile,
   program: Program,
-  { refresh = false, binding }: { refresh?: boolean; binding?: Binding | undefined } = {},
+  refresh = false,
+  binding?: Binding,
 ): Promise<UpResult> {
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
   // What no state has after a crash may need another approval.
   const savesOnce = binding?.approval === undefined && adoptsAfterCrash(kind);
-  const options = { refresh, signal, sdkRuntime, savesOnce, ...bindingOptions(binding) };
-  return engine.up(stackName(kind, item.key), program, options);
+  const options = { signal, sdkRuntime, savesOnce, ...bindingOptions(binding) };
+  return engine.up(stackName(kind, item.key), program, { refresh: refresh || binding !== undefined, ...options });
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

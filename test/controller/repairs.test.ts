@@ -46,7 +46,8 @@ describe("repairs", () => {
   it("are no conflict when each stays for a day, whatever else is repaired meanwhile", () => {
     const repairs = new Repairs();
     const day = (index: number) => {
-      for (let hour = 0; hour < 24; hour++) repairs.repaired([`row ${index}-${hour}`], [], START + index * (DAY + 1) + hour);
+      for (let hour = 0; hour < 24; hour++)
+        repairs.repaired([`row ${index}-${hour}`], [], START + index * (DAY + 1) + hour);
       return repairs.repaired(["replicas"], [], START + index * (DAY + 1) + DAY / 2).has("replicas");
     };
     expect([0, 1, 2, 3].map(day)).toEqual([false, false, false, false]);
