@@ -15,11 +15,16 @@ export type Relayed =
   | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
 
 /**
- * Sends the body of the client's request, and waits for what comes back.
+ * Sends the body of the client's request, and waits for what comes back. The request ends when its client goes away, or
+ * has gone.
  *
  * @throws Refusal 503 when the API server does not answer
  */
-export function answerOf(upstream: ClientRequest, request: IncomingMessage): Promise<Relayed> {
+export function answerOf(
+  upstream: ClientRequest,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Relayed> {
   return new Promise((resolve, reject) => {
     upstream.once("response", (message) => resolve({ type: "response", message }));
     upstream.once("upgrade", (message, socket, head) => resolve({ type: "upgrade", message, socket, head }));
@@ -27,12 +32,10 @@ export function answerOf(upstream: ClientRequest, request: IncomingMessage): Pro
     upstream.on("error", () =>
       reject(new Refusal(503, "ServiceUnavailable", "the API server does not answer: try again later")),
     );
-    if (hasBody(request.headersDistinct)) {
-      request.once("error", () => upstream.destroy());
-      request.pipe(upstream);
-    } else {
-      upstream.end();
-    }
+    response.once("close", () => upstream.destroy());
+    if (response.destroyed) upstream.destroy();
+    else if (hasBody(request.headersDistinct)) request.pipe(upstream);
+    else upstream.end();
   });
 }
 

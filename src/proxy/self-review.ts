@@ -47,7 +47,7 @@ export async function answerSelfReview(
   response: ServerResponse,
   upstream: ClientRequest,
 ): Promise<void> {
-  const { message } = await answerOf(upstream, request);
+  const { message } = await answerOf(upstream, request, response);
   if (message.statusCode !== 201) return void relay(message, response);
   const headers = withoutHopByHop(message.headersDistinct);
   for (const [name, lines] of Object.entries(headers)) {

@@ -89,7 +89,12 @@ export async function startProxyServer(options: ProxyServerOptions) {
     // Until the API server agrees to the other protocol, this is a request that is answered like any other.
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket);
+    try {
+      response.assignSocket(socket);
+    } catch {
+      socket.destroy(); // the client has not waited for the answer to its last request
+      return;
+    }
     response.once("finish", () => socket.destroySoon());
     void serve(request, response, head);
   });
@@ -148,9 +153,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
       progress.view = "user";
       delete headers["accept-encoding"];
       const asUser = { ...headers, ...impersonationHeaders(identity), accept: "application/json" };
-      const upstream = await options.upstream.request(method, url, asUser);
-      response.once("close", () => upstream.destroy());
-      await answerSelfReview(request, response, upstream);
+      await answerSelfReview(request, response, await options.upstream.request(method, url, asUser));
       return;
     }
     const passage: Passage = upgradeHead
@@ -160,23 +163,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
     if (passage.view === "user") Object.assign(headers, impersonationHeaders(identity));
 
     const upstream = await options.upstream.request(method, passage.path, headers);
-    response.once("close", () => upstream.destroy());
-    if (response.destroyed) {
-      upstream.destroy(); // the client went away meanwhile
-      return;
-    }
-    let ended: Refusal | undefined;
-    let endAnswer: EndAnswer | undefined;
-    if (passage.view === "own-namespaces" && passage.watches) {
-      const unfollow = options.owners.follow(identity, passage.owned, () => {
-        metrics.endedWatches.inc();
-        ended = expired();
-        endAnswer?.(ended);
-      });
-      response.once("close", unfollow);
-    }
-
-    const answer = await answerOf(upstream, request);
+    const answer = await answerOf(upstream, request, response);
     if (answer.type === "upgrade") {
       if (!upgradeHead) throw new Error("the API server changed to a protocol that the client did not request");
       progress.upgraded = true;
@@ -184,12 +171,16 @@ export async function startProxyServer(options: ProxyServerOptions) {
       return;
     }
     const end = relay(answer.message, response);
-    endAnswer = end;
-    if (isWatch(url)) {
-      watches.add(end);
-      response.once("close", () => watches.delete(end));
-      if (ended !== undefined || stopping) end(ended);
-    }
+    if (!isWatch(url)) return;
+    watches.add(end);
+    response.once("close", () => watches.delete(end));
+    if (stopping) end();
+    if (passage.view !== "own-namespaces") return;
+    const unfollow = options.owners.follow(identity, passage.owned, () => {
+      metrics.endedWatches.inc();
+      end(expired());
+    });
+    response.once("close", unfollow);
   }
 
   const { port } = await listenAt(server, options);

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { CertifiedKey } from "../../src/tls/certificate";
@@ -93,6 +94,8 @@ export class FakeApiServer {
   tokenReviews = 0;
   /** The most that were asked for at the same time. */
   mostTokenReviews = 0;
+  /** What a token's review waits for. */
+  beforeTokenReview: () => Promise<unknown> = () => setImmediate();
   #tokenReviewsInFlight = 0;
   readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-proxy-"));
   #server!: https.Server;
@@ -167,7 +170,7 @@ export class FakeApiServer {
     if (pathname.endsWith("/tokenreviews")) {
       this.tokenReviews++;
       this.mostTokenReviews = Math.max(this.mostTokenReviews, ++this.#tokenReviewsInFlight);
-      await new Promise((resolve) => setImmediate(resolve));
+      await this.beforeTokenReview();
       this.#tokenReviewsInFlight--;
       const user = this.tokens[JSON.parse(body).spec.token];
       response.end(JSON.stringify({ status: user ? { authenticated: true, user } : { authenticated: false } }));

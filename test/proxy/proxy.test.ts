@@ -217,6 +217,26 @@ describe("a request", () => {
     await closed;
   });
 
+  it.each([
+    ["GET", "/api/v1/pods", "bob"],
+    ["POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "member"],
+  ])("of %s %s does not reach the API server when its client goes away before", async (method, path, as) => {
+    await start();
+    api.tokens["token-of-member"] = { username: "member", groups: ["capsule.clastix.io"] };
+    const review = Promise.withResolvers<void>();
+    api.beforeTokenReview = () => review.promise;
+    const request = begin(question({ as: `token-of-${as}`, method, path, body: method === "POST" ? "{}" : "" }));
+    request.on("error", () => {});
+    await expect.poll(() => api.tokenReviews).toBe(1);
+    request.destroy();
+    await expect.poll(() => log).toContain('"code":499');
+    review.resolve();
+    await expect.poll(() => proxy.metrics.registry.metrics()).toContain('{result="authenticated"} 1');
+    expect((await ask(question())).status).toBe(200);
+    expect(api.arrivals).toMatchObject([{ url: "/" }]);
+    expect(api.connections.size).toBeLessThanOrEqual(3);
+  });
+
   it("is in the access log, without its query", async () => {
     await start();
     await ask(question({ path: "/api/v1/pods?secret=1" }));
@@ -408,6 +428,17 @@ describe("a change of the protocol", () => {
       socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
     };
     expect(await ask(question({ headers: spdy }))).toMatchObject({ status: 403, body: "no" });
+  });
+
+  it("that is sent before an answer has come ends the connection, and nothing else", async () => {
+    await start();
+    const socket = tls.connect({ port: proxy.port, ca: authority.own.certificate });
+    socket.on("error", () => {});
+    await once(socket, "secureConnect");
+    const head = "GET / HTTP/1.1\r\nHost: x\r\n";
+    socket.resume().write(`${head}\r\n${head}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+    await once(socket, "close");
+    expect((await ask(question())).status).toBe(200);
   });
 
   it("is refused to who is not let in, or would be another, or has a body", async () => {
