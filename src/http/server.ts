@@ -99,19 +99,21 @@ export async function listenAt(
 
 /** Ends each connection with its next answer, until those that are left carry nothing. */
 async function endConnectionsInUse(server: http.Server | https.Server, atMostMs: number): Promise<void> {
-  let last = performance.now();
-  const end = last + atMostMs;
+  const end = performance.now() + atMostMs;
+  let quietPolls = 0;
   server.prependListener("request", (_request: http.IncomingMessage, response: http.ServerResponse) => {
     response.shouldKeepAlive = false;
-    last = performance.now();
+    quietPolls = 0;
   });
   const connections = promisify(server.getConnections.bind(server));
-  while (performance.now() < Math.min(end, last + QUIET_MS) && (await connections()) > 0) await delay(POLL_MS);
+  for (; performance.now() < end && quietPolls < QUIET_POLLS && (await connections()) > 0; quietPolls++) {
+    await delay(POLL_MS);
+  }
 }
 
-/** A client that sends nothing for so long is taken not to be about to. */
-const QUIET_MS = 500;
 const POLL_MS = 20;
+/** A client that sends nothing for half a second is taken not to be about to: in polls, as this process may be what stalls. */
+const QUIET_POLLS = 25;
 const NO_IPV6 = ["EAFNOSUPPORT", "EADDRNOTAVAIL"];
 
 async function bind(server: http.Server | https.Server, port: number, host: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendAnswer } from "../../src/http/answer";
 import { readBody } from "../../src/http/body";
@@ -93,6 +93,28 @@ describe("a listener that closes in good time", () => {
       await delay(5);
     }
   }
+
+  it("waits for requests that came while the process stalled", async () => {
+    const server = http.createServer((_request, response) => response.end("ok"));
+    const { port, close } = await listenAt(server, { port: 0, host: "127.0.0.1" }, 5_000);
+    const client = net.connect(port, "127.0.0.1");
+    let received = "";
+    client.setEncoding("utf8").on("data", (text: string) => {
+      received += text;
+    });
+    const request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    client.write(request);
+    await once(client, "data");
+    const closed = close();
+    await delay(50);
+    await setImmediate(); // from here, timers come before what is received
+    client.write(request);
+    const end = performance.now() + 700;
+    while (performance.now() < end);
+    await once(client, "close");
+    expect(received.split("HTTP/1.1 200").length - 1).toBe(2);
+    await closed;
+  });
 
   it("breaks no request of clients that keep their connections", async () => {
     const server = http.createServer(
