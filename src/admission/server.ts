@@ -64,7 +64,7 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
         needsCertificate: clientCa !== undefined,
       }).catch((error: unknown): Answer => {
         if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
-        logger.error({ err: error, path: request.url }, "review failed");
+        logger[response.destroyed ? "debug" : "error"]({ err: error, path: request.url }, "review failed");
         return { status: 500, body: "internal error\n" };
       });
       // A connection that carries reviews outlasts those that carry nothing.

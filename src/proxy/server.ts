@@ -123,7 +123,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
     try {
       await passOn(request, response, progress, upgradeHead);
     } catch (error) {
-      if (!(error instanceof Refusal)) logger.error({ err: error }, "request failed");
+      if (!(error instanceof Refusal || response.destroyed)) logger.error({ err: error }, "request failed");
       if (response.headersSent) response.destroy();
       else refuse(response, error);
     }

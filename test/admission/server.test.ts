@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}, conversion?: ReviewHandler): Promise<Listener> {
+function start(options: Partial<AdmissionServerOptions> = {}, conversion?: ReviewHandler): Promise<Listener> {
   const certificate = {
     current,
     follow: async (listener: (context: typeof current) => void | Promise<void>) => listener(current),
@@ -271,6 +271,21 @@ describe("what is huge or slow", () => {
     const object = { metadata: {}, data: "a".repeat(3 * 1024 * 1024) };
 
     expect((await post("allow", review({ object, oldObject: object }))).status).toBe(200);
+  });
+
+  it("is no error of the server when its client goes away", async () => {
+    const lines: string[] = [];
+    await server.close();
+    server = await start({ logger: pino({ level: "debug" }, { write: (line) => void lines.push(line) }) });
+    const headers = { "content-type": "application/json", "content-length": 100, expect: "100-continue" };
+    const path = "/admission/kind/allow";
+    const request = https.request({ host: "127.0.0.1", port: server.port, ca, method: "POST", path, headers });
+    request.on("error", () => {}).flushHeaders();
+    await once(request, "continue");
+    request.destroy();
+
+    await expect.poll(() => lines.join("")).toContain("review failed");
+    expect(lines.join("")).not.toContain('"level":50');
   });
 
   it("does not keep the server from answering others", async () => {
