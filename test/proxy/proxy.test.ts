@@ -5,7 +5,7 @@ import net from "node:net";
 import tls from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { type DestinationStream, pino } from "pino";
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/served-certificate";
@@ -34,6 +34,7 @@ beforeEach(async () => {
   log = "";
 });
 afterEach(async () => {
+  vi.useRealTimers();
   await proxy.stop(0);
   await api.stop();
 });
@@ -111,11 +112,12 @@ describe("who is let in", () => {
 
   it("is not a certificate that expires while its connection lasts", async () => {
     await start();
-    const shortly = await authority.user("alice", undefined, new Date(Date.now() + 2_000));
+    const shortly = await authority.user("alice", undefined, new Date(Date.now() + 60_000));
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1, cert: shortly.certificate, key: shortly.key });
     const { as: _, ...asked } = question({ agent });
     expect((await ask(asked)).status).toBe(200);
-    await expect.poll(async () => (await ask(asked)).status).toBe(401);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    expect((await ask(asked)).status).toBe(401);
     agent.destroy();
   });
 
@@ -602,13 +604,16 @@ describe("the listener", () => {
     );
     exec.resume();
 
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const stopped = proxy.stop(500);
     expect(await textOf(watch)).toBe("{");
     expect(proxy.notReady).toBe("the proxy is stopping");
     await expect(ask(question())).rejects.toThrow("ECONNREFUSED");
     running[1]?.end("}");
     expect(await textOf(request)).toBe("{}");
+    vi.advanceTimersByTime(499);
     expect(exec.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
     await once(exec, "close");
     await stopped;
   });
