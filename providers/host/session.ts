@@ -111,10 +111,14 @@ export class ProviderSession {
   }
 }
 
+/** Node.js takes a longer time for none. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** What a call that took too long still does is found again by the next one, as after a crash. @throws RetryableError */
 async function within<T>(seconds: number, answered: Promise<T>, method: string): Promise<T> {
   const abort = new AbortController();
-  const timeout = delay(seconds * 1000, undefined, { signal: abort.signal }).then(() => {
+  const ms = Math.min(seconds * 1000, LONGEST_TIMER_MS);
+  const timeout = delay(ms, undefined, { signal: abort.signal }).then(() => {
     throw new RetryableError("Timeout", `${method} took longer than the ${seconds} s of its customTimeouts`);
   });
   try {

@@ -83,4 +83,14 @@ describe("a provider session", () => {
     const next = session.call("Create", { urn: URN, properties: inputs, timeout: 60 });
     expect(await next).toMatchObject({ id: "a" });
   });
+
+  it("gives a call customTimeouts that are longer than a timer of Node.js can be", async () => {
+    const { entered, release } = things.holdSlow();
+    const properties = { ...inputs, value: "slow" };
+    const create = host.openSession().call("Create", { urn: URN, properties, timeout: 1_000 * 3_600 });
+    await entered;
+    await new Promise((resolve) => setTimeout(resolve, 2)); // after a timer that is too long, which ends in 1 ms
+    release();
+    expect(await create).toMatchObject({ id: "a" });
+  });
 });
