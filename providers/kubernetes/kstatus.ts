@@ -45,7 +45,7 @@ export function healthOf(object: LiveObject): Health {
   if (observedGeneration !== undefined && observedGeneration !== generation) {
     return inProgress("its controller has not seen the last change");
   }
-  const abnormal = status.conditions?.find(({ type, status }) => ABNORMAL.includes(type) && status === "True");
+  const abnormal = conditionsOf(status).find(({ type, status }) => ABNORMAL.includes(type) && status === "True");
   if (abnormal !== undefined) return (abnormal.type === "Stalled" ? failed : inProgress)(textOf(abnormal));
   const rule = RULES[typeName(object)] ?? byReadyCondition;
   return rule((object.spec ?? {}) as Fields, status, object);
@@ -181,8 +181,13 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 const UNSEEN = "its controller has not seen it";
 
-function conditionIn({ conditions }: Status, type: string) {
-  return Array.isArray(conditions) ? conditions.find((condition) => condition.type === type) : undefined;
+/** Types of others may call something else so. */
+function conditionsOf({ conditions }: Status) {
+  return Array.isArray(conditions) ? conditions : [];
+}
+
+function conditionIn(status: Status, type: string) {
+  return conditionsOf(status).find((condition) => condition.type === type);
 }
 
 function textOf({ type, reason, message }: NonNullable<Status["conditions"]>[number]): string {

@@ -84,6 +84,10 @@ describe("what is said of an object that does not work", () => {
   it.each<[string, LiveObject]>([
     ["a claim that waits for its first consumer", object("v1/PersistentVolumeClaim", { phase: "Pending" })],
     ["a custom resource without conditions", object("example.com/v1/Thing")],
+    [
+      "a custom resource whose conditions are no list",
+      object("example.com/v1/Thing", { conditions: { Ready: "True" } }),
+    ],
     ["a Service in the cluster", object("v1/Service", {}, { type: "ClusterIP" })],
     ["a ConfigMap", object("v1/ConfigMap")],
     [
