@@ -20,12 +20,10 @@ export function checkRow({ table, key = {}, values = {}, owner }: Partial<RowInp
   }
   if (Object.keys(values).length === 0) check("values", "must name at least one column");
   for (const [column, value] of Object.entries(values)) {
+    const isKey = Object.hasOwn(key, column);
     const isSingle = typeof value !== "object" || value === null;
-    if (!(column in key)) check("values", columnProblem(column));
-    check(
-      `values.${column}`,
-      column in key ? "is the key column" : isSingle ? textProblem(value) : "must be a single value",
-    );
+    if (!isKey) check("values", columnProblem(column));
+    check(`values.${column}`, isKey ? "is the key column" : isSingle ? textProblem(value) : "must be a single value");
   }
   check("owner.uid", owner?.uid ? undefined : "is required");
   return failures;

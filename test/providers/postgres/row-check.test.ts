@@ -14,6 +14,10 @@ describe("checkRow", () => {
     expect(checkRow(row)).toEqual([]);
   });
 
+  it("accepts a column with the name of what every JavaScript object has", () => {
+    expect(checkRow({ ...row, values: { constructor: "Ferrari" } })).toEqual([]);
+  });
+
   it.each<[string, object, string]>([
     ["table", { table: undefined }, "is required"],
     ["table", { table: "a.b.c" }, "more than one dot"],
