@@ -127,7 +127,9 @@ interface Registered extends Resource {
 function registered(name: string, registrations: Registrations, index: number): Resource {
   return new Proxy({ [REGISTERED]: { registrations, index } } as Registered, {
     get(target, property) {
-      if (typeof property === "symbol" || property === "constructor") return Reflect.get(target, property);
+      // `then`: a promise asks each value for it.
+      if (typeof property === "symbol" || ["constructor", "then"].includes(property))
+        return Reflect.get(target, property);
       throw invalidProgram(
         `the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`,
       );

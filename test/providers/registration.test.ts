@@ -41,6 +41,14 @@ describe("a program", () => {
     await expect(declaredBy(program)).rejects.toThrow("the program's own");
   });
 
+  it("may pass resources between its async functions", async () => {
+    const make = async (key: string) => new Thing(key, { key, value: "1" });
+    const program = async () => {
+      new Thing("b", { key: "b", value: "1" }, { dependsOn: await make("a") });
+    };
+    expect(await declaredBy(program)).toMatchObject([{ name: "a" }, { name: "b", dependsOn: [0] }]);
+  });
+
   it("declares its own resources only, though others run at the same time", async () => {
     const program = (name: string) => async () => {
       await Promise.resolve();
