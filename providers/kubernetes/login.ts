@@ -28,15 +28,19 @@ export class Login {
   }
 
   access(): Promise<Access> {
-    const now = performance.now();
-    if (this.#fresh === undefined || now >= this.#fresh.until) {
-      const access = this.#read();
-      this.#fresh = { access, until: now + FRESH_MS };
-      access.catch(() => {
-        this.#fresh = undefined;
-      });
-    }
-    return this.#fresh.access;
+    if (this.#fresh !== undefined && performance.now() < this.#fresh.until) return this.#fresh.access;
+    // A plugin that takes long, or hangs, is not started once more for each who waits.
+    const fresh = { access: this.#read(), until: Number.POSITIVE_INFINITY };
+    this.#fresh = fresh;
+    fresh.access.then(
+      () => {
+        fresh.until = performance.now() + FRESH_MS;
+      },
+      () => {
+        fresh.until = 0;
+      },
+    );
+    return fresh.access;
   }
 
   async #read(): Promise<Access> {

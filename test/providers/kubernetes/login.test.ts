@@ -1,0 +1,44 @@
+import { KubeConfig } from "@kubernetes/client-node";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Login } from "../../../providers/kubernetes/login";
+
+let config: KubeConfig;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  config = new KubeConfig();
+  config.loadFromClusterAndUser({ name: "c", server: "http://127.0.0.1:1", skipTLSVerify: true }, { name: "u" });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("credentials that take long, as a plugin's may, are read once for all who wait", async () => {
+  const { promise: answer, resolve } = Promise.withResolvers<void>();
+  const read = vi.spyOn(config, "applyToHTTPSOptions").mockReturnValue(answer);
+  const login = new Login(config);
+  const asked = [login.access()];
+  for (let second = 0; second < 5; second++) {
+    vi.advanceTimersByTime(1_000);
+    asked.push(login.access());
+  }
+  expect(read).toHaveBeenCalledTimes(1);
+
+  resolve();
+  await Promise.all(asked);
+  await login.access();
+  expect(read).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(1_000);
+  await login.access();
+  expect(read).toHaveBeenCalledTimes(2);
+  await login.close();
+});
+
+it("credentials that could not be read are read again at the next request", async () => {
+  const read = vi.spyOn(config, "applyToHTTPSOptions").mockRejectedValueOnce(new Error("no network"));
+  const login = new Login(config);
+  await expect(login.access()).rejects.toThrow("no network");
+  await expect(login.access()).resolves.toMatchObject({ headers: {} });
+  expect(read).toHaveBeenCalledTimes(2);
+  await login.close();
+});
