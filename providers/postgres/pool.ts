@@ -22,7 +22,10 @@ export class Connection {
   readonly #client: PoolClient;
   /** The transaction's begin, which the first statement does not wait for. */
   #begun: Promise<unknown> | undefined;
-  /** Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session. */
+  /**
+   * Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session. And one
+   * that may not be sent, by the fence, leaves a transaction open.
+   */
   isHealthy = true;
   /** Whether the server takes no writes: after a failover, a new connection reaches another one. */
   isReadOnly = false;
@@ -40,8 +43,8 @@ export class Connection {
 
   /** Statements that do not need each other's results may be asked side by side; they run in the order of the calls. */
   async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
-    checkFence();
     try {
+      checkFence();
       const [result] = await Promise.all([this.#client.query<R>(text, values), this.#begun]);
       this.isHealthy = true;
       return result;

@@ -2,8 +2,10 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { RetryableError } from "../../../providers/errors";
+import { withinFence } from "../../../providers/fence";
 import { findDriftedRows } from "../../../providers/postgres/drift";
-import { closePool } from "../../../providers/postgres/pool";
+import { closePool, withTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { eventually } from "../../../src/testing/eventually";
@@ -258,6 +260,22 @@ describe("several hosts", () => {
   });
 });
 
+it("a transaction whose fence has ended is not ended by the next one", async () => {
+  let mayWrite = true;
+  const check = () => {
+    if (!mayWrite) throw new RetryableError("LeaseLost", "another one goes on");
+  };
+  const writing = withinFence({ check, signal: new AbortController().signal }, () =>
+    withTransaction(async (connection) => {
+      await connection.query(`INSERT INTO ${table} (id) VALUES ('fenced')`);
+      mayWrite = false;
+    }),
+  );
+  await expect(writing).rejects.toEqual(failure("LeaseLost", /./));
+  await create();
+  expect(await database.query(`SELECT FROM ${table} WHERE id = 'fenced'`)).toEqual([]);
+});
+
 describe("a database that is in trouble", () => {
   it("takes writes again after it was read-only, with no half of a change before", async () => {
     await create();
@@ -308,7 +326,7 @@ describe("a database that is in trouble", () => {
   });
 
   it("that an administrator ends in the middle of a write leaves nothing half done", async () => {
-    const slow = await slowTable("1");
+    const slow = await slowTable("60");
     const writing = provider.create(rowIn(slow));
     const ended = expect(writing).rejects.toEqual(failure("DatabaseUnavailable", /administrator command/)); // 57P01
     await eventually(async () => {
@@ -318,6 +336,7 @@ describe("a database that is in trouble", () => {
     await ended;
     expect(await database.query(`SELECT FROM ${slow}`)).toEqual([]);
     expect(await database.query(`SELECT FROM ${RECORDS} WHERE table_name = $1`, [slow])).toEqual([]);
+    await database.query(`ALTER TABLE ${slow} DISABLE TRIGGER wait`);
     await provider.create(rowIn(slow));
   });
 
