@@ -1,8 +1,8 @@
 import { refuseProtected, withOwner } from "./apply-object";
-import type { KubernetesClient } from "./client";
+import { FIELD_MANAGER, type KubernetesClient } from "./client";
 import type { ObjectInputs } from "./object-inputs";
 import { wasCreated } from "./ownership";
-import type { LiveObject } from "./types";
+import type { LiveObject, Manifest } from "./types";
 
 /** Asks the API server to do all of an apply but to keep its result, which is returned. @throws ApiError when it is refused */
 export async function dryRunApply(
@@ -11,11 +11,9 @@ export async function dryRunApply(
   live: LiveObject | undefined,
   signal: AbortSignal,
 ): Promise<LiveObject> {
-  const { initial } = inputs;
   refuseProtected(inputs.manifest);
-  const begins = live === undefined && initial !== undefined;
-  const given = begins ? { ...inputs, manifest: initial.manifest } : inputs;
-  const manager = begins ? { fieldManager: initial.fieldManager } : {};
-  const manifest = withOwner(given, live, live === undefined || wasCreated(live));
-  return (await client.apply(manifest, { dryRun: true, signal, ...manager })).object;
+  const { manifest, fieldManager = FIELD_MANAGER }: { manifest: Manifest; fieldManager?: string } =
+    (live === undefined && inputs.initial) || inputs;
+  const applied = withOwner({ ...inputs, manifest }, live, live === undefined || wasCreated(live));
+  return (await client.apply(applied, { dryRun: true, signal, fieldManager })).object;
 }

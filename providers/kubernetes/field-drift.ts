@@ -107,28 +107,23 @@ function compare(wanted: unknown, live: unknown, field: string, managed: readonl
  * the API server is one field.
  */
 export function liveFields(manifest: Manifest, live: LiveObject): [path: string, value: unknown][] {
-  const fields: [string, unknown][] = [];
-  const visit = (wanted: unknown, value: unknown, field: string, managed: readonly Managed[]): void => {
-    if (isRecord(wanted) && isSplit(managed) && (isRecord(value) || Object.keys(wanted).length === 0)) {
-      for (const [name, item] of Object.entries(wanted)) {
-        const part = isRecord(value) ? value[name] : undefined;
-        visit(item, part, field + nameSegment(name, field === ""), below(managed, `f:${name}`));
-      }
-      return;
-    }
-    const keys = Array.isArray(wanted) && Array.isArray(value) ? keysOf(managed) : undefined;
-    if (keys === undefined) {
-      fields.push([field, value ?? null]);
-      return;
-    }
-    for (const item of wanted as unknown[]) {
-      const known = (value as unknown[]).find((candidate) => isItem(candidate, keysIn(item, keys)));
-      const named = known ?? item;
-      visit(item, known, field + itemSegment(keys, isRecord(named) ? named : {}), belowItem(managed, named));
-    }
-  };
-  visit(named(manifest), named(live), "", managedOf(live));
-  return fields;
+  return valuesOf(named(manifest), named(live), "", managedOf(live));
+}
+
+function valuesOf(wanted: unknown, live: unknown, field: string, managed: readonly Managed[]): [string, unknown][] {
+  if (isRecord(wanted) && isSplit(managed) && (isRecord(live) || Object.keys(wanted).length === 0)) {
+    return Object.entries(wanted).flatMap(([name, value]) => {
+      const part = isRecord(live) ? live[name] : undefined;
+      return valuesOf(value, part, field + nameSegment(name, field === ""), below(managed, `f:${name}`));
+    });
+  }
+  const keys = Array.isArray(wanted) && Array.isArray(live) ? keysOf(managed) : undefined;
+  if (keys === undefined) return [[field, live ?? null]];
+  return (wanted as unknown[]).flatMap((item) => {
+    const found = (live as unknown[]).find((candidate) => isItem(candidate, keysIn(item, keys)));
+    const known = found ?? item;
+    return valuesOf(item, found, field + itemSegment(keys, isRecord(known) ? known : {}), belowItem(managed, known));
+  });
 }
 
 function drift(wanted: unknown, live: unknown, field: string, managed: readonly Managed[]): FieldDrift {

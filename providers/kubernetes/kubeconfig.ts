@@ -33,17 +33,11 @@ interface FileUser {
  */
 export function loadKubeconfig(source?: string): KubeConfig {
   const config = new KubeConfig();
-  const texts: string[] = [];
-  if (source === undefined) {
-    config.loadFromDefault();
-    texts.push(...defaultFiles().map((file) => readFileSync(file, "utf8")));
-  } else if (existsSync(source)) {
-    config.loadFromFile(source);
-    texts.push(readFileSync(source, "utf8"));
-  } else {
-    config.loadFromString(source);
-    texts.push(source);
-  }
+  if (source === undefined) config.loadFromDefault();
+  else if (existsSync(source)) config.loadFromFile(source);
+  else config.loadFromString(source);
+  const sources = source === undefined ? defaultFiles() : [source];
+  const texts = sources.map((one) => (existsSync(one) ? readFileSync(one, "utf8") : one));
   const users = texts.flatMap((text) => (yaml.load(text) as { users?: FileUser[] } | undefined)?.users ?? []);
   for (const user of config.users ?? []) {
     const found = users.find(({ name }) => name === user.name)?.user;

@@ -37,10 +37,7 @@ export function isSecret(object: Manifest): boolean {
 export function withStoredData(manifest: Manifest): Manifest {
   const { stringData, ...rest } = manifest;
   if (!isSecret(manifest) || typeof stringData !== "object" || stringData === null) return manifest;
-  const encoded = Object.entries(stringData).map(([key, value]) => [
-    key,
-    Buffer.from(String(value)).toString("base64"),
-  ]);
+  const encoded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(String(text)).toString("base64")]);
   return { ...rest, data: { ...(rest.data as object | undefined), ...Object.fromEntries(encoded) } };
 }
 

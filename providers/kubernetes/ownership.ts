@@ -93,11 +93,9 @@ const digests = new WeakMap<LiveObject, string>();
 function digestOf(object: LiveObject, ignored: readonly string[]): string {
   const leaves = leavesOf(object.metadata.managedFields?.find(isOwnEntry) ?? {}, object);
   const counted = leaves.filter(([field]) => !ignored.some((path) => covers(path, field)));
+  const sorted = counted.sort(([a], [b]) => (a < b ? -1 : 1));
   // The UID, which few know, keeps values from being guessed by their digest.
-  return hash("sha256", canonicalJson([object.metadata.uid, counted.sort(([a], [b]) => (a < b ? -1 : 1))])).slice(
-    0,
-    20,
-  );
+  return hash("sha256", canonicalJson([object.metadata.uid, sorted])).slice(0, 20);
 }
 
 /** The paths of the fields that a manager has in a live object. */
