@@ -1,3 +1,4 @@
+import { invalidProgram } from "../errors";
 import { ApiError, ApiServer, isApiError } from "./api-server";
 import { groupVersionPath, ResourceTypes, undefinedWhenNotFound } from "./resource-types";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
@@ -225,7 +226,7 @@ export class KubernetesClient extends ApiServer {
   /** The path of all objects of a type, or of the one with this name. */
   async #path({ apiVersion, kind }: ObjectType, namespace: string | undefined, name?: string): Promise<string> {
     const { plural, namespaced } = await this.resourceType(apiVersion, kind);
-    if (namespaced && name !== undefined && !namespace) throw new TypeError(`${kind} ${name} needs a namespace`);
+    if (namespaced && name !== undefined && !namespace) throw invalidProgram(`${kind} ${name} needs a namespace`);
     const scope = namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
     const object = name === undefined ? "" : `/${encodeURIComponent(name)}`;
     return `${groupVersionPath(apiVersion)}${scope}/${plural}${object}`;

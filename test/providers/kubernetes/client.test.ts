@@ -72,6 +72,18 @@ describe("a refusal while something in the cluster is still to come", () => {
   });
 });
 
+describe("an object of a namespace that names none", () => {
+  it("is for the author of a kind to correct", async () => {
+    await serve(() => {});
+    const asked = client.find({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } });
+    await expect(asked).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "InvalidProgram",
+      message: "ConfigMap a needs a namespace",
+    });
+  });
+});
+
 describe("what ends the work that asks", () => {
   it("is thrown as it is", async () => {
     await serve(() => {}); // and never answers
