@@ -113,7 +113,7 @@ export async function removeOrphanRows(
   );
   for (const { location, key, incarnation } of records) {
     if (incarnations.has(incarnation)) continue;
-    const outs = { table: location.name, key: { [column]: key }, values: {}, owner, location, incarnation };
+    const outs = { table: formatTableName(location), key: { [column]: key }, values: {}, owner, location, incarnation };
     await (release ? rows.release : rows.delete)("", outs);
   }
 }

@@ -42,6 +42,16 @@ describe("rows of an owner that no state knows", () => {
     await provider.delete("id", kept);
   });
 
+  it("are deleted in their own schema, whatever another one has under the same names", async () => {
+    const table = await database.createStudents();
+    await database.query(`CREATE SCHEMA app; CREATE TABLE app.${table} (LIKE ${table} INCLUDING ALL)`);
+    await create(rowIn(`app.${table}`));
+    await database.query(`INSERT INTO ${table} SELECT * FROM app.${table}`);
+    await removeOrphanRows(OWNER, "id", [], { release: false });
+    expect(await idsIn(`app.${table}`)).toEqual([]);
+    expect(await idsIn(table)).toEqual(["default/sample-student"]);
+  });
+
   it("are forgotten where their table is gone", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
