@@ -6,8 +6,8 @@ import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind"
 import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { isPaused } from "../../stacks/contract/readiness";
-import { visibleLines } from "../text/plain-text";
 import { isUnapplied } from "./conditions";
+import { clipped } from "./describe";
 import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
@@ -63,10 +63,12 @@ export function composeStatus(
   } catch (error) {
     reported = own;
     // The author of a kind can mend it; the rest of the status is as it is.
-    const message = visibleLines(`the report of ${kind.kind} fails: ${errorMessageOf(error)}`);
+    const message = `the report of ${kind.kind} fails: ${errorMessageOf(error)}`;
     special = [{ type: "Ready", status: "False", reason: "InternalError", message }];
   }
-  special = special.map((condition) => ({ ...condition, observedGeneration: generation }));
+  special = special.map(({ message, ...condition }) => {
+    return { ...condition, message: clipped(message), observedGeneration: generation };
+  });
   return {
     ...present(reported),
     ...present(outputs ?? onlyOutputs(kind, own)),

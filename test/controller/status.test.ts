@@ -9,10 +9,12 @@ import {
 } from "../../src/controller/conditions";
 import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
 import type { Condition } from "../../stacks/contract/condition";
-import type { CommonStatus } from "../../stacks/contract/object";
+import { type CommonStatus, controllerReference } from "../../stacks/contract/object";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, marksOf, namespace, tenantObject } from "../objects";
+import { oilTenant } from "../stacks/kinds/capsule-tenant/objects";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const adopted = namespace("acme-dev", marksOf(acme, { created: false }));
@@ -47,6 +49,16 @@ describe("composeStatus", () => {
   it("leaves out lists that are empty and what is undefined, as the API server does", () => {
     const status = compose(tenantObject());
     expect(status).toEqual({ namespaceCount: 0, adminEmail: "admin@acme.example", conditions: [] });
+  });
+
+  it("shortens what the kind says in a condition, which the API server would not take", () => {
+    const namespaces = Array.from({ length: 1_000 }, (_, index) =>
+      namespace(`${"oil-".repeat(14)}${index}`, { ownerReferences: [controllerReference(oilTenant())] }),
+    );
+    const status = composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW);
+    const messages = status.conditions?.map(({ message }) => message) ?? [];
+    expect(messages).toContainEqual(expect.stringContaining("waiting until the API server enforces"));
+    expect(messages.filter((message) => message.length > 2_000)).toEqual([]);
   });
 
   it("drops the kind's fields of an earlier time that no longer hold", () => {

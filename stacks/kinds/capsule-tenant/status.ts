@@ -39,7 +39,7 @@ function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCond
   const collisions = collisionsIn(tenant, owned);
   if (collisions.length > 0) {
     const all = collisions.join("; ");
-    return not("HostCollision", `Ingresses that came together with older ones: ${all}. Change one of each two`);
+    return not("HostCollision", `Ingresses came together with older ones; change one of each two: ${all}`);
   }
   const surplus = [...surplusNamespaces(tenant, owned)].sort();
   if (surplus.length > 0) {
@@ -53,8 +53,8 @@ function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCond
   if (waiting.length > 0) {
     return not(
       "NotYetEnforced",
-      `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
-        " then the owner gets rights. The operator must serve admission (--admission-port)",
+      "waiting until the API server enforces the tenant's restrictions and counts its quotas; then the owner gets rights. " +
+        `The operator must serve admission (--admission-port). Namespaces: ${waiting.join(", ")}`,
     );
   }
   return { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" };
