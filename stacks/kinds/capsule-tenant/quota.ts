@@ -39,9 +39,10 @@ export async function balanceQuotas(
   const made = madeInNamespaces(tenant, owned);
   const { lastUse, notes } = endingNamespaces(owned, rememberUse(memory, owned, made));
   await Promise.all(notes.map((note) => apply(note, QUOTA_MANAGER)));
+  const quotasOf = quotasByItem(tenant, made, lastUse);
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
-    const { quotas, lost } = quotasOfItem(tenant, index, made, lastUse);
-    return balances(hard, quotas, lost).filter((balance) => balance.isDue);
+    const { quotas, lost } = quotasOf(index);
+    return balances(hard, quotas.sort(byNamespace), lost).filter((balance) => balance.isDue);
   });
   for (const lowers of [true, false]) {
     await Promise.all(
@@ -60,9 +61,9 @@ export async function balanceQuotas(
 /** What the tenant has left, by item of its quotas and by resource; `undefined` while that is not known. */
 export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[]) {
   const made = madeInNamespaces(tenant, owned);
-  const { lastUse } = endingNamespaces(owned, seenUse(made));
+  const quotasOf = quotasByItem(tenant, made, endingNamespaces(owned, seenUse(made)).lastUse);
   return (index: number, resource: string): Amount | undefined => {
-    const { quotas, lost } = quotasOfItem(tenant, index, made, lastUse);
+    const { quotas, lost } = quotasOf(index);
     const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
     const lostAmount = lost(resource);
     if (hard === undefined || lostAmount === undefined) return undefined;
@@ -74,26 +75,26 @@ export function leftOf(tenant: CapsuleTenant, owned: readonly LiveObject[]) {
  * The ResourceQuotas among which the amounts of an item are divided. `lost` is what is used of a resource where nothing
  * more is granted; `undefined` while that is not known.
  */
-function quotasOfItem(
-  { metadata: tenant }: CapsuleTenant,
-  index: number,
+function quotasByItem(
+  { metadata: { name: tenant } }: CapsuleTenant,
   made: readonly LiveQuota[],
   lastUse: ReturnType<typeof endingNamespaces>["lastUse"],
 ) {
   const present = made.filter(
-    ({ kind, metadata }) =>
-      kind === "ResourceQuota" &&
-      metadata.name === indexedName(tenant.name, index) &&
-      !lastUse.has(metadata.namespace ?? ""),
+    ({ kind, metadata: { namespace = "" } }) => kind === "ResourceQuota" && !lastUse.has(namespace),
   );
+  const byName = Map.groupBy(present, ({ metadata }) => metadata.name);
   const isEnding = ({ metadata }: LiveQuota) => metadata.deletionTimestamp !== undefined;
-  const lost = (resource: string) => {
-    const uses = [...lastUse.values()].filter((use) => use !== undefined);
-    if (uses.length < lastUse.size) return undefined;
-    const usedBefore = sum(uses.map((use) => parseAmount(use[index]?.[resource] ?? 0)));
-    return usedBefore + usedIn(present.filter(isEnding), resource);
+  return (index: number) => {
+    const all = byName.get(indexedName(tenant, index)) ?? [];
+    const lost = (resource: string) => {
+      const uses = [...lastUse.values()].filter((use) => use !== undefined);
+      if (uses.length < lastUse.size) return undefined;
+      const usedBefore = sum(uses.map((use) => parseAmount(use[index]?.[resource] ?? 0)));
+      return usedBefore + usedIn(all.filter(isEnding), resource);
+    };
+    return { quotas: all.filter((quota) => !isEnding(quota)), lost };
   };
-  return { quotas: present.filter((quota) => !isEnding(quota)).sort(byNamespace), lost };
 }
 
 function untilAsksEnd(owned: readonly LiveObject[]): { requeueAfterMs: number } | undefined {
