@@ -25,6 +25,7 @@ export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<
 }
 
 async function violationsIn(schema: StructuralNode, value: unknown, path: readonly string[]): Promise<string[]> {
+  if (value === null) return []; // as in the API server, a rule about null is one of the object around it
   const violated: string[] = [];
   for (const { rule, message = rule } of schema["x-kubernetes-validations"] ?? []) {
     opened ??= openJudge();

@@ -87,6 +87,7 @@ describe("the rules of a kind", () => {
       { "max-size": 2 },
       true,
     ],
+    ["nothing of a value that is null", Type.Union([Type.String(), Type.Null()], rule("self == 'a'")), null, true],
     ["a field that is not there", Type.Object({}, rule("self.a > 1")), {}, false],
   ])("judge %s", async (_, schema, value, isTaken) => {
     expect((await violations(schema, value)).length === 0).toBe(isTaken);
