@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { STEP_ACTIONS } from "../../stacks/contract/plan";
 
 /*
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
@@ -9,22 +10,8 @@ function closed<T extends Type.TProperties>(properties: T, options: Type.TObject
   return Type.Object(properties, { ...options, additionalProperties: false });
 }
 
-/**
- * What can happen to a resource, which `--fail-on` takes. `adopt`: it exists already, and gets this owner. `move`: it has another
- * name in the stack. `hand-over`: another object of the same change releases it. `release`: Kindstack did not create it, so it
- * stays. `orphan`: it stays because the object says so.
- */
-export const GATED = [
-  "create",
-  "adopt",
-  "update",
-  "move",
-  "hand-over",
-  "replace",
-  "delete",
-  "release",
-  "orphan",
-] as const;
+/** What can happen to a resource, which `--fail-on` takes. */
+export const GATED = STEP_ACTIONS;
 export type Gated = (typeof GATED)[number];
 
 /** Why a row is not checked by a dry run. */

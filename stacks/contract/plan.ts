@@ -9,8 +9,12 @@ import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
 
 export const PLAN_TYPE = { apiVersion: "kindstack.dev/v1alpha1", kind: "Plan" } as const;
 
-/** What is done to a resource, in the words of previews. */
-const STEP_ACTIONS = [
+/**
+ * What can be done to a resource. `adopt`: it exists already, and gets this owner. `move`: it has another name in the stack.
+ * `hand-over`: another object of the same change releases it. `release`: Kindstack did not create it, so it stays. `orphan`: it
+ * stays because the object says so.
+ */
+export const STEP_ACTIONS = [
   "create",
   "adopt",
   "update",
