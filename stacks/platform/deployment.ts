@@ -45,16 +45,14 @@ export interface Program {
   /** Of its Pods. */
   annotations?: Record<string, string>;
   pod: Omit<types.PodSpec, "containers" | "securityContext">;
-  /** Whether its volumes belong to the group of the image's user. */
-  ownsVolumes?: boolean;
-  /** It answers probes on its port `http`. */
+  /** It answers probes on its port `http`. Volumes, if it has any, belong to the group of the image's user. */
   container: types.Container;
 }
 
 /** A Deployment that passes the restricted Pod security standard, and a budget that lets its nodes be drained. */
 export async function deployment(
   configuration: Configuration,
-  { name, selector, replicas, strategy, annotations, pod, ownsVolumes, container }: Program,
+  { name, selector, replicas, strategy, annotations, pod, container }: Program,
 ): Promise<Manifest[]> {
   const { namespace, image, imagePullPolicy, imagePullSecrets, podAnnotations } = configuration;
   const { nodeSelector, tolerations, priorityClassName, labels } = configuration;
@@ -69,7 +67,7 @@ export async function deployment(
     tolerations,
     ...(priorityClassName && { priorityClassName }),
     imagePullSecrets: imagePullSecrets.map((secret) => ({ name: secret })),
-    securityContext: { ...POD_SECURITY, ...(ownsVolumes && { fsGroup: USER_ID }) },
+    securityContext: { ...POD_SECURITY, ...(container.volumeMounts && { fsGroup: USER_ID }) },
     containers: [
       {
         name: containerName,

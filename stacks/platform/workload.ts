@@ -39,7 +39,6 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
     // Pods read Secrets when they start; another digest makes the Deployment start new ones.
     ...(digest !== undefined && { annotations: { "kindstack.dev/secrets": digest } }),
     pod: { terminationGracePeriodSeconds: TERMINATION_SECONDS, affinity, topologySpreadConstraints },
-    ownsVolumes: true,
     container: container(configuration),
   });
   return usesVolume(configuration) ? [stateVolumeClaim(configuration), ...operator] : operator;
