@@ -103,18 +103,6 @@ export function objectKey(metadata: { name?: string; namespace?: string }): stri
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
 }
 
-/** What names an object among those of its kind. */
-export interface NamespacedKey {
-  /** See {@link objectKey}. */
-  readonly key: string;
-  /** Empty for what has none. */
-  readonly namespace: string;
-}
-
-export function namespacedKey(metadata: { name?: string; namespace?: string }): NamespacedKey {
-  return { key: objectKey(metadata), namespace: metadata.namespace ?? "" };
-}
-
 /** A controller's owner reference to an object, for kinds that want Kubernetes' garbage collection as well. */
 export function controllerReference(object: KindObject): OwnerReference {
   return {
