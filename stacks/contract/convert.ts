@@ -11,10 +11,12 @@ import type { ServedVersion } from "./served-version";
  */
 export function convertObject<T extends Manifest>(kind: AnyKind, object: T, apiVersion = kindApiVersion(kind)): T {
   if (object.apiVersion === apiVersion) return object;
-  const [from, to] = [versionOf(kind, object.apiVersion), versionOf(kind, apiVersion)];
+  const versionOf = (name: string) => (name === kindApiVersion(kind) ? undefined : servedVersionOf(kind, name));
+  const [from, to] = [versionOf(object.apiVersion), versionOf(apiVersion)];
   const { annotations: given, ...metadata } = object.metadata;
-  const stored = from.toStored({ spec: object.spec ?? {}, annotations: given ?? {} });
-  const { spec, annotations } = to.fromStored(stored);
+  const parts = { spec: object.spec ?? {}, annotations: given ?? {} };
+  const stored = from?.toStored(parts) ?? parts;
+  const { spec, annotations } = to?.fromStored(stored) ?? stored;
   const isAnnotated = given !== undefined || Object.keys(annotations).length > 0;
   return { ...object, apiVersion, metadata: { ...metadata, ...(isAnnotated && { annotations }) }, spec };
 }
@@ -23,15 +25,6 @@ export function convertObject<T extends Manifest>(kind: AnyKind, object: T, apiV
 export function apiVersionsOf(kind: AnyKind): string[] {
   const served = kind.capabilities.versions ?? [];
   return [kind.version, ...served.map(({ version }) => version)].map((version) => `${kind.group}/${version}`);
-}
-
-const STORED: Pick<ServedVersion, "toStored" | "fromStored"> = {
-  toStored: (object) => object,
-  fromStored: (object) => object,
-};
-
-function versionOf(kind: AnyKind, apiVersion: string): typeof STORED {
-  return apiVersion === kindApiVersion(kind) ? STORED : servedVersionOf(kind, apiVersion);
 }
 
 /** A version that is served besides the stored one. @throws TerminalError `Invalid` when there is no such version */

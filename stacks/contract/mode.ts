@@ -18,7 +18,7 @@ export function parseMode(text: string): Mode | undefined {
 
 /** The mode that holds where several are set. */
 export function strictest(modes: readonly (Mode | undefined)[]): Mode {
-  return MODES[Math.max(0, ...modes.map((mode) => (mode === undefined ? 0 : MODES.indexOf(mode))))] ?? "Apply";
+  return MODES.findLast((mode) => modes.includes(mode)) ?? "Apply";
 }
 
 export function isLooser(mode: Mode, than: Mode): boolean {

@@ -109,14 +109,13 @@ function admissionRulesOf(name: string, admission: KindAdmission | undefined, ki
 
 /** Rules of the same group, names and verbs become one; each resource stands in it once. */
 function merged(rules: readonly PolicyRule[]): PolicyRule[] {
-  const byRight = new Map<string, PolicyRule>();
-  for (const rule of rules) {
-    const key = JSON.stringify([rule.apiGroups, rule.resourceNames ?? [], rule.verbs]);
-    const known = byRight.get(key);
-    const resources = [...new Set([...(known?.resources ?? []), ...rule.resources])];
-    byRight.set(key, { ...rule, resources });
-  }
-  return [...byRight.values()];
+  const byRight = Map.groupBy(rules, ({ apiGroups, resourceNames = [], verbs }) =>
+    JSON.stringify([apiGroups, resourceNames, verbs]),
+  );
+  return [...byRight.values()].map((alike) => {
+    const resources = new Set(alike.flatMap((rule) => rule.resources));
+    return { ...(alike[0] as PolicyRule), resources: [...resources] };
+  });
 }
 
 /** The resource that serves a type: as it says, as one of our kinds, or by the plural that Kubernetes derives from a kind's name. */
