@@ -72,14 +72,14 @@ export async function writeBackup(directory: string, { engine, url, signal, onSt
 
 /** @throws TerminalError `NoBackup` when there is none, or it is not whole */
 async function readBackup(directory: string): Promise<BackupList> {
-  const text = await readFile(join(directory, LIST), "utf8").catch(() => undefined);
+  const text = await readIfThere(join(directory, LIST));
   if (text === undefined) throw new TerminalError("NoBackup", `${directory} is not a backup: it has no ${LIST}`);
   const list = parseJson(listValidator, text);
   if (list === undefined || !Object.keys(list.stacks).every((name) => NAME.test(name))) {
     throw new TerminalError("NoBackup", `${join(directory, LIST)} is not what \`kindstack backup\` writes`);
   }
   for (const [name, digest] of Object.entries(list.stacks)) {
-    const state = await readFile(join(directory, fileOf(name)), "utf8").catch(() => undefined);
+    const state = await readIfThere(join(directory, fileOf(name)));
     if (state === undefined) throw new TerminalError("NoBackup", `${directory} lacks the file of the stack ${name}`);
     if (hash("sha256", state) !== digest) {
       throw new TerminalError("NoBackup", `${join(directory, fileOf(name))} was changed after the backup`);
@@ -124,4 +124,12 @@ export async function restore(
 
 function fileOf(name: string): string {
   return `stack.${name}.json`;
+}
+
+/** @throws Error for a file that is there and cannot be read, such as one of another user */
+function readIfThere(file: string): Promise<string | undefined> {
+  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
 }
