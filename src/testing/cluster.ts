@@ -39,7 +39,7 @@ export interface TestCluster {
   drift(manifest: Manifest): Promise<LiveObject>;
   find(reference: Reference): Promise<LiveObject | undefined>;
   remove(reference: Reference): Promise<void>;
-  /** Waits until an object is Ready as it is now specified. @throws Error with its status after 30 s */
+  /** Waits until an object is Ready as it is now specified. @throws Error with its status after two minutes */
   untilReady(reference: Reference): Promise<LiveObject>;
   /** Waits until there is no such object. */
   untilGone(reference: Reference): Promise<void>;

@@ -87,7 +87,6 @@ const validator = Compile(
 );
 
 interface Defined {
-  kind: string;
   spec: object;
   status: object;
   capabilities: {
