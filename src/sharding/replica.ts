@@ -211,6 +211,7 @@ export class Replica {
       } catch (error) {
         if (!(error instanceof LeaseConflict)) throw error; // else another replica was quicker
       }
+      if (this.#mustRenew(session)) return;
     }
   }
 
@@ -249,6 +250,7 @@ export class Replica {
       } catch (error) {
         logger.info({ err: error, shard }, "shard not released yet");
       }
+      if (this.#mustRenew(session)) return;
     }
   }
 
@@ -289,6 +291,13 @@ export class Replica {
     if (this.#msUntil(this.options.timing.renewDeadlineMs) > 0) return true;
     this.#lose("it could not be renewed in time", this.endsInMs);
     return false;
+  }
+
+  /** Whether the session is to be renewed before more is written; the next tick, which continues, then follows at once. */
+  #mustRenew({ renewedAt }: Session): boolean {
+    const isDue = this.#now() - renewedAt >= this.options.timing.retryPeriodMs;
+    if (isDue) this.#wake();
+    return isDue;
   }
 
   #isCurrent(session: Session): boolean {

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { LeaseRecord } from "../../src/sharding/lease-store";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
 import { checkTiming, killAfterMs } from "../../src/sharding/timing";
 import { LeaseMemory } from "./lease-memory";
@@ -283,6 +284,30 @@ describe("a replica that was frozen", () => {
     await sleeper.tick();
     expect(sleeper.mayWriteTo(0)).toBe(false);
     expect(a.told.at(-1)).toBe("lost, 0 ms");
+  });
+});
+
+describe("a replica with more shards than it can write within the renewal deadline", () => {
+  const SHARDS = 300;
+  /** Each write takes a tenth of a second. */
+  function slowReplica(): Member {
+    for (const write of ["create", "update"] as const) {
+      const original = store[write].bind(store) as (...given: unknown[]) => Promise<LeaseRecord>;
+      vi.spyOn(store, write).mockImplementation(async (...given: unknown[]) => {
+        clock += 100;
+        return original(...given);
+      });
+    }
+    return new Member("a", SHARDS);
+  }
+
+  it("takes and gives back all of them, and keeps its Lease meanwhile", async () => {
+    const a = slowReplica();
+    await pass(120_000);
+    expect(a.told).toEqual(Array.from({ length: SHARDS }, (_, shard) => `+${shard}`));
+    a.replica.leave();
+    while (!a.replica.hasLeft) await pass(TICK_MS);
+    expect(a.told).toHaveLength(SHARDS);
   });
 });
 
