@@ -13,6 +13,7 @@ import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-digest";
 import { asDecision, digestOf, isOf, type PlanDecision } from "./plan-decision";
+import { unservedTypes } from "./unserved";
 
 /** The plans and approvals of a cluster, for all controllers. */
 export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests" | "authorMayNotApprove">;
@@ -20,7 +21,7 @@ export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "diges
 type Names = Pick<LiveObject, "metadata">;
 
 export interface PlanStoreOptions {
-  client: Pick<KubernetesClient, "apply" | "delete">;
+  client: Pick<KubernetesClient, "apply" | "delete" | "resourceType">;
   /** See {@link planKey}. */
   planKey: () => Promise<KeyObject>;
   informers: InformerFactory;
@@ -51,27 +52,23 @@ export class PlanStore {
 
   /** @returns `undefined` where the API server does not serve plans and approvals */
   static async open(options: PlanStoreOptions): Promise<PlanStore | undefined> {
-    const { informers } = options;
-    try {
-      const plans: Informer = await informers.create(PLAN_TYPE, {
-        indexers: { [DIGEST_INDEX]: (plan) => digestsOf(plan as Plan) },
-        transform: withoutManagedFields,
-        onChange: (change) => {
-          if (change.type === "deleted") store.#removed.delete(change.previous.metadata.uid);
-          store.#planChanged(change.object as Plan, change.type === "deleted");
-        },
-      });
-      const approvals = await informers.create(APPROVAL_TYPE, {
-        indexers: { [DIGEST_INDEX]: ({ spec }) => [digestOf(spec as Approval["spec"])] },
-        transform: withoutManagedFields,
-        onChange: ({ object }) => store.#decided(object as Approval),
-      });
-      const store: PlanStore = new PlanStore(options, plans, approvals);
-      return store;
-    } catch (error) {
-      if (isApiError(error, 404)) return undefined;
-      throw error;
-    }
+    const { client, informers } = options;
+    if ((await unservedTypes(client, [PLAN_TYPE, APPROVAL_TYPE])).length > 0) return undefined;
+    const plans: Informer = await informers.create(PLAN_TYPE, {
+      indexers: { [DIGEST_INDEX]: (plan) => digestsOf(plan as Plan) },
+      transform: withoutManagedFields,
+      onChange: (change) => {
+        if (change.type === "deleted") store.#removed.delete(change.previous.metadata.uid);
+        store.#planChanged(change.object as Plan, change.type === "deleted");
+      },
+    });
+    const approvals = await informers.create(APPROVAL_TYPE, {
+      indexers: { [DIGEST_INDEX]: ({ spec }) => [digestOf(spec as Approval["spec"])] },
+      transform: withoutManagedFields,
+      onChange: ({ object }) => store.#decided(object as Approval),
+    });
+    const store: PlanStore = new PlanStore(options, plans, approvals);
+    return store;
   }
 
   get authorMayNotApprove(): boolean {
