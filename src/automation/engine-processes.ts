@@ -73,7 +73,7 @@ export class EngineProcesses {
     clearTimeout(this.#idle);
     try {
       const result = await work(process);
-      this.#crashesInARow = 0;
+      if (!process.isOver) this.#crashesInARow = 0; // an operation that ends with its process tells of that in its result
       return result;
     } finally {
       this.#settle(process);
