@@ -137,13 +137,13 @@ function distinct(sources: readonly Source[], problems: KindProblem[]): AnyKind[
 }
 
 /**
- * The kinds that a module exports, each or as a list, and what is wrong with those that cannot be served.
+ * The kinds that a module exports, each or as a list, or alone, and what is wrong with those that cannot be served.
  *
  * @throws Error when it does not load or exports none
  */
 function kindsIn(entry: string): { kinds: AnyKind[]; problems: string[] } {
   const { loaded, problems: refused } = collectRefused(() => importModule(entry) as Record<string, unknown>);
-  const candidates = [...new Set(Object.values(loaded).flat())].filter(isDefinition);
+  const candidates = [...new Set([loaded, ...Object.values(loaded).flat()])].filter(isDefinition);
   if (candidates.length === 0) throw new Error(`${entry} exports no kind: export what defineKind returns`);
   const wrong = new Map(candidates.map((kind) => [kind, refused.get(kind) ?? definitionProblem(kind)]));
   return {
@@ -186,7 +186,8 @@ function isPath(word: string): boolean {
 
 /** @param kinds whose names are no packages', whatever is installed: there is a client of memcached */
 function isPackage(word: string, directory: string, kinds: readonly AnyKind[]): boolean {
-  if (!/^(@[\w.-]+\/)?[\w.-]+$/.test(word) || kindsNamed(kinds, word).length > 0) return false;
+  if (!/^(@[\w.-]+\/)?[\w.-]+$/.test(word)) return false;
+  if (word === "all" || kindsNamed(kinds, word).length > 0) return false;
   return (createRequire(join(directory, "_")).resolve.paths(word) ?? []).some((folder) =>
     existsSync(join(folder, word)),
   );

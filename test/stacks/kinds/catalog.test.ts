@@ -113,6 +113,17 @@ export const notice = defineKind({
 
     expect(namesOf("memcached")).toEqual(["memcacheds.cache.example.com"]);
     expect(portableWords(["memcached"])).toEqual(["memcached"]);
+    write("node_modules/all/package.json", '{ "name": "all", "main": "index.js" }');
+    write("node_modules/all/index.js", "");
+    expect(namesOf("all")).toEqual(builtIn.map(kindName));
+    expect(portableWords(["all"])).toEqual(["all"]);
+  });
+
+  it("takes a kind that is all that a module exports", () => {
+    const head = 'const { defineKind, Type } = require("kindstack");';
+    write("one/index.cjs", moduleOf({}, { head }).replace("export_const(", "module.exports = defineKind("));
+
+    expect(load("./one")).toMatchObject({ kinds: [{ kind: "Notice" }], problems: [] });
   });
 
   it("reports what does not load, by its name and place, and loads the rest", () => {
