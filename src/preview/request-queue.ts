@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { FairLimit } from "../http/fair-limit";
 import { Refusal } from "../http/refusal";
 
@@ -14,7 +15,7 @@ export class RequestQueue {
   readonly #requests = new Map<string, number>();
 
   /**
-   * Runs when its turn comes.
+   * Runs when its turn comes. One whose caller has gone ends at once, and counts no more.
    *
    * @param read what comes before: it waits for no one, but counts as a request of the user
    * @throws Refusal 429 for a user with too many requests
@@ -32,10 +33,13 @@ export class RequestQueue {
     this.#requests.set(user, own + 1);
     try {
       const body = await read();
-      return await this.#limit.run(user, async () => {
-        signal.throwIfAborted(); // the caller has gone
+      signal.throwIfAborted();
+      const gone = once(signal, "abort").then((): never => signal.throwIfAborted() as never);
+      const turn = this.#limit.run(user, async () => {
+        signal.throwIfAborted();
         return work(body);
       });
+      return await Promise.race([turn, gone]);
     } finally {
       const rest = (this.#requests.get(user) ?? 1) - 1;
       if (rest > 0) this.#requests.set(user, rest);

@@ -75,4 +75,20 @@ describe("the queue of requests", () => {
     await expect(waiting).rejects.toThrow("gone");
     expect(ran).toBe(false);
   });
+
+  it("does not count the requests of a caller that has gone against those that follow", async () => {
+    const queue = new RequestQueue();
+    const first = work();
+    const gone = new AbortController();
+    const running = queue.run("a", never, nothing, first.run);
+    const left = [1, 2, 3, 4].map(() => queue.run("b", gone.signal, nothing, nothing));
+    gone.abort(new Error("gone"));
+    const results = await Promise.allSettled(left); // while the first one still runs
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected", "rejected"]);
+
+    const again = queue.run("b", never, nothing, async () => "done");
+    first.end();
+    await running;
+    await expect(again).resolves.toBe("done");
+  });
 });
