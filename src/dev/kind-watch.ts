@@ -42,7 +42,8 @@ export interface KindWatchOptions {
 export class KindWatch {
   readonly #options: KindWatchOptions;
   readonly #words: readonly string[];
-  readonly #typeCheck: Worker | undefined;
+  readonly #closing = new AbortController();
+  #typeCheck: Worker | undefined;
   readonly #folders = new FolderWatch(
     (file) => {
       if (file === null || SOURCE.test(file)) this.#edited();
@@ -61,7 +62,7 @@ export class KindWatch {
   constructor(options: KindWatchOptions) {
     const { chosen = loadKinds(), kinds } = options;
     const logger = options.logger.child({ component: "watch" });
-    this.#options = { ...options, logger };
+    this.#options = { ...options, logger, signal: AbortSignal.any([options.signal, this.#closing.signal]) };
     this.#words = chosen.words;
     this.#digests = new Map(kinds.map((kind) => [kindName(kind), digestOf(kind)]));
     this.#reported = new Set(chosen.problems.map(describeProblem));
@@ -75,6 +76,7 @@ export class KindWatch {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     clearTimeout(this.#timer);
     this.#folders.close();
     await this.#typeCheck?.terminate();
@@ -114,9 +116,17 @@ export class KindWatch {
   }
 
   async #check(): Promise<TypeCheckAnswer> {
-    if (this.#typeCheck === undefined) return { errors: [], files: [], unchecked: [] };
+    const { logger, signal } = this.#options;
+    let answer: TypeCheckAnswer = { errors: [], files: [], unchecked: [] };
+    if (this.#typeCheck === undefined) return answer;
     this.#typeCheck.postMessage(undefined);
-    const [answer] = (await once(this.#typeCheck, "message", { signal: this.#options.signal })) as [TypeCheckAnswer];
+    try {
+      [answer] = (await once(this.#typeCheck, "message", { signal })) as [TypeCheckAnswer];
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#typeCheck = undefined; // a thread that fails has ended, for example for lack of memory
+      logger.warn({ err: error }, "types are not checked from now on");
+    }
     this.#watch(answer.files);
     return answer;
   }
