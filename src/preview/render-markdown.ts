@@ -19,27 +19,41 @@ const MAX_TEXT = 300;
  */
 export function renderMarkdown(report: Report): string {
   const affected = byImportance(report.objects.filter(({ action, notes }) => action !== "none" || notes.length > 0));
-  const rows = affected.slice(0, MAX_ROWS).map((plan) => `| ${row(plan).join(" | ")} |`);
+  const rows = fitting(
+    affected.slice(0, MAX_ROWS).map((plan) => `| ${row(plan).join(" | ")} |`),
+    LIMIT / 2,
+  );
   const parts = [
     MARKER,
     `**Kindstack:** ${describeSummary(report)}`,
     ...(rows.length > 0 ? [["| | kind | name | resources |", "|---|---|---|---|", ...rows].join("\n")] : []),
-    ...(affected.length > MAX_ROWS ? [`… and ${affected.length - MAX_ROWS} more objects.`] : []),
-    ...report.problems.slice(0, MAX_ROWS).map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`),
-    ...[...report.notes, ...describeUnchecked(report)].map((note) => `ℹ️ ${code(note)}`),
-    ...report.unseenDeletions.slice(0, MAX_ROWS).map((note) => `⚠️ ${code(note)}`),
+    ...(affected.length > rows.length ? [`… and ${affected.length - rows.length} more objects.`] : []),
+    ...remarks(report.problems.map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`)),
+    ...remarks([...report.notes, ...describeUnchecked(report)].map((note) => `ℹ️ ${code(note)}`)),
+    ...remarks(report.unseenDeletions.map((note) => `⚠️ ${code(note)}`)),
   ];
-  let length = parts.join("\n\n").length;
-  for (const [index, details] of affected.map(detailsOf).entries()) {
-    if (length + details.length > LIMIT) {
-      parts.push(`… the details of ${affected.length - index} more objects are left out.`);
-      break;
-    }
-    if (details === "") continue;
-    parts.push(details);
-    length += details.length + 2;
+  const details = affected.map(detailsOf).filter((text) => text !== "");
+  const shown = fitting(details, LIMIT - parts.join("\n\n").length);
+  const left = details.length - shown.length;
+  if (left > 0) shown.push(`… the details of ${left} more objects are left out.`);
+  return `${[...parts, ...shown].join("\n\n")}\n`;
+}
+
+function remarks(all: readonly string[]): string[] {
+  const shown = fitting(all, LIMIT / 8);
+  return shown.length < all.length ? [...shown, `… and ${all.length - shown.length} more.`] : shown;
+}
+
+/** The first of the texts, as many as have so many characters with the empty lines between them. */
+function fitting(texts: readonly string[], limit: number): string[] {
+  const fit: string[] = [];
+  let room = limit;
+  for (const text of texts) {
+    room -= text.length + 2;
+    if (room < 0) break;
+    fit.push(text);
   }
-  return `${parts.join("\n\n")}\n`;
+  return fit;
 }
 
 const SYMBOLS: Record<ObjectPlan["action"], string> = {

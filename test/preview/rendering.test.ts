@@ -144,6 +144,19 @@ describe("a report as Markdown", () => {
     expect(markdown).toContain("… and 200 more objects.");
     expect(markdown).toMatch(/the details of \d+ more objects are left out/);
   });
+
+  it("fits also with long errors, and with notes and files without end", () => {
+    const long = (index: number) => `${index} ${"|".repeat(5000)}`;
+    const all = Array.from({ length: 300 }, (_, index) => index);
+    const objects = all.map((index) => plan({ name: `writer-${index}`, action: "failed", errors: [long(index)] }));
+    const problems = all.map((index) => ({ file: long(index), message: long(index) }));
+    const markdown = renderMarkdown(
+      reportOf(objects, { problems, notes: all.map(long), unseenDeletions: all.map(long) }),
+    );
+    expect(markdown.length).toBeLessThan(65_536);
+    expect(markdown).toContain("300 failed");
+    expect(markdown).toMatch(/… and \d+ more objects\./);
+  });
 });
 
 describe("a long text in Markdown", () => {
