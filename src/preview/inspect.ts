@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
+import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
@@ -134,16 +135,18 @@ function kindNamed({ kinds }: Inspection, word: string): AnyKind {
 async function selectLive(
   cluster: ClusterView,
   kinds: readonly AnyKind[],
-  { name, namespace }: Requests["/v1/diff"],
+  { kind: named, name, namespace }: Requests["/v1/diff"],
 ): Promise<Selection> {
-  const candidates = kinds.map(async (kind) => {
-    const objects =
-      name === undefined ? await cluster.list(kind, namespace) : [await cluster.get(kind, name, namespace)];
-    return objects.map((manifest) => {
+  const objectsOf = async (kind: AnyKind) => {
+    if (name !== undefined) return [await cluster.get(kind, name, namespace)];
+    return named === undefined ? listServed(cluster, kind, namespace) : cluster.list(kind, namespace);
+  };
+  const candidates = kinds.map(async (kind) =>
+    (await objectsOf(kind)).map((manifest) => {
       if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
       return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
-    });
-  });
+    }),
+  );
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
 }
 
@@ -156,10 +159,18 @@ async function prunedCandidates(
 ): Promise<Candidate[]> {
   const present = new Set(candidates.map(identityOf));
   const lists = kinds.map(async (kind) => {
-    const found = await cluster.list(kind, namespace, selector);
+    const found = await listServed(cluster, kind, namespace, selector);
     return found.map((manifest) => ({ kind, manifest, removed: true }));
   });
   return (await Promise.all(lists)).flat().filter((candidate) => !present.has(identityOf(candidate)));
+}
+
+/** The objects of one of all kinds, which a cluster need not serve. */
+async function listServed(cluster: ClusterView, ...kind: Parameters<ClusterView["list"]>): Promise<LiveObject[]> {
+  return cluster.list(...kind).catch((error) => {
+    if (isApiError(error, 404)) return [];
+    throw error;
+  });
 }
 
 async function openStack(inspection: Inspection, request: ObjectRequest, resource: "previews" | "states") {
