@@ -20,7 +20,6 @@ import { reportSchema } from "../preview/report";
 import { visible } from "../text/plain-text";
 import { allKinds, KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { duration } from "./parse-options";
-import { nothingPending } from "./plans";
 import { findPlan, readPlans } from "./read-plans";
 
 interface DecisionOptions extends KindsOption {
@@ -109,7 +108,6 @@ async function targetsOf(
   const kind = findKind(kindsWith(command, options, word), word);
   const object = { name, namespace: options.namespace ?? kubeconfigNamespace() };
   const plan = await findPlan(client, kind, object);
-  if (plan === undefined) throw nothingPending(kind, object);
   const { digest } = plan.spec;
   if (options.digest !== undefined && options.digest !== digest) {
     throw new Error(`${planTitle(plan)} has another plan by now, ${digest}: look at it with kindstack plan`);

@@ -6,7 +6,6 @@ import { type Backend, restore, writeBackup } from "../backup/backup";
 import { readStream, writeStream } from "../backup/stream";
 import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
-import { untilInterrupted } from "./until-interrupted";
 
 /** Number of stacks between two updates of the progress. */
 const STEP = 50;
@@ -23,15 +22,14 @@ export function backupCommand(): Command {
     )
     .action((directory: string) =>
       withBackend(`backup to ${directory}`, (backend) =>
-        directory === STREAM
-          ? withScratch(tmpdir(), "kindstack-backup", async (scratch) => {
-              const files = join(scratch, "backup");
-              const count = await writeBackup(files, backend);
-              await writeStream(files, process.stdout);
-              process.stderr.write(`wrote ${count} stacks\n`);
-              return undefined;
-            })
-          : writeBackup(directory, backend).then((count) => `wrote ${count} stacks to ${directory}`),
+        withScratch(tmpdir(), "kindstack-backup", async (scratch) => {
+          const files = directory === STREAM ? join(scratch, "backup") : directory;
+          const count = await writeBackup(files, backend);
+          if (directory !== STREAM) return `wrote ${count} stacks to ${directory}`;
+          await writeStream(files, process.stdout);
+          process.stderr.write(`wrote ${count} stacks\n`);
+          return undefined;
+        }),
       ),
     );
 }
@@ -43,16 +41,13 @@ export function restoreCommand(): Command {
     .option("--overwrite", "replace the state of stacks that exist", false)
     .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${STATES_HELP}`)
     .action((directory: string, { overwrite }: { overwrite: boolean }) =>
-      withBackend(`restore from ${directory}`, async (backend) => {
-        const from = (files: string) => restore(files, backend, { overwrite });
-        const count = await (directory === STREAM
-          ? withScratch(tmpdir(), "kindstack-restore", async (scratch) => {
-              await readStream(scratch, process.stdin);
-              return from(scratch);
-            })
-          : from(directory));
-        return `restored ${count} stacks`;
-      }),
+      withBackend(`restore from ${directory}`, (backend) =>
+        withScratch(tmpdir(), "kindstack-restore", async (scratch) => {
+          if (directory === STREAM) await readStream(scratch, process.stdin);
+          const count = await restore(directory === STREAM ? scratch : directory, backend, { overwrite });
+          return `restored ${count} stacks`;
+        }),
+      ),
     );
 }
 
@@ -63,12 +58,10 @@ async function withBackend(what: string, run: (backend: Backend) => Promise<stri
     if (count % STEP === 0) progress.detail(all === undefined ? `${count} stacks` : `${count} of ${all} stacks`);
   };
   try {
-    const summary = await untilInterrupted((signal) =>
-      withStates(progress.observeTools, signal, (engine, { backendUrl }) => {
-        progress.begin(what);
-        return run({ engine, url: backendUrl, signal, onStack });
-      }),
-    );
+    const summary = await withStates(progress, (engine, signal, { backendUrl: url }) => {
+      progress.begin(what);
+      return run({ engine, url, signal, onStack });
+    });
     progress.done();
     if (summary) process.stdout.write(`${summary}\n`);
   } catch (error) {

@@ -11,7 +11,8 @@ import { withScratch } from "../automation/scratch";
 import { type EngineSettings, openEngine } from "../automation/workspace";
 import { readStateConfig, type StateConfig } from "../config";
 import { resolveEngine, usesAutomationApi } from "../toolchain/engine";
-import type { ResolveOptions } from "../toolchain/resolve";
+import type { Progress } from "./progress";
+import { untilInterrupted } from "./until-interrupted";
 
 type Settings = Omit<EngineSettings, "environment"> & Omit<OperationsOptions, "host">;
 
@@ -40,24 +41,28 @@ Environment:
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
                                     the state's encryption; secrets stay encrypted`;
 
-/** Works with the states of the backend that the environment names, in a scratch folder; it runs no program or provider. */
-export function withStates<T>(
-  observe: NonNullable<ResolveOptions["observe"]>,
-  signal: AbortSignal,
-  work: (engine: GoEngine, state: StateConfig) => Promise<T>,
+/**
+ * Works with the states of the backend that the environment names, in a scratch folder, until Ctrl-C; it runs no program or
+ * provider.
+ */
+export async function withStates<T>(
+  { observeTools: observe }: Progress,
+  work: (engine: GoEngine, signal: AbortSignal, state: StateConfig) => Promise<T>,
 ): Promise<T> {
   if (!process.env.PULUMI_BACKEND_URL) {
     throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
   }
   const state = readStateConfig(process.env);
-  return withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
-    const file = await resolveEngine({ signal, observe }, state);
-    const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
-    try {
-      if (engine instanceof GoEngine) return await work(engine, state);
-      throw new TerminalError("Misconfigured", "this command needs the engine in Go: unset KINDSTACK_ENGINE");
-    } finally {
-      await engine.close();
-    }
-  });
+  return untilInterrupted((signal) =>
+    withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
+      const file = await resolveEngine({ signal, observe }, state);
+      const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
+      try {
+        if (engine instanceof GoEngine) return await work(engine, signal, state);
+        throw new TerminalError("Misconfigured", "this command needs the engine in Go: unset KINDSTACK_ENGINE");
+      } finally {
+        await engine.close();
+      }
+    }),
+  );
 }

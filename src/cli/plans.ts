@@ -1,6 +1,5 @@
 import { Command } from "commander";
 import { kubeconfigNamespace, withKubernetes } from "../../providers/kubernetes/connection";
-import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import type { Plan } from "../../stacks/contract/plan";
 import { approvalWords, planReport, planTitle } from "../preview/plan-report";
@@ -29,10 +28,10 @@ export function plansCommand(): Command {
     .addHelpText("after", "\nExamples:\n  kindstack plans\n  kindstack plans --group\n  kindstack plans -n team-a")
     .action(async ({ namespace, group, output }: PlansOptions) => {
       const plans = await withKubernetes((client) => readPlans(client, namespace));
-      const shown = group ? groupsOf(plans) : plans.map(planRow);
       const none = `no plans${namespace === undefined ? "" : ` in the namespace ${namespace}`}`;
-      const text = () => (shown.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));
-      process.stdout.write(`${output === "json" ? safeJson(shown) : text()}\n`);
+      const text = () => (plans.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));
+      const json = () => safeJson(group ? groupsOf(plans) : plans.map(planRow));
+      process.stdout.write(`${output === "json" ? json() : text()}\n`);
     });
 }
 
@@ -42,34 +41,22 @@ interface PlanOptions extends KindsOption {
 }
 
 export function planCommand(): Command {
-  const command = new Command("plan")
+  return new Command("plan")
     .description("show what the plan of an object does, and how to approve it")
     .argument("<kind>", KIND_HELP)
     .argument("<name>", "the object's name")
     .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
     .addOption(reportFormat())
-    .addOption(kindsOption("kinds to choose from"));
-  return command
-    .addHelpText(
-      "after",
-      `
-Example:
-  kindstack plan podsets web -n team-a`,
-    )
-    .action(async (word: string, name: string, options: PlanOptions) => {
+    .addOption(kindsOption("kinds to choose from"))
+    .addHelpText("after", "\nExample:\n  kindstack plan podsets web -n team-a")
+    .action(async (word: string, name: string, options: PlanOptions, command: Command) => {
       const kind = findKind(kindsWith(command, options, word), word);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const plan = await withKubernetes((client) => findPlan(client, kind, { name, namespace }));
-      if (plan === undefined) throw nothingPending(kind, { name, namespace });
       const report = RENDERERS[options.output](planReport(kind, plan)).trimEnd();
       const approve = `\n\nTo approve it: kindstack approve ${visible(approvalWords(kind, plan))}`;
       process.stdout.write(`${report}${options.output === "text" ? approve : ""}\n`);
     });
-}
-
-export function nothingPending({ kind, scope }: AnyKind, object: { name: string; namespace: string }): Error {
-  const name = scope === "Cluster" ? object.name : `${object.namespace}/${object.name}`;
-  return new Error(`${kind} ${name} has no plan: nothing of it waits for an approval`);
 }
 
 function planRow({ metadata, spec, status }: Plan) {

@@ -26,18 +26,15 @@ export function startSpinner(text: string, stream: NodeJS.WriteStream = process.
  * 30 seconds, and at the end of a long step.
  */
 export class Progress {
-  readonly #stream: NodeJS.WriteStream;
   #step: Step | undefined;
 
-  constructor(stream: NodeJS.WriteStream = process.stderr) {
-    this.#stream = stream;
-  }
+  constructor(private readonly stream: NodeJS.WriteStream = process.stderr) {}
 
   /** Begins a step; the one before it is done. */
   begin(text: string, estimatedSeconds?: number): void {
     this.done();
     const estimate = estimatedSeconds === undefined ? "" : `about ${duration(estimatedSeconds)}`;
-    const spinner = startSpinner(text, this.#stream);
+    const spinner = startSpinner(text, this.stream);
     const timer = setInterval(() => this.#show(), spinner ? 1_000 : STILL_THERE_SECONDS * 1_000);
     this.#step = { text, detail: "", startedAt: Date.now(), estimate, timer, spinner };
     if (!spinner) this.#write(estimate ? `${text} (${estimate})` : text);
@@ -96,7 +93,7 @@ export class Progress {
   }
 
   #write(line: string): void {
-    this.#stream.write(`${line}\n`);
+    this.stream.write(`${line}\n`);
   }
 }
 

@@ -14,23 +14,24 @@ export async function readPlans(client: Reader, namespace?: string): Promise<Pla
 /**
  * The plan of one object: in its namespace or, for what has none or is in one that ends, in the operator's.
  *
- * @throws ApiError when it cannot be read
+ * @throws ApiError when it cannot be read; Error when there is none
  */
 export async function findPlan(
   client: Reader,
   kind: AnyKind,
-  object: { name: string; namespace: string },
-): Promise<Plan | undefined> {
-  const isOf = ({ spec: { object: planned } }: Plan) =>
-    kindOf([kind], planned) !== undefined &&
-    planned.name === object.name &&
-    (kind.scope === "Cluster" || planned.namespace === object.namespace);
-  if (kind.scope === "Cluster") return (await readPlans(client)).find(isOf);
-  const own = (await readPlans(client, object.namespace)).find(isOf);
-  return own ?? (await readPlans(client).catch(noneWhereForbidden)).find(isOf);
-}
-
-function noneWhereForbidden(error: unknown): Plan[] {
-  if (isApiError(error, 403)) return [];
-  throw error;
+  { name, namespace }: { name: string; namespace: string },
+): Promise<Plan> {
+  const isCluster = kind.scope === "Cluster";
+  const isOf = ({ spec: { object } }: Plan) =>
+    kindOf([kind], object) !== undefined && object.name === name && (isCluster || object.namespace === namespace);
+  const own = isCluster ? [] : await readPlans(client, namespace);
+  const all = () =>
+    readPlans(client).catch((error) => {
+      if (!isCluster && isApiError(error, 403)) return [];
+      throw error;
+    });
+  const plan = own.find(isOf) ?? (await all()).find(isOf);
+  if (plan !== undefined) return plan;
+  const title = `${kind.kind} ${isCluster ? name : `${namespace}/${name}`}`;
+  throw new Error(`${title} has no plan: nothing of it waits for an approval`);
 }

@@ -27,7 +27,7 @@ import { giveBackMemoryWhenIdle, limitYoungGeneration } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { type ModeOption, modeOption, modesOf } from "./mode-option";
-import { openStacks } from "./open-stacks";
+import { type OpenStacks, openStacks } from "./open-stacks";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
 import { PROBE_PORTS } from "./probe-port";
 import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
@@ -139,7 +139,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
   let operator: Manager | undefined;
   let console: Console | undefined;
   let endpoints: Endpoints | undefined;
-  let stacks: Awaited<ReturnType<typeof openStacks>> | undefined;
+  let stacks: OpenStacks | undefined;
   let admission: Listener | undefined;
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
   let watch: KindWatch | undefined;
@@ -159,7 +159,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         "preparing Pulumi's engine",
       );
     const file = await resolveEngine({ signal, observe }, state);
-    const opened = await openStacks(loaded, {
+    stacks = await openStacks(loaded, {
       ...state,
       file,
       log: logger,
@@ -167,20 +167,21 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       timeoutMs: options.updateTimeout * 1000,
       previewsAtOnce: options.concurrency, // a worker does not wait for another one's
     });
-    stacks = opened;
-    if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine.processes);
+    const { engine, host } = stacks;
+    if (engine instanceof GoEngine) addEngineMetrics(metrics.registry, engine.processes);
     else {
       logger.warn(ONE_AT_A_TIME);
       if (options.shards > 1) throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
     }
     const key = planKey(state.protection);
     const recorder = new EventRecorder({ client, logger });
-    const shards = openShards(options, { client, engine: opened.engine, metrics, logger });
+    const shards = openShards(options, { client, engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
+    const graceMs = options.gracePeriod * 1000;
     const manager = new Manager({
       kinds,
       client,
-      engine: opened.engine,
+      engine,
       recorder,
       metrics,
       logger,
@@ -195,10 +196,10 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       concurrency: options.concurrency,
       driftIntervalMs: options.driftInterval * 1000,
       relistIntervalMs: options.relistInterval * 1000,
-      gracePeriodMs: options.gracePeriod * 1000,
+      gracePeriodMs: graceMs,
     });
     operator = manager;
-    console = lazyConsole({ kinds, server: client.server, operator: manager, recorder, engine: opened.engine });
+    console = lazyConsole({ kinds, server: client.server, operator: manager, recorder, engine });
     limitYoungGeneration();
     giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
@@ -207,10 +208,9 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       options.installCrds ? installKinds(client, kinds, report, options) : refuseForeignDefinitions(client, kinds);
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
-    const graceMs = options.gracePeriod * 1000;
     inspection = await serveInspection(options, {
       ...{ kinds, client, engine: file, planKey: key, state, logger, signal, graceMs },
-      plugins: opened.engine instanceof GoEngine ? opened.engine.processes.plugins : undefined,
+      plugins: engine instanceof GoEngine ? engine.processes.plugins : undefined,
     });
     const startWatch = async () => {
       const { KindWatch } = await import("../dev/kind-watch.js");
@@ -218,7 +218,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         await admission?.close();
         admission = await serveAdmission(options, kinds, client, logger);
       };
-      const served = { kinds, client, host: opened.host, operator: manager, signal, logger };
+      const served = { kinds, client, host, operator: manager, signal, logger };
       watch = new KindWatch({ ...served, chosen: options.kinds, prepare, restartAdmission });
     };
     await manager.run(signal, options.watch ? startWatch : undefined);

@@ -2,7 +2,6 @@ import { Command } from "commander";
 import type { GoEngine } from "../automation/go-engine";
 import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
-import { untilInterrupted } from "./until-interrupted";
 
 const HELP = `
 status.stack.name of an object has its stack's name.
@@ -38,9 +37,6 @@ export function unprotectCommand(): Command {
 }
 
 async function repair(work: (engine: GoEngine, signal: AbortSignal) => Promise<string[]>): Promise<void> {
-  const progress = new Progress();
-  const lines = await untilInterrupted((signal) =>
-    withStates(progress.observeTools, signal, (engine) => work(engine, signal)),
-  );
+  const lines = await withStates(new Progress(), work);
   process.stdout.write(`${lines.join("\n")}\n`);
 }
