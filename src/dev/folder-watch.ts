@@ -6,16 +6,14 @@ const LOOK_MS = 200;
 
 /** Watches folders, not files: editors replace files. A folder that is deleted and made again, as by a checkout, is watched again. */
 export class FolderWatch {
-  readonly #onChange: (file: string | null) => void;
-  readonly #onError: (error: unknown, folder: string) => void;
   readonly #watchers = new Map<string, fs.FSWatcher>();
   #closed = false;
 
   /** @param onChange gets the file's name; `null` when any file may have changed */
-  constructor(onChange: (file: string | null) => void, onError: (error: unknown, folder: string) => void) {
-    this.#onChange = onChange;
-    this.#onError = onError;
-  }
+  constructor(
+    private readonly onChange: (file: string | null) => void,
+    private readonly onError: (error: unknown, folder: string) => void,
+  ) {}
 
   get folders(): string[] {
     return [...this.#watchers.keys()];
@@ -28,12 +26,12 @@ export class FolderWatch {
       const watcher = fs.watch(folder, (event, name) => {
         // So the system tells that the folder itself was deleted or moved.
         if (event === "rename" && name === path.basename(folder)) this.#watchAgain(folder);
-        else this.#onChange(name);
+        else this.onChange(name);
       });
-      watcher.on("error", (error) => this.#onError(error, folder));
+      watcher.on("error", (error) => this.onError(error, folder));
       this.#watchers.set(folder, watcher);
     } catch (error) {
-      this.#onError(error, folder);
+      this.onError(error, folder);
     }
   }
 
@@ -47,7 +45,7 @@ export class FolderWatch {
     this.#watchers.get(folder)?.close();
     this.#watchers.delete(folder);
     this.watch(folder);
-    if (this.#watchers.has(folder)) this.#onChange(null);
+    if (this.#watchers.has(folder)) this.onChange(null);
     else setTimeout(() => this.#watchAgain(folder), LOOK_MS).unref();
   }
 }

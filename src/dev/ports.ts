@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import fs from "node:fs";
 import { createServer } from "node:net";
 import getPort, { portNumbers } from "get-port";
+import { readJson } from "../text/json";
 import type { Layout } from "./layout";
 
 const FIRST = 20_000;
@@ -20,8 +21,6 @@ export function freePort(): Promise<number> {
 /**
  * The port that a component of a cluster had before, if it is free, so that bookmarks and shells stay valid; else a new one,
  * which is remembered.
- *
- * @throws Error for a file of ports that cannot be read
  */
 export async function portOf(layout: Layout, component: string): Promise<number> {
   const before = rememberedPorts(layout)[component];
@@ -43,9 +42,6 @@ function isFree(port: number): Promise<boolean> {
 
 function rememberedPorts(layout: Layout): Partial<Record<string, number>> {
   if (!fs.existsSync(layout.ports)) return {};
-  try {
-    return JSON.parse(fs.readFileSync(layout.ports, "utf8")) as Record<string, number>;
-  } catch {
-    return {}; // damaged; others are as good
-  }
+  const ports = readJson(fs.readFileSync(layout.ports, "utf8")) as Record<string, number> | undefined;
+  return ports ?? {}; // damaged; others are as good
 }

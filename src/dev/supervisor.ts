@@ -47,11 +47,9 @@ const START_SECONDS = 60;
 
 /** Starts components, remembers them in `cluster.json` and notices when one ends. */
 export class Supervisor {
-  #fail!: (failure: ComponentFailedError) => void;
+  readonly #failure = Promise.withResolvers<ComponentFailedError>();
   /** Fulfilled when the first healthy component exits. */
-  readonly failure = new Promise<ComponentFailedError>((resolve) => {
-    this.#fail = resolve;
-  });
+  readonly failure = this.#failure.promise;
 
   /** @param signal ends the start of a component */
   constructor(
@@ -89,7 +87,7 @@ export class Supervisor {
         throw new ComponentFailedError(name, `is not healthy after ${START_SECONDS} s${reason}`, logFile);
       }
     }
-    void exited.then((how) => this.#fail(new ComponentFailedError(name, `ended (${how})`, logFile)));
+    void exited.then((how) => this.#failure.resolve(new ComponentFailedError(name, `ended (${how})`, logFile)));
     return identity;
   }
 }
@@ -111,16 +109,13 @@ function writeRecord(layout: Layout, processes: readonly ProcessRecord[]): void 
 export async function stopRecorded(layout: Layout, log: Log): Promise<boolean> {
   const processes = readRecord(layout) ?? [];
   const running = processes.filter(isRunning);
-  const tiers = new Set(processes.map(({ tier }) => tier).sort((one, other) => other - one));
-  for (const tier of tiers) {
-    await Promise.all(
-      processes
-        .filter((process) => process.tier === tier)
-        .map((process) => {
-          if (running.includes(process)) log(`stopping ${process.name}`);
-          return stopProcess(process, process.stopSignal ?? "SIGTERM", process.stopSeconds ?? 10);
-        }),
-    );
+  const tiers = [...Map.groupBy(processes, ({ tier }) => tier)].sort(([one], [other]) => other - one);
+  for (const [, members] of tiers) {
+    const stops = members.map((process) => {
+      if (running.includes(process)) log(`stopping ${process.name}`);
+      return stopProcess(process, process.stopSignal ?? "SIGTERM", process.stopSeconds ?? 10);
+    });
+    await Promise.all(stops);
   }
   writeRecord(layout, []);
   return running.length > 0;
