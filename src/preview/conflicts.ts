@@ -119,10 +119,8 @@ const FREES: readonly Gated[] = ["delete", "release", "orphan"];
  */
 export function addConflicts(all: readonly Planned[], others: readonly Claimant[] = []): void {
   const holders = holdersOf(all);
-  const claimants = new Map<string, Claimant[]>();
-  for (const claimant of [...others, ...all]) {
-    for (const id of claimant.claims) claimants.set(id, [...(claimants.get(id) ?? []), claimant]);
-  }
+  const claims = [...others, ...all].flatMap(({ owner, claims }) => claims.map((id) => ({ id, owner })));
+  const claimants = Map.groupBy(claims, ({ id }) => id);
   for (const planned of all) {
     const { plan, conflicts, resources, owner } = planned;
     const fails: string[] = [];

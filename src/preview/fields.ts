@@ -19,7 +19,7 @@ const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
  */
 export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: LiveObject): FieldChange[] {
   if (old === undefined || inputs === undefined) return [];
-  const fields = Object.keys(inputs)
+  let fields = Object.keys(inputs)
     .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
     .flatMap((name) => {
       // Outputs, since a refresh puts there what it found.
@@ -32,17 +32,11 @@ export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: 
     const named = compare(live, inputs.manifest, [], "named").filter(
       ({ path, after }) => after !== MASKED || drifted.includes(formatPath(path)),
     );
-    const asLive = new Map(named.map((difference) => [formatPath(difference.path), difference]));
-    for (const [index, { path }] of fields.entries()) {
-      const difference = asLive.get(formatPath(path));
-      if (difference === undefined) continue;
-      fields[index] = difference;
-      asLive.delete(formatPath(path));
-    }
-    fields.push(...asLive.values());
+    // What is alive takes the place of what the state has.
+    const byPath = new Map([...fields, ...named].map((difference) => [formatPath(difference.path), difference]));
+    fields = [...byPath.values()];
   }
-  fields.push(...secretsThatDiffer(old.outputs, inputs, differsAt));
-  return shown(fields, inputs.manifest);
+  return shown([...fields, ...secretsThatDiffer(old.outputs, inputs, differsAt)], inputs.manifest);
 }
 
 /** Which secrets differ, though both sides of a preview read `[secret]`. */

@@ -16,27 +16,22 @@ export interface Commit {
  */
 export async function commonAncestor(folder: string, revision: string): Promise<Commit> {
   const root = await git(folder, ["rev-parse", "--show-toplevel"]);
+  const isShallow = (await git(root, ["rev-parse", "--is-shallow-repository"])) === "true";
   try {
     const commit = await git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]);
-    return { root, id: await mergeBase(root, commit) };
+    const { stdout, exitCode } = await execa("git", ["merge-base", commit, "HEAD"], {
+      ...{ cwd: root, stdin: "ignore", env: WITHOUT_HOOK, reject: false },
+    });
+    if (exitCode === 0) return { root, id: stdout };
+    if (isShallow) throw new Error("git merge-base: no common commit");
+    return { root, id: commit }; // histories that have nothing in common
   } catch (error) {
-    if ((await git(root, ["rev-parse", "--is-shallow-repository"])) !== "true") throw error;
+    if (!isShallow) throw error;
     throw new Error(
       `${(error as Error).message}: this clone is shallow and lacks ${revision}, or where it branched off. Fetch the whole ` +
         "history: `git fetch --unshallow`, or a fetch depth of 0 (fetch-depth in GitHub, GIT_DEPTH in GitLab)",
     );
   }
-}
-
-async function mergeBase(root: string, commit: string): Promise<string> {
-  const { stdout, exitCode } = await execa("git", ["merge-base", commit, "HEAD"], {
-    ...{ cwd: root, stdin: "ignore", env: WITHOUT_HOOK, reject: false },
-  });
-  if (exitCode === 0) return stdout;
-  if ((await git(root, ["rev-parse", "--is-shallow-repository"])) === "true") {
-    throw new Error("git merge-base: no common commit");
-  }
-  return commit; // histories that have nothing in common
 }
 
 /** A path as git names it: within the root. */

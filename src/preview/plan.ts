@@ -61,17 +61,15 @@ export async function planObject(
     errors: [],
     notes: [],
   };
-  const nothing = { owner, resources: [], kept: new Set<string>(), claims: [], held: new Set<string>() };
-  const unasked = { conflicts: [], unseen: [] };
   try {
     const live = await options.cluster.get(kind, name, namespace).catch(() => undefined);
     const planStack = candidate.removed ? planRemoval : planUpdate;
     const found = await planStack(options, candidate, plan.stack, live);
     const { changes, resources, claims = [], held = [], ...planned } = found;
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
-    const had = changes.flatMap(({ old }) => (old === undefined ? [] : idOf(old.inputs.manifest)));
+    const had = changes.map(({ old }) => idOf(old?.inputs.manifest));
     return {
-      ...nothing,
+      owner,
       plan: { ...plan, ...planned, resources: resources.map(({ shown }) => shown) },
       resources,
       claims,
@@ -81,7 +79,10 @@ export async function planObject(
     };
   } catch (error) {
     options.signal?.throwIfAborted();
-    return { ...nothing, ...unasked, plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
+    return {
+      ...{ owner, resources: [], kept: new Set(), claims: [], held: new Set(), conflicts: [], unseen: [] },
+      plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] },
+    };
   }
 }
 
