@@ -86,9 +86,11 @@ function readValues(file: string): Record<string, string> {
   }
   const values = Object.entries(parsed).filter(([, value]) => value !== null);
   for (const [key] of values) refusePulumiKey(key);
-  return Object.fromEntries(
-    values.map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
-  );
+  return Object.fromEntries(values.map(([key, value]) => [key, asText(value)]));
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function refusePulumiKey(key: string): void {
@@ -97,14 +99,8 @@ function refusePulumiKey(key: string): void {
 
 function configurationTable(): string {
   const keys = [...keySchemas].filter(([key]) => !PULUMI_KEYS.includes(key));
-  return renderTable(
-    ["key", "default", "meaning"],
-    keys.map(([key, { default: value = "-", description }]) => [
-      key,
-      typeof value === "string" ? value : JSON.stringify(value),
-      description,
-    ]),
-  );
+  const rows = keys.map(([key, { default: value = "-", description }]) => [key, asText(value), description]);
+  return renderTable(["key", "default", "meaning"], rows);
 }
 
 function keyValue(text: string, others: Record<string, string> = {}): Record<string, string> {

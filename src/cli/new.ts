@@ -81,12 +81,8 @@ Example:
   kindstack new provider Bucket              # src/bucket.ts and test/bucket.test.ts`,
     )
     .action((name: string, { dir }: { dir: string }, command: Command) => {
-      process.stdout.write(
-        newProvider(
-          orWrongUsage(command, () => namesOf(name, "example.com")),
-          dir,
-        ),
-      );
+      const names = orWrongUsage(command, () => namesOf(name, "example.com"));
+      process.stdout.write(newProvider(names, dir));
     });
 }
 

@@ -48,7 +48,12 @@ export function planCommand(): Command {
     .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
     .addOption(reportFormat())
     .addOption(kindsOption("kinds to choose from"))
-    .addHelpText("after", "\nExample:\n  kindstack plan podsets web -n team-a")
+    .addHelpText(
+      "after",
+      `
+Example:
+  kindstack plan podsets web -n team-a`,
+    )
     .action(async (word: string, name: string, options: PlanOptions, command: Command) => {
       const kind = findKind(kindsWith(command, options, word), word);
       const namespace = options.namespace ?? kubeconfigNamespace();

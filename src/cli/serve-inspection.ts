@@ -44,7 +44,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { kinds, client, engine: file, planKey, plugins, state, logger: parent, signal, graceMs }: Collaborators,
+  { engine: file, state, logger: parent, signal, ...collaborators }: Collaborators,
 ): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -59,7 +59,7 @@ export async function serveInspection(
     folder !== undefined
       ? await certificates.certificateFiles("--preview-certificate", folder, logger)
       : await serving.openServingCertificate({
-          client,
+          client: collaborators.client,
           namespace: operatorNamespace(process.env),
           name: INSPECTION_SECRET,
           dnsNames: names,
@@ -68,24 +68,19 @@ export async function serveInspection(
   let stacks: Promise<OpenStacks> | undefined;
   const open = () => {
     const workDirectory = join(state.workDirectory, "inspection");
-    stacks ??= openStacks(kinds, { ...state, workDirectory, file, log: logger, timeoutMs: TIMEOUT_MS }).catch(
-      (error: unknown) => {
-        stacks = undefined; // the next request tries again
-        throw error;
-      },
-    );
+    const settings = { ...state, workDirectory, file, log: logger, timeoutMs: TIMEOUT_MS };
+    stacks ??= openStacks(collaborators.kinds, settings).catch((error: unknown) => {
+      stacks = undefined; // the next request tries again
+      throw error;
+    });
     return stacks;
   };
   const server = await startInspectionServer({
+    ...collaborators,
     port,
     host,
     tls,
-    kinds,
-    client,
     logger,
-    graceMs,
-    planKey,
-    plugins,
     // It previews one object at a time: updates have priority.
     engine: async () => (await open()).engine,
   });

@@ -1,14 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Logger } from "pino";
-import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { StackEngine } from "../automation/engine";
 import { inCluster } from "../config";
+import type { ManagerOptions } from "../operator/manager";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
 import { checkTiming, type LeaseTiming } from "../sharding/timing";
-import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./parse-options";
 
 export interface ShardingOptions {
@@ -39,12 +37,7 @@ export function withShardingOptions(command: Command): Command {
  */
 export function openShards(
   options: ShardingOptions,
-  {
-    client,
-    engine,
-    metrics,
-    logger,
-  }: { client: KubernetesClient; engine: StackEngine; metrics: Metrics; logger: Logger },
+  { client, engine, metrics, logger }: Pick<ManagerOptions, "client" | "metrics" | "logger"> & { engine: StackEngine },
 ): Shards | undefined {
   if (!options.leaderElect && options.shards === 1) return undefined;
   const timing: LeaseTiming = {

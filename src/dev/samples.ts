@@ -19,11 +19,7 @@ import { withClient } from "./postgres";
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 250;
 
-/**
- * Applies the samples of all kinds.
- *
- * @returns the samples
- */
+/** Applies the samples of all kinds, and returns them. */
 export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly AnyKind[]): Promise<LiveObject[]> {
   const client = adminClient(kubeconfig);
   try {
