@@ -30,10 +30,9 @@ export async function checkPlans(
   namespaces: ReadonlySet<string>,
   timeouts = TIMEOUTS,
 ): Promise<void> {
-  const made = madeBy(all);
+  const made = madeBy(all, namespaces);
   const deadline = AbortSignal.timeout(timeouts.allMs);
   const limit = pLimit(AT_ONCE);
-  const isMade = (namespace: string) => made.namespaces.has(namespace) || namespaces.has(namespace);
   const checks = all.flatMap(({ plan, resources }) =>
     resources.map(async (resource) => {
       if (["delete", "release", "orphan"].includes(resource.shown.operation)) return;
@@ -45,7 +44,7 @@ export async function checkPlans(
       const verdict = await limit(() => {
         if (deadline.aborted) return OVER;
         const signal = AbortSignal.any([deadline, AbortSignal.timeout(timeouts.oneMs)]);
-        return check(resource, cluster, signal, isMade, made.types);
+        return check(resource, cluster, signal, made);
       });
       if (verdict.type === "unknown") resource.shown.notChecked = verdict.why;
       else resource.shown.checked = true;
@@ -78,8 +77,7 @@ async function check(
   resource: PlannedResource,
   cluster: ClusterView,
   signal: AbortSignal,
-  isMade: (namespace: string) => boolean,
-  madeTypes: ReadonlySet<string>,
+  made: ReturnType<typeof madeBy>,
 ): Promise<Verdict> {
   const { inputs, live, shown } = resource;
   const manifest = sentManifest(resource);
@@ -93,11 +91,12 @@ async function check(
     if (signal.aborted) return { type: "unknown", why: "the dry run took too long" };
     const [, missing] = NAMESPACE_NOT_FOUND.exec(errorMessageOf(error)) ?? [];
     if (missing !== undefined) {
-      if (isMade(missing)) return { type: "unknown", why: `its namespace ${missing} is made by the same change` };
+      if (made.namespaces.has(missing))
+        return { type: "unknown", why: `its namespace ${missing} is made by the same change` };
       return { type: "invalid", message: `the namespace ${missing} does not exist` };
     }
     if (error instanceof ApiError && error.status === 404 && isTypeMissing(error)) {
-      if (madeTypes.has(typeName(inputs.manifest))) {
+      if (made.types.has(typeName(inputs.manifest))) {
         return { type: "unknown", why: "the definition of its type is made by the same change" };
       }
       return { type: "invalid", message: error.message };
@@ -119,8 +118,9 @@ function isTypeMissing({ reason, message }: ApiError): boolean {
 
 type Definition = { group?: string; names?: { kind?: string }; versions?: { name?: string }[] };
 
-function madeBy(all: readonly Planned[]): { namespaces: Set<string>; types: Set<string> } {
-  const namespaces = new Set<string>();
+/** What there is once all is applied. */
+function madeBy(all: readonly Planned[], given: ReadonlySet<string>) {
+  const namespaces = new Set(given);
   const types = new Set<string>();
   for (const { inputs, effect } of all.flatMap(({ resources }) => resources)) {
     if (inputs === undefined || effect !== "create") continue;

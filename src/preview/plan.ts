@@ -138,13 +138,13 @@ async function planUpdate(
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
   const metadata = appliedMetadata(manifest.metadata, live);
-  const parsed = await validateObject(kind, {
+  const object = await validateObject(kind, {
     ...manifest,
     metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
-  });
+  }).catch((error: unknown) => ({ invalid: errorMessageOf(error) }));
   const invalid = { action: "invalid", changes: [], resources: [] } as const;
-  if ("invalid" in parsed) return { ...invalid, validatedBy: "schema", errors: [parsed.invalid] };
+  if ("invalid" in object) return { ...invalid, validatedBy: "schema", errors: [object.invalid] };
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
   const identity = await cluster.identity();
@@ -155,9 +155,9 @@ async function planUpdate(
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],
     // Where it cannot be read, this fails: without it, the program would remove what depends on it.
-    referenced: await readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, parsed.object),
+    referenced: await readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, object),
   };
-  const preview = await engine.preview(stack, () => runProgram(kind, parsed.object, context), {
+  const preview = await engine.preview(stack, () => runProgram(kind, object, context), {
     refresh: refresh || proposeWith !== undefined,
     plans: proposeWith !== undefined,
     signal,
@@ -166,8 +166,7 @@ async function planUpdate(
   const { changes } = preview;
   const changing = { kind, uid, removed: false, orphaned: false };
   const resources = await plannedResources(changes, cluster, changing, owned ?? []);
-  const references = referenceRecords(kind, parsed.object, context.referenced);
-  const { object } = parsed;
+  const references = referenceRecords(kind, object, context.referenced);
   const isSeen = cluster.unreachable === undefined;
   const found = { owned: live === undefined && isSeen ? [] : owned, preview };
   const previewed = { kind, object, operation: "update", resources, references, ...found } as const;
@@ -184,7 +183,7 @@ async function planUpdate(
     resources,
     notes,
     changes,
-    claims: kind.capabilities.claims?.of(parsed.object, context.watched) ?? [],
+    claims: kind.capabilities.claims?.of(object, context.watched) ?? [],
     held: live ? claimsOf(kind, live, context.watched) : [],
   };
 }
@@ -236,18 +235,11 @@ const MAX_NAME = 253;
  * Validates an object by the kind's schema and rules, as far as that goes without the API server, whose admission is not
  * asked.
  *
- * @returns the object with its schema's defaults, or why it may not be previewed
+ * @returns the object with its schema's defaults
+ * @throws Error why it may not be previewed
  */
-async function validateObject(
-  kind: AnyKind,
-  manifest: LiveObject,
-): Promise<{ object: KindObject } | { invalid: string }> {
+async function validateObject(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
   const { name } = manifest.metadata;
-  if (name.length > MAX_NAME || !NAME.test(name))
-    return { invalid: `metadata.name: "${name}" is no name of an object` };
-  try {
-    return { object: await parseDeclared(kind, manifest) };
-  } catch (error) {
-    return { invalid: errorMessageOf(error) };
-  }
+  if (name.length > MAX_NAME || !NAME.test(name)) throw new Error(`metadata.name: "${name}" is no name of an object`);
+  return parseDeclared(kind, manifest);
 }
