@@ -57,15 +57,10 @@ async function withBackend(what: string, run: (backend: Backend) => Promise<stri
   const onStack = (count: number, all?: number) => {
     if (count % STEP === 0) progress.detail(all === undefined ? `${count} stacks` : `${count} of ${all} stacks`);
   };
-  try {
-    const summary = await withStates(progress, (engine, signal, { backendUrl: url }) => {
-      progress.begin(what);
-      return run({ engine, url, signal, onStack });
-    });
-    progress.done();
-    if (summary) process.stdout.write(`${summary}\n`);
-  } catch (error) {
-    progress.fail();
-    throw error;
-  }
+  const summary = await withStates(progress, (engine, signal, { backendUrl: url }) => {
+    progress.begin(what);
+    return run({ engine, url, signal, onStack });
+  });
+  progress.done();
+  if (summary) process.stdout.write(`${summary}\n`);
 }

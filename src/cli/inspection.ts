@@ -98,6 +98,7 @@ async function withSources<T>(
       },
     });
   } finally {
+    progress.fail(); // nothing else ends the step of a tool that is interrupted
     spinner?.stop();
     await stacks?.engine.close();
     await closePool();

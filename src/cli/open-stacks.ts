@@ -46,7 +46,7 @@ Environment:
  * provider.
  */
 export async function withStates<T>(
-  { observeTools: observe }: Progress,
+  progress: Progress,
   work: (engine: GoEngine, signal: AbortSignal, state: StateConfig) => Promise<T>,
 ): Promise<T> {
   if (!process.env.PULUMI_BACKEND_URL) {
@@ -55,7 +55,7 @@ export async function withStates<T>(
   const state = readStateConfig(process.env);
   return untilInterrupted((signal) =>
     withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
-      const file = await resolveEngine({ signal, observe }, state);
+      const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
       const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
       try {
         if (engine instanceof GoEngine) return await work(engine, signal, state);
@@ -64,5 +64,8 @@ export async function withStates<T>(
         await engine.close();
       }
     }),
-  );
+  ).catch((error: unknown) => {
+    progress.fail();
+    throw error;
+  });
 }

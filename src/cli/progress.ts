@@ -70,8 +70,8 @@ export class Progress {
     const name = `${event.tool.name} ${event.tool.version}`;
     if (event.type === "waiting") this.begin(`${name}: waiting for another process that is making it`);
     else if (event.type === "making") this.begin(`${name}: ${event.source.label}`, event.source.estimatedSeconds);
-    else if (event.type === "made") this.done();
-    else this.fail(event.reason);
+    else if (event.type === "failed") this.fail(event.reason);
+    else this.done();
   };
 
   #show(): void {

@@ -168,6 +168,7 @@ async function underLock<T>(
     signal.throwIfAborted();
     try {
       const release = await lockfile.lock(home, settings);
+      if (waited) observe?.({ type: "waited", tool });
       return await work(signal).finally(() => (lost.signal.aborted ? undefined : release()));
     } catch (error) {
       if ((error as { code?: string }).code !== "ELOCKED") throw error;

@@ -33,7 +33,7 @@ export interface Source {
 
 /** What happens while a tool is sought. */
 export type ToolEvent =
-  | { type: "waiting"; tool: Tool }
+  | { type: "waiting" | "waited"; tool: Tool }
   | { type: "making"; tool: Tool; source: Source }
   | { type: "made"; tool: Tool; source: Source }
   | { type: "failed"; tool: Tool; source: Source; reason: string };

@@ -1,6 +1,7 @@
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Progress } from "../../src/cli/progress";
+import { tools } from "../../src/toolchain/tools";
 
 let lines: string[];
 let progress: Progress;
@@ -50,5 +51,13 @@ describe("progress where no one watches a terminal", () => {
     progress.fail("again");
 
     expect(lines).toEqual(["download", "download: no answer"]);
+  });
+
+  it("ends when a tool is there that another process has made", () => {
+    progress.observeTools({ type: "waiting", tool: tools.etcd });
+    progress.observeTools({ type: "waited", tool: tools.etcd });
+
+    expect(lines).toEqual([`etcd ${tools.etcd.version}: waiting for another process that is making it`]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -1,0 +1,50 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { inspect } from "../../src/cli/inspection";
+import { withStates } from "../../src/cli/open-stacks";
+import { Progress } from "../../src/cli/progress";
+import { eventually } from "../../src/testing/eventually";
+
+let cache: string;
+let printed: string;
+
+/** Where the engine is looked for, another process makes it. */
+beforeEach(() => {
+  cache = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-cache-"));
+  fs.mkdirSync(path.join(cache, "engine", ".lock"), { recursive: true });
+  const settings = {
+    KINDSTACK_ENGINE: "",
+    KINDSTACK_CACHE_DIR: cache,
+    PULUMI_BACKEND_URL: `file://${cache}`,
+    PATH: "",
+  };
+  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+  vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "the-passphrase");
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  printed = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    printed += String(text);
+    return true;
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  fs.rmSync(cache, { recursive: true });
+});
+
+it.each([
+  ["states", () => withStates(new Progress(), async () => expect.fail("it has no engine"))],
+  ["an inspection", () => inspect("/v1/diff", { refresh: false }, {}, () => ({ kinds: [] }))],
+])("leaves nothing that keeps the process alive when it is interrupted: %s", async (_, begin) => {
+  const ended = begin().catch((error: Error) => error.message);
+  await eventually(() => expect(printed).toContain("waiting for another process"));
+  expect(vi.getTimerCount()).toBe(1);
+  process.listeners("SIGINT").at(-1)?.("SIGINT");
+
+  expect(await ended).toBe("interrupted");
+  expect(vi.getTimerCount()).toBe(0);
+});
