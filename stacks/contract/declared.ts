@@ -1,11 +1,12 @@
-import { Clean, Clone, Default, Diff, Pointer } from "typebox/value";
+import { Default } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { convertObject, servedVersionOf } from "./convert";
 import { type AnyKind, kindApiVersion, parseObject } from "./kind";
 import type { KindObject } from "./object";
 import { violatedRules } from "./rules";
-import type { SchemaNode } from "./schema-node";
+import { innerSchema, PRESERVE, type StructuralNode } from "./schema-node";
+import { structuralSchema } from "./structural";
 
 /**
  * Parses an object from a file, which no API server has seen, as the API server would: with the defaults and by the rules of
@@ -20,12 +21,10 @@ export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promis
 }
 
 async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
-  const spec = Default(kind.spec, withoutNulls(kind.spec, Clone(manifest.spec ?? {})));
-  const unknown = Diff(spec, Clean(kind.spec, Clone(spec))).find(({ type }) => type === "delete");
-  if (unknown !== undefined) {
-    const path = ["spec", ...Pointer.Indices(unknown.path)].join(".");
-    throw new TerminalError("Invalid", `${path}: there is no such field`);
-  }
+  const schema = structuralSchema(kind.spec, "spec");
+  const spec = Default(kind.spec, withoutNulls(schema, manifest.spec ?? {}));
+  const unknown = unknownField(schema, spec, "spec");
+  if (unknown !== undefined) throw new TerminalError("Invalid", `${unknown}: there is no such field`);
   const declared = { ...manifest, spec };
   const object = parseObject(kind, declared);
   const violated = await violatedRules(kind, declared);
@@ -47,17 +46,27 @@ function writtenIn(kind: AnyKind, apiVersion: string): AnyKind {
   return written;
 }
 
-/** The API server takes a field that is null, and may not be, for one that is not there. */
-function withoutNulls(schema: object | undefined, value: unknown): unknown {
+/** A copy. The API server takes a field that is null, and may not be, for one that is not there. */
+function withoutNulls(schema: StructuralNode, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const { properties = {}, items, additionalProperties, patternProperties = {} } = (schema ?? {}) as SchemaNode;
-  if (Array.isArray(value)) return value.map((item) => withoutNulls(items, item));
-  const [values] = Object.values(patternProperties);
-  const others = typeof additionalProperties === "object" ? additionalProperties : values;
+  if (Array.isArray(value)) return value.map((item) => withoutNulls(schema.items ?? {}, item));
   const kept = Object.entries(value).flatMap(([name, part]) => {
-    const inner = Object.hasOwn(properties, name) ? properties[name] : others;
+    const inner = innerSchema(schema, value, name);
     if (part === null && inner !== undefined && inner.nullable !== true) return [];
-    return [[name, withoutNulls(inner, part)] as const];
+    return [[name, withoutNulls(inner ?? {}, part)] as const];
   });
   return Object.fromEntries(kept);
+}
+
+/** The path of a field that the API server would drop, as no schema has it. */
+function unknownField(schema: StructuralNode, value: unknown, path: string): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (schema.type !== (Array.isArray(value) ? "array" : "object")) return undefined; // anything may be there, or the type is wrong
+  for (const [name, part] of Object.entries(value)) {
+    const inner = innerSchema(schema, value, name);
+    if (inner === undefined && schema[PRESERVE] !== true) return `${path}.${name}`;
+    const unknown = unknownField(inner ?? {}, part, `${path}.${name}`);
+    if (unknown !== undefined) return unknown;
+  }
+  return undefined;
 }

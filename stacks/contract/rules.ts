@@ -1,6 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
-import { INT_OR_STRING, type StructuralNode } from "./schema-node";
+import { INT_OR_STRING, innerSchema, type StructuralNode } from "./schema-node";
 import { structuralSchema } from "./structural";
 
 /** Whether a value satisfies a rule; `undefined` for a rule that only the API server can judge. */
@@ -39,13 +39,7 @@ async function violationsIn(schema: StructuralNode, value: unknown, path: readon
 /** The values inside a value, each with its name and its schema; what the schema does not know has no rules. */
 function partsOf(schema: StructuralNode, value: unknown): [name: string, part: unknown, inner: StructuralNode][] {
   if (typeof value !== "object" || value === null) return [];
-  const { properties = {}, items, additionalProperties } = schema;
-  const others = Array.isArray(value) ? items : additionalProperties;
-  return Object.entries(value).map(([name, part]) => [
-    name,
-    part,
-    properties[name] ?? (typeof others === "object" ? others : {}),
-  ]);
+  return Object.entries(value).map(([name, part]) => [name, part, innerSchema(schema, value, name) ?? {}]);
 }
 
 /**

@@ -52,6 +52,14 @@ export function keptOf(node: SchemaNode): StructuralNode {
   return Object.fromEntries(Object.entries(node).filter(([keyword]) => isKept(keyword)));
 }
 
+/** The schema of a part of a value; `undefined` for a field that the value's own schema does not have. */
+export function innerSchema(schema: StructuralNode, value: object, name: string): StructuralNode | undefined {
+  const { properties = {}, items, additionalProperties } = schema;
+  if (Array.isArray(value)) return items;
+  if (Object.hasOwn(properties, name)) return properties[name];
+  return typeof additionalProperties === "object" ? additionalProperties : undefined;
+}
+
 /** Of the literals of an `enum` or `const` where no type is written. */
 export function typeOf({ type, enum: values, const: value }: SchemaNode): string | undefined {
   if (type !== undefined) return type as string;

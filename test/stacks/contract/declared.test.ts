@@ -54,6 +54,35 @@ describe("an object that a file declares", () => {
     expect((await parse(given)).spec).toEqual(read);
   });
 
+  const OPEN = { "x-kubernetes-preserve-unknown-fields": true };
+  const [A, B] = [Type.Object({ a: Type.String() }), Type.Object({ b: Type.Integer() })];
+  const withField = (field: Type.TSchema) => ({ ...kind, spec: Type.Object({ field }), capabilities: {} }) as AnyKind;
+  const parseField = async (schema: Type.TSchema, field: unknown) => {
+    const object = { apiVersion: "batch.tutorial.kubebuilder.io/v1", kind: "PodSet", metadata: { name: "a" } };
+    return (await parseDeclared(withField(schema), { ...object, spec: { field } } as unknown as LiveObject)).spec;
+  };
+
+  it.each<[string, Type.TSchema, unknown]>([
+    ["null where the schema has it", Type.Union([A, Type.Null()]), null],
+    [
+      "null in a field that may be missing",
+      Type.Object({ a: Type.Optional(Type.Union([B, Type.Null()])) }),
+      { a: null },
+    ],
+    ["fields of an object that keeps unknown ones", Type.Object({ a: A }, OPEN), { a: { a: "x" }, c: { d: null } }],
+    ["several forms of a union at once", Type.Union([A, B]), { a: "x", b: 1 }],
+    ["the second form of a union", Type.Array(Type.Union([A, B])), [{ b: 1 }]],
+    ["anything", Type.Unknown(), { a: [null, { b: null }] }],
+  ])("is read with %s", async (_, schema, field) => {
+    expect(await parseField(schema, field)).toEqual({ field });
+  });
+
+  it("is refused with an unknown field inside of an object that keeps unknown ones", async () => {
+    await expect(parseField(Type.Object({ a: A }, OPEN), { a: { a: "x", z: 1 } })).rejects.toMatchObject({
+      message: "spec.field.a.z: there is no such field",
+    });
+  });
+
   it("may be in another version, by whose schema it is read before it is converted", async () => {
     const old = "batch.tutorial.kubebuilder.io/v1alpha1";
     expect(await parse({}, old)).toMatchObject({
