@@ -5,8 +5,8 @@ export interface BatchOptions<Item, Result> {
   run(batch: readonly Item[]): Promise<Result>;
   /** Only items with the same key are in one batch. */
   batchKey(item: Item): string;
-  /** How many items may be in a batch with this one; by default any number. */
-  maxSize?(item: Item): number;
+  /** How many items may be in a batch with this one. */
+  maxSize(item: Item): number;
   /** Whether each item of a batch that failed with this would fail alone as well. */
   isForAll(error: unknown): boolean;
 }
@@ -48,7 +48,7 @@ export function batched<Item, Result>({
   async function drain(scope: Queues<Item, Result>, key: string): Promise<void> {
     const queue = scope.get(key) ?? [];
     for (let [first] = queue; first !== undefined; [first] = queue) {
-      await runBatch(queue.splice(0, maxSize?.(first.item) ?? queue.length));
+      await runBatch(queue.splice(0, maxSize(first.item)));
     }
     scope.delete(key); // in the same moment as the queue was seen empty, so that no item is added in vain
   }

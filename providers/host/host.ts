@@ -2,16 +2,12 @@ import { type AnyProvider, ProviderSession, type SessionOptions } from "./sessio
 
 /** The dynamic providers of this process, which the engine asks while it runs updates. */
 export class ProviderHost {
-  #providers: ReadonlyMap<string, AnyProvider>;
-
   /** @param providers the provider behind each stub that the state may hold */
-  constructor(providers: ReadonlyMap<string, AnyProvider>) {
-    this.#providers = providers;
-  }
+  constructor(private providers: ReadonlyMap<string, AnyProvider>) {}
 
   /** Serves these providers in place of those given before. */
   serve(providers: ReadonlyMap<string, AnyProvider>): void {
-    this.#providers = providers;
+    this.providers = providers;
   }
 
   /**
@@ -19,6 +15,6 @@ export class ProviderHost {
    * write nothing more.
    */
   openSession(options: SessionOptions = {}): ProviderSession {
-    return new ProviderSession(options, (stub) => this.#providers.get(stub));
+    return new ProviderSession(options, (stub) => this.providers.get(stub));
   }
 }

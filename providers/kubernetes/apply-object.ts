@@ -21,9 +21,6 @@ import { refuseProtectedNamespace } from "./protected-namespaces";
 import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
 
-/** How often an object that others change at the same time is read. */
-export const MAX_READS = 5;
-
 /**
  * Applies the object; one that is given by a label, only in the version that has it, and in an update that is held to a plan,
  * only in the version that was compared.
@@ -31,13 +28,20 @@ export const MAX_READS = 5;
  * @param former what was applied before, if the state knows it
  * @throws {@link applyAsRead}
  */
-export async function applyObject(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
+export function applyObject(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
+  return writeAsRead(isOfVersion(inputs), () => applyAsRead(inputs, owners, former));
+}
+
+/** How often an object that others change at the same time is read. */
+const MAX_READS = 5;
+
+/** Reads an object and writes it, and does so again when it has changed in between, if only its version may be written. */
+export async function writeAsRead<T>(isOfVersion: boolean, write: () => Promise<T>): Promise<T> {
   for (let read = 1; ; read++) {
     try {
-      return await applyAsRead(inputs, owners, former);
+      return await write();
     } catch (error) {
-      const isChanged = isApiError(error, 409);
-      if (!(isChanged && isOfVersion(inputs)) || read === MAX_READS) throw error;
+      if (!isOfVersion || !isApiError(error, 409) || read === MAX_READS) throw error;
     }
   }
 }

@@ -1,6 +1,6 @@
 import { currentHold } from "../observation";
-import { MAX_READS } from "./apply-object";
-import { isApiError, type KubernetesClient } from "./client";
+import { writeAsRead } from "./apply-object";
+import type { KubernetesClient } from "./client";
 import { connectKubernetes, lookUp } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { appliedManifest } from "./ignored-fields";
@@ -45,19 +45,15 @@ export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
 type Write = (client: KubernetesClient, live: LiveObject) => Promise<void>;
 
 /** Runs a write to an object that is still the owner's; in an update that is held to a plan, to the version that was compared. */
-async function asRead(outs: ObjectOutputs, write: Write): Promise<void> {
-  const client = connectKubernetes();
+function asRead(outs: ObjectOutputs, write: Write): Promise<void> {
   const hold = currentHold();
-  for (let read = 1; ; read++) {
+  return writeAsRead(hold !== undefined, async () => {
+    const client = connectKubernetes();
     const live = await client.find(outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs);
-    try {
-      return await write(client, live);
-    } catch (error) {
-      if (hold === undefined || !isApiError(error, 409) || read === MAX_READS) throw error;
-    }
-  }
+    await write(client, live);
+  });
 }
 
 /**

@@ -106,7 +106,6 @@ function hostsOf({ PSQL_HOST, PSQL_PORT }: Environment): Host[] {
 
 function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
   const settings = Value.Convert(Environment, Value.Default(Environment, { ...environment })) as Environment;
-  // An integer-like port is text here: several may be given.
   const problems = validator.Errors(settings).map((error) => {
     if (error.keyword === "required") return `${error.params.requiredProperties.join(", ")} must be set`;
     const name = error.instancePath.slice(1);

@@ -81,12 +81,8 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
   const named = await findTable(connection, parseTableName(first.table, "table"), columns);
   if (named !== undefined) return [named];
   const owners = alike.map(({ uid }) => uid);
-  const held: Table[] = [];
-  for (const oid of await tablesOf(connection, owners)) {
-    const table = await findTable(connection, { oid }, columns);
-    if (table !== undefined) held.push(table);
-  }
-  return held;
+  const held = (await tablesOf(connection, owners)).map((oid) => findTable(connection, { oid }, columns));
+  return (await Promise.all(held)).filter((table) => table !== undefined);
 }
 
 /** What a table does not have as it should be. */

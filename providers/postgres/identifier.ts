@@ -38,8 +38,7 @@ export function identifierProblem(part: string): string | undefined {
  */
 export function parseTableName(text: string, field: string): TableName {
   const parts = text.split(".");
-  const problem =
-    parts.length > 2 ? "there is more than one dot" : parts.map(identifierProblem).find((found) => found !== undefined);
+  const problem = parts.length > 2 ? "there is more than one dot" : parts.map(identifierProblem).find(Boolean);
   if (problem !== undefined) {
     throw new TerminalError(
       "InvalidTable",

@@ -8,6 +8,7 @@ import type { Table } from "./tables";
 
 /** Who owns a row. */
 export interface OwnershipRecord {
+  table_id: string;
   owner: string;
   description: string;
   cluster: string | null;
@@ -62,7 +63,7 @@ export async function claimRows(
   const claimed = new Set(rows.map(({ key }) => key));
   const refused = wanted.find((row) => !claimed.has(keyOf(row).value));
   if (refused !== undefined) {
-    throw rowConflict(table, refused, describeHolder(id, refused, await findRecord(connection, id, refused)));
+    throw rowConflict(table, refused, describeHolder(refused, await findRecord(table, refused)));
   }
   return new Set(rows.flatMap(({ key, is_new }) => (is_new ? [key] : [])));
 }
@@ -107,12 +108,8 @@ export function rowConflict(table: TableName, row: Keyed, problem: string): Retr
   );
 }
 
-/** Who has a row that another owner wants, and what to do about it. @param id of the table */
-export function describeHolder(
-  id: string,
-  row: Pick<RowInputs, "key" | "owner">,
-  record: OwnershipRecord | undefined,
-): string {
+/** Who has a row that another owner wants, and what to do about it. */
+export function describeHolder(row: Pick<RowInputs, "key" | "owner">, record: OwnershipRecord | undefined): string {
   if (record === undefined) return "belonged to another owner a moment ago";
   const { owner } = row;
   const cluster = record.cluster === null ? "" : ` in cluster ${record.cluster}`;
@@ -120,7 +117,7 @@ export function describeHolder(
   if (record.description !== owner.description)
     return `${holder}; use another table, or delete that object with the deletion policy Orphan, which keeps the row`;
   const [uid, key] = [owner.uid, keyOf(row).value].map(escapeLiteral);
-  const transfer = `UPDATE kindstack_ownership.records SET owner = ${uid} WHERE table_id = ${id} AND key = ${key}`;
+  const transfer = `UPDATE kindstack_ownership.records SET owner = ${uid} WHERE table_id = ${record.table_id} AND key = ${key}`;
   const isDisplaced = owner.cluster !== undefined && record.former_cluster_uids.includes(owner.cluster.uid);
   const advice = isDisplaced
     ? `a cluster with the UID ${record.cluster_uid} has taken over the name ${record.cluster} and this row; give each ` +
@@ -129,12 +126,13 @@ export function describeHolder(
   return `${holder}; ${advice}: ${transfer}`;
 }
 
-/** The owner of a row; `undefined` when it has none. @param id of the table */
-export async function findRecord(connection: Connection, id: string, row: Keyed): Promise<OwnershipRecord | undefined> {
-  const { rows } = await connection.query<OwnershipRecord>(
-    `SELECT owner, description, cluster, cluster_uid, former_cluster_uids, incarnation
+/** The owner of a row; `undefined` when it has none. */
+export async function findRecord(table: Table, row: Keyed): Promise<OwnershipRecord | undefined> {
+  const id = await tableId(table);
+  const { rows } = await table.connection.query<OwnershipRecord>(
+    `SELECT table_id, owner, description, cluster, cluster_uid, former_cluster_uids, incarnation
      FROM kindstack_ownership.records WHERE table_id = $1 AND key = $2`,
-    [id, keyOf(row).value],
+    [id ?? null, keyOf(row).value],
   );
   return rows[0];
 }

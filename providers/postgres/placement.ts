@@ -160,12 +160,12 @@ export interface Place {
  */
 export async function placeOf(
   connection: Connection,
-  { table, location, incarnation: _, ...row }: Pick<RowOutputs, "table" | "location" | "incarnation" | "key">,
+  row: Pick<RowOutputs, "table" | "location" | "key">,
   columns: readonly string[],
   recorded: RecordedPlace | undefined,
 ): Promise<Place> {
-  const named = await findTable(connection, parseTableName(table, "table"), columns);
-  if (!recorded?.oid) return { table: named ?? (await findTable(connection, location, columns)) };
+  const named = await findTable(connection, parseTableName(row.table, "table"), columns);
+  if (!recorded?.oid) return { table: named ?? (await findTable(connection, row.location, columns)) };
   if (recorded.oid === named?.oid) return { table: named };
   const held = await findTable(connection, { oid: recorded.oid }, columns);
   if (named === undefined || held === undefined) return { table: held };

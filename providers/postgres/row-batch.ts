@@ -1,3 +1,4 @@
+import { type BatchOptions, batched } from "../batched";
 import { isUnanswered } from "./errors";
 import { parseTableName } from "./identifier";
 import type { Connection } from "./pool";
@@ -8,9 +9,12 @@ import { lockTimeoutMs, TableUnavailableError, withTable } from "./table-lock";
 /** Maximum number of rows in a batch; larger ones are not faster. */
 export const MOST_ROWS = 64;
 
-/** Whether an error of several rows is about all of them, not one. */
-export function isForAll(error: unknown): boolean {
-  return isUnanswered(error) || error instanceof TableUnavailableError;
+/** Batches what is asked for rows; see {@link batched}. */
+export function batchedRows<Row, Result>(
+  options: Pick<BatchOptions<Row, Result>, "run" | "batchKey"> & Partial<BatchOptions<Row, Result>>,
+): (row: Row) => Promise<Result> {
+  const isForAll = (error: unknown) => isUnanswered(error) || error instanceof TableUnavailableError;
+  return batched({ isForAll, maxSize: () => MOST_ROWS, ...options });
 }
 
 /**

@@ -1,6 +1,5 @@
 import { parseTableName } from "./identifier";
 import { describeHolder, describeUnmanaged, findRecord, mayClaim, rowConflict } from "./ownership";
-import { tableId } from "./placement";
 import { withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import type { RowInputs } from "./row-inputs";
@@ -21,11 +20,10 @@ export function findRowConflict(
   return withReadTransaction(async (connection) => {
     const table = await findTable(connection, parseTableName(inputs.table, "table"));
     if (table === undefined) return undefined; // a table that does not exist has no rows
-    const id = (await hasRecords(connection)) ? await tableId(table) : undefined;
-    const record = id === undefined ? undefined : await findRecord(connection, id, inputs);
-    if (record !== undefined && id !== undefined) {
+    const record = (await hasRecords(connection)) ? await findRecord(table, inputs) : undefined;
+    if (record !== undefined) {
       if (mayClaim(record, inputs.owner, owners, incarnation)) return undefined;
-      return rowConflict(table, inputs, describeHolder(id, inputs, record)).message;
+      return rowConflict(table, inputs, describeHolder(inputs, record)).message;
     }
     if (incarnation !== undefined) return undefined;
     return (await isThere(table, inputs))

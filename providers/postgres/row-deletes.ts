@@ -1,15 +1,14 @@
 import { escapeIdentifier } from "pg";
-import { batched } from "../batched";
 import { RetryableError } from "../errors";
 import { currentHold, type Hold } from "../observation";
 import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
-import { placeOf, recordedPlaces, removeRecordedTable, tableId } from "./placement";
+import { placeOf, recordedPlaces, removeRecordedTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
-import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
+import { batchedRows, inTransaction } from "./row-batch";
 import { keyOf, type RowOutputs } from "./row-inputs";
 import { outdatedRow, readColumns } from "./row-observation";
 import { isThere, suppressedWrite } from "./suppressed-write";
@@ -26,14 +25,12 @@ export function deleteRow(outs: RowOutputs): Promise<void> {
 }
 
 /** Deletes rows of this table, many in one transaction. */
-const deleteBatched = batched<HeldDeletion, void>({
-  isForAll,
+const deleteBatched = batchedRows<HeldDeletion, void>({
   run: (batch) =>
     inTransaction(batch, async (connection, all) => {
       for (const outs of all) await deleteWithRecord(connection, outs);
     }),
   batchKey: ({ table }) => table,
-  maxSize: () => MOST_ROWS,
 });
 
 /**
@@ -58,17 +55,14 @@ async function deleteWithRecord(connection: Connection, outs: HeldDeletion): Pro
 }
 
 async function isUnmanaged(table: Table, row: RowOutputs): Promise<boolean> {
-  if (!(await isThere(table, row))) return false;
-  const id = await tableId(table);
-  return id === undefined || (await findRecord(table.connection, id, row)) === undefined;
+  return (await isThere(table, row)) && (await findRecord(table, row)) === undefined;
 }
 
 /** The table of a row without a record that is to be deleted. @param hasAny whether the database has records at all */
 async function unrecordedTable(connection: Connection, outs: RowOutputs, hasAny: boolean): Promise<Table | undefined> {
   const { table } = await placeOf(connection, outs, columnsOf(outs), undefined);
   if (table === undefined) return undefined;
-  const id = hasAny ? await tableId(table) : undefined;
-  if (id !== undefined && (await findRecord(connection, id, outs)) !== undefined) return undefined; // another owner's
+  if (hasAny && (await findRecord(table, outs)) !== undefined) return undefined; // another owner's
   return (await isAsWritten(table, outs)) ? table : undefined;
 }
 

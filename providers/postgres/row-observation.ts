@@ -1,5 +1,4 @@
 import { escapeIdentifier } from "pg";
-import { batched } from "../batched";
 import { ClassifiedError, type RetryableError } from "../errors";
 import { isRecord } from "../kubernetes/field-path";
 import { type Hold, planOutdated } from "../observation";
@@ -9,7 +8,7 @@ import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { tableId } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
-import { isForAll, MOST_ROWS } from "./row-batch";
+import { batchedRows } from "./row-batch";
 import { type Keyed, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { commonTable, type RowTable, type RowWrite } from "./row-table";
 import { withTable } from "./table-lock";
@@ -49,30 +48,27 @@ export async function observeRow(inputs: RowInputs, outs: RowOutputs | undefined
     return found.get(row);
   } catch (error) {
     // No table has no rows, and a value that is none of the key's type is no row's key.
-    if (error instanceof ClassifiedError && error.reason === "TableMissing") return overwritten(row, NOTHING);
-    if (isUnreadable(sqlStateOf(error))) return overwritten(row, NOTHING);
+    if (error instanceof ClassifiedError && error.reason === "TableMissing") return overwritten(row);
+    if (isUnreadable(sqlStateOf(error))) return overwritten(row);
     throw error;
   }
 }
 
 const NOTHING: Found = { row: undefined, record: undefined };
 
-const lookUp = batched<RowWrite, ReadonlyMap<RowWrite, unknown>>({
-  isForAll,
+const lookUp = batchedRows<RowWrite, ReadonlyMap<RowWrite, unknown>>({
   batchKey: (row) => JSON.stringify([row.table, keyOf(row).column, columnsIn(row)]),
-  maxSize: () => MOST_ROWS,
   run: (batch) => {
     const all = batch as readonly [RowWrite, ...RowWrite[]];
     return withTable(parseTableName(all[0].table, "table"), withReadTransaction, async (connection) => {
       const { table, id } = await recordedTable(connection, all);
-      const found = await find(table, id, all.map(wantedOf));
-      const live = all.map((row, index) => [row, overwritten(row, found[index] ?? NOTHING)] as const);
+      const found = await find(table, id, all);
       const done = await findDone(table, all, found).catch((error: unknown) => {
         // A value that the column's type has no notion of is not there.
         if (all.length > 1 || !isUnreadable(sqlStateOf(error))) throw error;
         return new Set();
       });
-      return new Map(live.map(([row, value]) => [row, done.has(row) ? null : value]));
+      return new Map(all.map((row) => [row, done.has(row) ? null : overwritten(row, found.get(row))]));
     });
   },
 });
@@ -99,13 +95,12 @@ async function recordedTable(connection: Connection, all: readonly [RowWrite, ..
 export async function refuseOutdated(table: Table, id: string, all: readonly HeldRow[]): Promise<ReadonlySet<HeldRow>> {
   const held = all.filter(({ hold }) => hold !== undefined);
   if (held.length === 0) return new Set();
-  const found = await find(table, id, held.map(wantedOf), "FOR NO KEY UPDATE");
-  const outdated = held.filter((row, index) => !row.hold?.admits(overwritten(row, found[index] ?? NOTHING)));
-  const foundOutdated = outdated.map((row) => found[held.indexOf(row)] ?? NOTHING);
-  const done = await findDone(table, outdated, foundOutdated);
+  const found = await find(table, id, held, "FOR NO KEY UPDATE");
+  const outdated = held.filter((row) => !row.hold?.admits(overwritten(row, found.get(row))));
+  const done = await findDone(table, outdated, found);
   const refused = outdated.find((row) => !done.has(row));
   if (refused !== undefined) throw await outdatedRow(table, refused, refused.former);
-  return new Set(held.filter((_, index) => found[index]?.row === undefined));
+  return new Set(held.filter((row) => found.get(row)?.row === undefined));
 }
 
 /** The columns that a write was known to write, when the world was observed. */
@@ -118,7 +113,7 @@ function columnsIn({ values }: Pick<RowInputs, "values">): string[] {
 }
 
 /** What a write overwrites, by what it finds; `null` for nothing. */
-function overwritten({ owner, location }: RowWrite, { row, record }: Found): unknown {
+function overwritten({ owner, location }: RowWrite, { row, record }: Found = NOTHING): unknown {
   const isFree = record === undefined || record.owner === owner.uid;
   // An update makes a row again that is gone, which is something else than the preview saw.
   if (location === undefined && row === undefined && isFree) return null;
@@ -129,10 +124,10 @@ function overwritten({ owner, location }: RowWrite, { row, record }: Found): unk
 async function findDone<Row extends RowWrite>(
   table: Table,
   rows: readonly Row[],
-  found: readonly Found[],
+  found: ReadonlyMap<RowWrite, Found>,
 ): Promise<ReadonlySet<Row>> {
-  const ours = rows.filter((row, index) => {
-    const { row: live, record } = found[index] ?? NOTHING;
+  const ours = rows.filter((row) => {
+    const { row: live, record } = found.get(row) ?? NOTHING;
     return live !== undefined && record?.owner === row.owner.uid && isRecord(row.values);
   });
   if (ours.some((row) => columnsIn(row).some((name) => table.columns[name] === undefined))) return new Set();
@@ -144,9 +139,9 @@ async function findDone<Row extends RowWrite>(
 async function find(
   table: Table,
   id: string | undefined,
-  rows: readonly Wanted[],
+  rows: readonly HeldRow[],
   lock?: "FOR NO KEY UPDATE",
-): Promise<Found[]> {
+): Promise<ReadonlyMap<RowWrite, Found>> {
   const keys = rows.map((row) => keyOf(row).value);
   // In the order in which writes lock: the records, then the rows.
   const { rows: records } =
@@ -158,8 +153,8 @@ async function find(
           [id, keys],
         );
   const byKey = new Map(records.map(({ key, owner, incarnation }) => [key, { owner, incarnation }]));
-  const live = await readColumns(table, rows, lock);
-  return keys.map((key, index) => ({ row: live[index], record: byKey.get(key) }));
+  const live = await readColumns(table, rows.map(wantedOf), lock);
+  return new Map(rows.map((row, index) => [row, { row: live[index], record: byKey.get(keyOf(row).value) }]));
 }
 
 /** The columns of rows as text, without those that the table does not have; by the rows' indices. */

@@ -1,5 +1,4 @@
 import { escapeIdentifier } from "pg";
-import { batched } from "../batched";
 import { RetryableError } from "../errors";
 import { currentHold } from "../observation";
 import { refuseTableName } from "./allow-list";
@@ -8,7 +7,7 @@ import { formatTableName, parseTableName, quoteTableName, type TableLocation } f
 import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
 import { recordTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
-import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
+import { batchedRows, inTransaction, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
 import { commonTable, type RowWrite } from "./row-table";
@@ -18,8 +17,7 @@ import { describeHooks, type Table } from "./tables";
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
 
-const writeBatched = batched<HeldRow, TableLocation>({
-  isForAll,
+const writeBatched = batchedRows<HeldRow, TableLocation>({
   run: async (batch) => {
     try {
       return await inTransaction(batch, writeRows);

@@ -9,7 +9,7 @@ import { columnsOf, compareRows, isUnreadable, type LiveColumns } from "./compar
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
-import { type Place, placeOf, recordedPlaces, recordsOf, tableId } from "./placement";
+import { type Place, placeOf, recordedPlaces, recordsOf } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords, withOwnershipRecords } from "./records";
 import { checkRow } from "./row-check";
@@ -153,8 +153,7 @@ async function findPlace(connection: Connection, outs: RowOutputs, recorded: boo
  * @param recorded as for {@link findPlace}
  */
 async function recordedOwner(table: Table, outs: RowOutputs, recorded: boolean): Promise<RowOwner | undefined> {
-  const id = recorded ? await tableId(table) : undefined;
-  const record = id === undefined ? undefined : await findRecord(table.connection, id, outs);
+  const record = recorded ? await findRecord(table, outs) : undefined;
   if (record?.incarnation === outs.incarnation) return outs.owner;
   return record === undefined || record.owner === outs.owner.uid ? { ...outs.owner, uid: "" } : undefined;
 }
