@@ -17,6 +17,7 @@ import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
 import { planTitle } from "../preview/plan-report";
 import { reportSchema } from "../preview/report";
+import { readJson } from "../text/json";
 import { visible } from "../text/plain-text";
 import { allKinds, KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { duration } from "./parse-options";
@@ -150,7 +151,7 @@ async function targetsOfReport(
   kinds: readonly AnyKind[],
   { operatorNamespace }: DecisionOptions,
 ): Promise<Target[]> {
-  const report: unknown = JSON.parse(await readFile(file, "utf8"));
+  const report = readJson(await readFile(file, "utf8"));
   if (!Check(reportSchema, report)) throw new Error(`${file} is no report of kindstack preview --output json`);
   const targets = report.objects.flatMap((plan) => {
     const kind = kindOf(kinds, plan);
