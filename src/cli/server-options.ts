@@ -33,15 +33,18 @@ export async function operatorAt(
 async function readToken(file: string | undefined): Promise<string> {
   if (file !== undefined) return readOptionFile("--token-file", file).trim();
   if (process.env.KINDSTACK_TOKEN) return process.env.KINDSTACK_TOKEN;
-  const token = await kubeconfigToken().catch((error: unknown) => {
+  let missing = "has none";
+  try {
+    const token = await kubeconfigToken();
+    if (token !== undefined) return token;
+  } catch (error) {
     if (error instanceof TerminalError) throw error;
-    return undefined;
-  });
-  if (token !== undefined) return token;
+    missing = `gives none: ${errorMessageOf(error)}`;
+  }
   throw new TerminalError(
     "Misconfigured",
     "no token for --server: set KINDSTACK_TOKEN or --token-file, for example to what " +
-      "`kubectl create token kindstack-preview` prints; the current kubeconfig has none",
+      `\`kubectl create token kindstack-preview\` prints; the current kubeconfig ${missing}`,
   );
 }
 

@@ -1,0 +1,43 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { operatorAt } from "../../src/cli/server-options";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-token-"));
+  vi.stubEnv("KINDSTACK_TOKEN", "");
+  vi.stubEnv("KUBECONFIG", path.join(folder, "kubeconfig"));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  fs.rmSync(folder, { recursive: true });
+});
+
+function ask(user: object) {
+  const config = {
+    ...{ apiVersion: "v1", kind: "Config", "current-context": "dev" },
+    clusters: [{ name: "dev", cluster: { server: "https://127.0.0.1:1" } }],
+    users: [{ name: "dev", user }],
+    contexts: [{ name: "dev", context: { cluster: "dev", user: "dev" } }],
+  };
+  fs.writeFileSync(path.join(folder, "kubeconfig"), JSON.stringify(config));
+  return operatorAt({ server: "https://localhost:9444" }, new AbortController().signal);
+}
+
+describe("the token for an operator", () => {
+  it("is the kubeconfig's where none is named", async () => {
+    expect(await ask({ token: "of the user" }).catch((error: Error) => error.message)).toContain("has none");
+    expect(await ask({ token: "of-the-user" })).toMatchObject({ token: "of-the-user" });
+  });
+
+  it("is missing with the reason of the plugin that should give it", async () => {
+    const script = "echo 'log in again' >&2; exit 1";
+    const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "sh", args: ["-c", script] };
+    await expect(ask({ exec })).rejects.toThrow(
+      /no token for --server: .* the current kubeconfig gives none: .*log in again/,
+    );
+  });
+});
