@@ -145,6 +145,8 @@ async function connect(): Promise<PoolClient> {
       failures.push({ error: classifyConnectError(error), name });
     }
   }
+  // A pool that was closed meanwhile, for other settings, serves none of those who wait.
+  if (pools !== undefined && pools !== current) return connect();
   const [{ error }] = failures as [(typeof failures)[number]];
   if (failures.length === 1) throw error;
   const all = failures.map(({ error, name }) => `${name}: ${errorMessageOf(error)}`).join("; ");

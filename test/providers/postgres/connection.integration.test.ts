@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
 import { withinFence } from "../../../providers/fence";
 import { findDriftedRows } from "../../../providers/postgres/drift";
@@ -99,6 +99,25 @@ describe("a password", () => {
     await eventually(() => expect(create()).rejects.toEqual(failure("AuthenticationFailed", role)));
     fs.writeFileSync(passwordFile, "second\n");
     await create();
+  });
+
+  it("that is rotated does not fail who waits for a connection with the former one", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    database.use({ PSQL_POOL_SIZE: "1" });
+    const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = withTransaction(async () => {
+      taken.resolve();
+      await released.promise;
+    });
+    await taken.promise;
+    const waiting = create();
+    database.use({ PSQL_POOL_SIZE: "2" }); // as another password, it makes another pool
+    vi.advanceTimersByTime(1_000);
+    await withTransaction(async () => undefined);
+    released.resolve();
+    await holding;
+    await waiting;
+    vi.useRealTimers();
   });
 
   it("is read from a mounted folder, which may name another user", async () => {
