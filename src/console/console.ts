@@ -21,7 +21,7 @@ const HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-refe
 export function openConsole(options: ConsoleOptions): Console {
   const source = consoleSource(options);
   return async (request) => {
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+    const { pathname, searchParams } = new URL(`http://console${request.url}`);
     if (pathname !== CONSOLE_PATH && !pathname.startsWith(`${CONSOLE_PATH}/`)) return undefined;
     const words = wordsOf(pathname.slice(CONSOLE_PATH.length));
     if (words === undefined) return page(request, 404, "Not found", messagePage("There is no such page."));
@@ -57,9 +57,9 @@ function wordsOf(path: string): string[] | undefined {
 function page(request: IncomingMessage, status: number, title: string, content: Html): Answer {
   const body = layout(title, content).text;
   const etag = `"${hash("sha256", body, "base64url")}"`;
+  const isKnown = status === 200 && request.headers["if-none-match"] === etag;
   const headers = { ...HEADERS, etag, "cache-control": "no-cache" };
-  if (status === 200 && request.headers["if-none-match"] === etag) return { status: 304, headers, body: "" };
-  return { status, contentType: "text/html; charset=utf-8", headers, body };
+  return { status: isKnown ? 304 : status, contentType: "text/html; charset=utf-8", headers, body };
 }
 
 function file(contentType: string, body: string): Answer {

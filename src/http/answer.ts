@@ -14,7 +14,7 @@ const LINGER_MS = 2_000;
 /** Sends an answer, unless the client has gone. */
 export function sendAnswer(response: ServerResponse, { status, contentType, headers, body }: Answer): void {
   if (response.destroyed) return;
-  const { req: request } = response;
+  const request = response.req;
   const isText = typeof body === "string";
   const text = isText ? body : JSON.stringify(body);
   response.writeHead(status, {
@@ -24,7 +24,7 @@ export function sendAnswer(response: ServerResponse, { status, contentType, head
     "x-content-type-options": "nosniff",
     ...headers,
   });
-  response.end(request.method === "HEAD" ? undefined : text);
+  response.end(text); // Node.js leaves it out where none may be: of HEAD and of 304
   if (request.complete) return;
   // What is still being sent is discarded: a connection that ends at once may take the answer with it.
   request.resume();
