@@ -7,10 +7,9 @@ import type { Answer } from "../http/answer";
 import { clientOf } from "../http/connection-limit";
 import { isLoopback } from "../http/loopback";
 import { hostPort, type Listener } from "../http/server";
-import { TokenReviews } from "../http/token-reviews";
 import { listen } from "./listener";
 import type { Metrics } from "./metrics";
-import { REVIEWS, scrapeAccess, type Verdict } from "./scrape-access";
+import { scrapeAccess, type Verdict } from "./scrape-access";
 
 export interface EndpointOptions {
   /** 0 for any free port. */
@@ -118,9 +117,7 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
   const tls = await (metricsCertificate === undefined
     ? ownCertificate(logger)
     : certificateFiles("--metrics-certificate", metricsCertificate, logger));
-  const reviews = new TokenReviews({ client, ...REVIEWS });
-  const verdictOnMetrics = scrapeAccess("/metrics", { client, reviews, logger });
-  const verdictOnConsole = scrapeAccess(console?.path ?? "", { client, reviews, logger });
+  const verdictOn = scrapeAccess(client, logger);
   return listen({
     port,
     host,
@@ -131,7 +128,7 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
       const { authorization } = request.headers;
       const pages = console !== undefined && `${path}/`.startsWith(`${console.path}/`) ? console : undefined;
       // Before anything else, so that the answer does not tell which paths exist.
-      const verdict = await (pages ? verdictOnConsole : verdictOnMetrics)(authorization, clientOf(request));
+      const verdict = await verdictOn(pages?.path ?? "/metrics", authorization, clientOf(request));
       if (verdict === "unauthenticated" && pages) return { ...REFUSALS.unauthenticated, headers: ASK_FOR_TOKEN };
       if (verdict !== "allowed") return REFUSALS[verdict];
       recognize(hash("sha256", authorization ?? "", "base64"));

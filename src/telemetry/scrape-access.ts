@@ -6,7 +6,7 @@ import { ApiError, type KubernetesClient } from "../../providers/kubernetes/clie
 import { FairLimit } from "../http/fair-limit";
 import type { Identity } from "../http/identity";
 import { Refusal } from "../http/refusal";
-import type { TokenReviews } from "../http/token-reviews";
+import { TokenReviews } from "../http/token-reviews";
 
 /** `unknown` when the API server cannot be asked. */
 export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
@@ -15,30 +15,22 @@ export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000 };
 const MAX_VERDICTS = 1_000;
 /** Concurrent reviews, so that strangers do not load the API server; others wait, those of each address for themselves. */
-export const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
-
-interface ScrapeAccessOptions {
-  client: Pick<KubernetesClient, "json">;
-  reviews: TokenReviews;
-  logger: Pick<Logger, "warn">;
-}
+const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
 
 /**
  * Decides who may read the metrics or the console, as a cluster's components do: the bearer token is reviewed (TokenReview),
  * and its user must have the right to `get` the non-resource URL `path` (SubjectAccessReview), which the ClusterRoles
  * `kindstack-metrics-reader` and `kindstack-console-reader` give. Verdicts on users are remembered for a short time.
  *
- * @returns the verdict by the `Authorization` header and the address that it came from
+ * @returns the verdict by the path, the `Authorization` header and the address that it came from
  */
-export function scrapeAccess(
-  path: string,
-  { client, reviews, logger }: ScrapeAccessOptions,
-): (authorization: string | undefined, address: string) => Promise<Verdict> {
+export function scrapeAccess(client: Pick<KubernetesClient, "json">, logger: Pick<Logger, "warn">) {
+  const reviews = new TokenReviews({ client, ...REVIEWS });
   const limit = new FairLimit(REVIEWS.maxReviews, REVIEWS.maxWaiting);
-  const right = { nonResourceAttributes: { path, verb: "get" } };
-  const verdicts = new LRUCache<string, "allowed" | "forbidden", { user: Identity; address: string }>({
+  const verdicts = new LRUCache<string, "allowed" | "forbidden", { user: Identity; path: string; address: string }>({
     max: MAX_VERDICTS,
-    async fetchMethod(_digest, _stale, { context: { user, address }, options }) {
+    async fetchMethod(_digest, _stale, { context: { user, path, address }, options }) {
+      const right = { nonResourceAttributes: { path, verb: "get" } };
       const isAllowed = await limit.run(address, () => reviewAccess(client, user, right));
       const verdict = isAllowed ? "allowed" : "forbidden";
       options.ttl = LIFETIME_MS[verdict];
@@ -46,14 +38,14 @@ export function scrapeAccess(
     },
   });
 
-  return async (authorization, address) => {
+  return async (path: string, authorization: string | undefined, address: string): Promise<Verdict> => {
     const token = tokenOf(authorization);
     if (token === undefined) return "unauthenticated";
     try {
       const user = await reviews.identityOf(token, address);
       if (user === undefined) return "unauthenticated";
-      const digest = hash("sha256", JSON.stringify(user), "base64");
-      return (await verdicts.fetch(digest, { context: { user, address } })) ?? "unknown";
+      const digest = hash("sha256", JSON.stringify([path, user]), "base64");
+      return (await verdicts.fetch(digest, { context: { user, path, address } })) ?? "unknown";
     } catch (error) {
       if (error instanceof Refusal && error.code === 429) return "unknown";
       const cause = error instanceof Refusal ? error.cause : error;

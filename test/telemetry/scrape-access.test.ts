@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../providers/kubernetes/client";
-import { TokenReviews } from "../../src/http/token-reviews";
-import { REVIEWS, scrapeAccess } from "../../src/telemetry/scrape-access";
+import { scrapeAccess } from "../../src/telemetry/scrape-access";
 
 interface Review {
   spec: { token?: string; user?: string; groups?: string[]; nonResourceAttributes?: object };
@@ -32,7 +31,7 @@ function access(users: Record<string, string> = { good: "prometheus", poor: "mal
   return {
     state,
     warnings,
-    may: scrapeAccess("/metrics", { client, reviews: new TokenReviews({ client, ...REVIEWS }), logger }),
+    may: scrapeAccess(client, logger).bind(undefined, "/metrics"),
   };
 }
 
