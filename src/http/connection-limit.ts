@@ -28,7 +28,6 @@ const SPARE = 100;
  * oldest of the user with most. What an address opens too fast is ended before its handshake ({@link Arrivals}).
  */
 export class ConnectionLimit {
-  readonly #limits: Required<ConnectionLimits>;
   /** By {@link idOf}; the oldest first. */
   readonly #connections = new Map<string, Connection>();
   /** Where a connection costs a handshake: kubelet's probes come from a node's address, as others may. */
@@ -36,10 +35,9 @@ export class ConnectionLimit {
 
   constructor(
     server: Server,
-    { max, perIdentity = Math.max(16, Math.ceil(max / 4)), dropped = () => {} }: ConnectionLimits,
+    private readonly limits: ConnectionLimits,
   ) {
-    this.#limits = { max, perIdentity, dropped };
-    this.#arrivals = server instanceof tls.Server ? new Arrivals(max + SPARE) : undefined;
+    this.#arrivals = server instanceof tls.Server ? new Arrivals(limits.max + SPARE) : undefined;
     server.on("connection", (socket: Socket) => this.#add(socket));
     server.on(PIPELINED, ({ remoteAddress = "" }: Socket) => this.#arrivals?.charge(remoteAddress));
   }
@@ -54,8 +52,9 @@ export class ConnectionLimit {
     const connection = this.#connections.get(id);
     if (connection === undefined || connection.identity === identity) return;
     connection.identity = identity;
+    const { max, perIdentity = Math.max(16, Math.ceil(max / 4)) } = this.limits;
     const own = [...this.#connections].filter(([, other]) => other.identity === identity);
-    const oldest = own.length > this.#limits.perIdentity ? own[0]?.[0] : undefined;
+    const oldest = own.length > perIdentity ? own[0]?.[0] : undefined;
     if (oldest !== undefined) this.#end(oldest);
     else this.#arrivals?.excuse(connection.address);
   }
@@ -68,17 +67,16 @@ export class ConnectionLimit {
   #add(socket: Socket): void {
     const id = idOf(socket);
     const connection = { socket, address: socket.remoteAddress ?? "" };
+    this.#connections.set(id, connection);
     if (this.#arrivals?.admit(connection.address) === false) {
-      socket.destroy();
-      this.#limits.dropped();
+      this.#end(id);
       return;
     }
-    this.#connections.set(id, connection);
     socket.once("close", () => {
       // It may have been ended here before, and another one may have come from the same port since.
       if (this.#connections.get(id) === connection) this.#connections.delete(id);
     });
-    if (this.#connections.size <= this.#limits.max) return;
+    if (this.#connections.size <= this.limits.max) return;
     const stranger = this.#oldestOfMost(({ identity, address }) => (identity === undefined ? address : undefined));
     // The new one alone is given its chance.
     this.#end(
@@ -89,19 +87,15 @@ export class ConnectionLimit {
   #end(id: string): void {
     this.#connections.get(id)?.socket.destroy();
     this.#connections.delete(id); // it may take a moment to close, and must not be chosen again
-    this.#limits.dropped();
+    this.limits.dropped?.();
   }
 
   /** Of those with most connections, the oldest. @param whose undefined for connections that do not count */
   #oldestOfMost(whose: (connection: Connection) => string | undefined): string | undefined {
-    const counts = new Map<string, { oldest: string; count: number }>();
-    for (const [id, connection] of this.#connections) {
-      const owner = whose(connection);
-      if (owner === undefined) continue;
-      const { oldest = id, count = 0 } = counts.get(owner) ?? {};
-      counts.set(owner, { oldest, count: count + 1 });
-    }
-    return [...counts.values()].sort((a, b) => b.count - a.count)[0]?.oldest;
+    const byOwner = Map.groupBy(this.#connections, ([, connection]) => whose(connection));
+    byOwner.delete(undefined);
+    const [most = []] = [...byOwner.values()].sort((a, b) => b.length - a.length);
+    return most[0]?.[0];
   }
 }
 

@@ -1,17 +1,12 @@
 import { FairQueue, type Item } from "../queue/fair-queue";
 import { Refusal } from "./refusal";
 
-interface Waiting extends Item {
-  client: string;
-  begin(): void;
-}
-
 /**
  * Limits what is under way at the same time, fairly between clients: one that asks for a hundred things waits for itself,
  * and others do not wait for it.
  */
 export class FairLimit {
-  readonly #waiting = new FairQueue<Waiting>(({ client }) => client);
+  readonly #waiting = new FairQueue<Item & { client: string; begin(): void }>(({ client }) => client);
   #running = 0;
   #last = 0;
 

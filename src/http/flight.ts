@@ -9,10 +9,6 @@ export class Flight {
     private readonly maxPerClient = max,
   ) {}
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** Adds bytes of a client. @returns whether they are within the limits */
   begin(client: string, bytes: number): boolean {
     const own = (this.#byClient.get(client) ?? 0) + bytes;

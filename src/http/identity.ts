@@ -68,10 +68,6 @@ function headerValue(value: string): string {
 
 /** The API server makes keys lower-case and then decodes them, so that capitals survive only encoded. */
 function headerKey(key: string): string {
-  return [...Buffer.from(key, "utf8")]
-    .map((byte) => {
-      const character = String.fromCharCode(byte);
-      return /[a-z0-9._-]/.test(character) ? character : `%${byte.toString(16).padStart(2, "0")}`;
-    })
-    .join("");
+  const bytes = Buffer.from(key, "utf8").toString("latin1");
+  return bytes.replace(/[^a-z0-9._-]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }
