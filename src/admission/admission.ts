@@ -58,7 +58,8 @@ const FOLLOW_SECONDS = 60;
  * @returns undefined when no kind has admission or several versions: then nothing is served or created
  */
 export async function startAdmission(options: AdmissionOptions): Promise<Listener | undefined> {
-  const { client, host, port, namespace, ownerRole } = options;
+  const { client, host, namespace, ownerRole, clientCa } = options;
+  const locationAt = (port: number) => options.location ?? { url: `https://${hostPort({ host, port })}` };
   const logger = options.logger.child({ component: "admission" });
   const kinds = options.kinds.filter(({ capabilities }) => capabilities.admission !== undefined);
   const converted = options.kinds.filter(({ capabilities }) => capabilities.versions !== undefined);
@@ -98,16 +99,14 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
       client,
       namespace,
       name: CERTIFICATE_SECRET,
-      dnsNames: locationNames(options.location ?? { url: `https://${hostPort({ host, port })}` }),
+      dnsNames: locationNames(locationAt(options.port)),
       logger,
     });
     signal.addEventListener("abort", () => certificate.close());
-    const { clientCa } = options;
-    server = await startAdmissionServer({ port, host, certificate, clientCa, handlers, logger });
-    const { port: ownPort } = server;
+    server = await startAdmissionServer({ port: options.port, host, certificate, clientCa, handlers, logger });
+    const { port } = server;
 
-    const location = options.location ?? { url: `https://${hostPort({ host, port: ownPort })}` };
-    const clientOf = (path: string) => clientConfig(location, path, certificate.caBundle);
+    const clientOf = (path: string) => clientConfig(locationAt(port), path, certificate.caBundle);
     const objects = new EnsuredObjects({
       client,
       ownerRole,
@@ -130,8 +129,8 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
     });
     await objects.watch();
     if (converted.length > 0) void keepDefinitions(serveVersions, logger, signal);
-    logger.info({ port: ownPort, kinds: [...new Set([...kinds, ...converted])].map(kindName) }, "admission is served");
-    return { port: ownPort, close };
+    logger.info({ port, kinds: [...new Set([...kinds, ...converted])].map(kindName) }, "admission is served");
+    return { port, close };
   } catch (error) {
     await close();
     throw error;

@@ -37,23 +37,20 @@ const BACKOFF = { baseMs: 500, capMs: 30_000 };
 
 /** Keeps cluster-wide objects as they should be while it runs. */
 export class EnsuredObjects {
-  readonly #options: EnsuredObjectsOptions;
   readonly #applied = new Map<string, Applied>();
   /** Objects to repair in a moment. */
   readonly #pending = new Set<string>();
 
-  constructor(options: EnsuredObjectsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: EnsuredObjectsOptions) {}
 
   /** Applies all objects, in their order. @throws ApiError when one is refused */
   async apply(): Promise<void> {
-    for (const manifest of this.#options.manifests()) await this.#apply(manifest);
+    for (const manifest of this.options.manifests()) await this.#apply(manifest);
   }
 
   /** From now on, restores applied objects that are changed or deleted. */
   async watch(): Promise<void> {
-    const { client, logger, signal } = this.#options;
+    const { client, logger, signal } = this.options;
     const types = new Map<string, Manifest>();
     for (const { manifest } of this.#applied.values()) types.set(`${manifest.apiVersion}/${manifest.kind}`, manifest);
     for (const { apiVersion, kind } of types.values()) {
@@ -75,7 +72,7 @@ export class EnsuredObjects {
 
   /** @throws RetryableError when there is no such ClusterRole (any more) */
   async #ownerReferences(): Promise<Pick<Manifest["metadata"], "ownerReferences">> {
-    const { client, ownerRole } = this.#options;
+    const { client, ownerRole } = this.options;
     if (ownerRole === undefined) return {};
     const role = await client.get(CLUSTER_ROLE, ownerRole);
     if (role === undefined) {
@@ -88,7 +85,7 @@ export class EnsuredObjects {
   async #apply(manifest: Manifest): Promise<void> {
     const { metadata } = manifest;
     const labels = { ...metadata.labels, "app.kubernetes.io/managed-by": "kindstack", [ADMISSION_LABEL]: "true" };
-    const { object } = await this.#options.client.apply({
+    const { object } = await this.options.client.apply({
       ...manifest,
       metadata: { ...metadata, ...(await this.#ownerReferences()), labels },
     });
@@ -105,7 +102,7 @@ export class EnsuredObjects {
   }
 
   async #repair(id: string): Promise<void> {
-    const { logger, signal, manifests } = this.#options;
+    const { logger, signal, manifests } = this.options;
     for (let failures = 0; !this.#pending.has(id); failures++) {
       this.#pending.add(id);
       const wait = failures === 0 ? REPAIR_DELAY_MS : exponentialBackoff(failures, BACKOFF);

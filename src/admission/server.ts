@@ -50,6 +50,24 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
   const flight = new Flight(BYTES_IN_FLIGHT.max, BYTES_IN_FLIGHT.perClient);
   const turns = new FairLimit(1);
   const isSomeOpen = [...handlers.values()].some(({ isOpen }) => isOpen);
+
+  async function answerTo(request: IncomingMessage): Promise<Answer> {
+    const [path = ""] = (request.url ?? "").split("?");
+    const handler = handlers.get(path);
+    if (clientCa !== undefined && !handler?.isOpen && !(request.socket as TLSSocket).authorized) {
+      return { status: 401, body: "a client certificate of an API server is needed\n" };
+    }
+    if (handler === undefined) return { status: 404, body: "not found\n" };
+    if (request.method !== "POST") return { status: 405, headers: { allow: "POST" }, body: "method not allowed\n" };
+    if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
+      return { status: 415, body: "the content type must be application/json\n" };
+    }
+    const body = await readBody(request, handler.maxBytes, flight);
+    // Between two reviews, the event loop does what else there is.
+    await turns.run(clientOf(request), () => setImmediate());
+    return { status: 200, body: await handler.answer(body) };
+  }
+
   const server = await createTlsServer(
     certificate,
     {
@@ -58,11 +76,7 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
       ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: !isSomeOpen }),
     },
     async (request, response) => {
-      const answer = await answerTo(request, handlers, {
-        flight,
-        turns,
-        needsCertificate: clientCa !== undefined,
-      }).catch((error: unknown): Answer => {
+      const answer = await answerTo(request).catch((error: unknown): Answer => {
         if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
         logger[response.destroyed ? "debug" : "error"]({ err: error, path: request.url }, "review failed");
         return { status: 500, body: "internal error\n" };
@@ -79,25 +93,4 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
   server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
   server.on("clientError", (_error, socket) => socket.destroy());
   return listenAt(server, options, CLOSING_MS);
-}
-
-async function answerTo(
-  request: IncomingMessage,
-  handlers: ReadonlyMap<string, ReviewHandler>,
-  { flight, turns, needsCertificate }: { flight: Flight; turns: FairLimit; needsCertificate: boolean },
-): Promise<Answer> {
-  const [path = ""] = (request.url ?? "").split("?");
-  const handler = handlers.get(path);
-  if (needsCertificate && !handler?.isOpen && !(request.socket as TLSSocket).authorized) {
-    return { status: 401, body: "a client certificate of an API server is needed\n" };
-  }
-  if (handler === undefined) return { status: 404, body: "not found\n" };
-  if (request.method !== "POST") return { status: 405, headers: { allow: "POST" }, body: "method not allowed\n" };
-  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
-    return { status: 415, body: "the content type must be application/json\n" };
-  }
-  const body = await readBody(request, handler.maxBytes, flight);
-  // Between two reviews, the event loop does what else there is.
-  await turns.run(clientOf(request), () => setImmediate());
-  return { status: 200, body: await handler.answer(body) };
 }

@@ -18,7 +18,6 @@ export interface OwnersOptions {
 /** Which users own which objects, and so their namespaces: a cache, kept up to date by a watch. */
 export class Owners {
   readonly informer: Informer;
-  readonly #view: OwnersOptions["view"];
   /** Each calls its subscriber when what a user owns has changed. */
   readonly #followers = new Set<() => void>();
   /** Owner → version at which an object became theirs or ceased to be. */
@@ -26,18 +25,15 @@ export class Owners {
   /** Changes before this version are unknown: they were before the start, or were missed. */
   #knownSince: string | undefined;
 
-  constructor({ client, type, view, logger }: OwnersOptions) {
-    this.#view = view;
+  constructor(private readonly options: OwnersOptions) {
     this.informer = new Informer({
-      client,
-      logger,
-      type,
+      ...options,
       indexers: { [BY_OWNER]: ownersIn },
       transform: (object) => {
         const { name, uid, resourceVersion } = object.metadata;
-        const owners: CachedSpec = { owners: view.ownersOf(object) };
+        const spec: CachedSpec = { owners: options.view.ownersOf(object) };
         const { apiVersion, kind } = object;
-        return { apiVersion, kind, metadata: { name, uid, resourceVersion }, spec: owners };
+        return { apiVersion, kind, metadata: { name, uid, resourceVersion }, spec };
       },
       onChange: (change) => this.#handle(change),
       observer: {
@@ -81,7 +77,7 @@ export class Owners {
   }
 
   #ownerKeysOf({ username: name, groups }: Identity): string[] {
-    return this.#view.ownerKeysOf({ name, groups });
+    return this.options.view.ownerKeysOf({ name, groups });
   }
 
   #handle(change: ObjectChange): void {

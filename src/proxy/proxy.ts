@@ -6,7 +6,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { TokenReviews } from "../http/token-reviews";
 import { poll } from "../tls/poll";
 import type { SecureContext } from "../tls/served-certificate";
-import { createProxyMetrics, type ProxyMetrics } from "./metrics";
+import { createProxyMetrics } from "./metrics";
 import { Owners } from "./owners";
 import { type ListenerCertificates, type ProxyServerOptions, startProxyServer } from "./server";
 import { Upstream } from "./upstream";
@@ -26,14 +26,7 @@ export interface ProxyOptions
   reloadMs?: number;
 }
 
-export interface ApiProxy {
-  readonly port: number;
-  readonly metrics: ProxyMetrics;
-  /** Why the proxy is not ready, or no longer; `undefined` when it is. */
-  readonly notReady: string | undefined;
-  /** Ends watches, takes no more connections, and cuts what is left after `graceMs`. */
-  stop(graceMs: number): Promise<void>;
-}
+export type ApiProxy = Awaited<ReturnType<typeof startProxy>>;
 
 const RELOAD_MS = 30_000;
 const CONFIG_MAP = { apiVersion: "v1", kind: "ConfigMap" } as const;
@@ -43,7 +36,7 @@ const CONFIG_MAP = { apiVersion: "v1", kind: "ConfigMap" } as const;
  *
  * @throws TerminalError when the certificate cannot be used; ApiError when the API server cannot be reached
  */
-export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
+export async function startProxy(options: ProxyOptions) {
   const { config, logger, clientCaFile, kind, view, reloadMs = RELOAD_MS } = options;
   const client = new KubernetesClient(config);
   const upstream = new Upstream(config, client.server);
@@ -74,11 +67,13 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   return {
     port: server.port,
     metrics,
-    get notReady() {
+    /** Why the proxy is not ready, or no longer; `undefined` when it is. */
+    get notReady(): string | undefined {
       if (stop.signal.aborted) return "the proxy is stopping";
       return owners.ready ? undefined : "the owners of namespaces are not known yet";
     },
-    async stop(graceMs) {
+    /** Ends watches, takes no more connections, and cuts what is left after `graceMs`. */
+    async stop(graceMs: number): Promise<void> {
       stop.abort(new Error("the proxy is stopping"));
       await server.close(graceMs);
       await watching;

@@ -3,7 +3,6 @@ import { text } from "node:stream/consumers";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { sendAnswer } from "../http/answer";
-import { withoutHopByHop } from "./headers";
 import { answerOf, relay } from "./relay";
 
 /*
@@ -49,9 +48,9 @@ export async function answerSelfReview(
 ): Promise<void> {
   const { message } = await answerOf(upstream, request, response);
   if (message.statusCode !== 201) return void relay(message, response);
-  const headers = withoutHopByHop(message.headersDistinct);
-  for (const [name, lines] of Object.entries(headers)) {
-    if (/^(audit-id|warning)$/.test(name)) response.setHeader(name, lines);
+  for (const name of ["audit-id", "warning"]) {
+    const lines = message.headersDistinct[name];
+    if (lines !== undefined) response.setHeader(name, lines);
   }
   sendAnswer(response, { status: 201, body: withOwnNamespaces(JSON.parse(await text(message))) });
 }

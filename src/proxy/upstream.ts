@@ -10,12 +10,13 @@ const IDLE_TIMEOUT_MS = 30_000;
 
 /** The API server, as the proxy reaches it: with the credentials of its kubeconfig or of its Pod. */
 export class Upstream {
-  readonly #config: KubeConfig;
   readonly #server: URL;
   readonly #agent = new https.Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS });
 
-  constructor(config: KubeConfig, server: string) {
-    this.#config = config;
+  constructor(
+    private readonly config: KubeConfig,
+    server: string,
+  ) {
     this.#server = new URL(server);
   }
 
@@ -33,7 +34,7 @@ export class Upstream {
     }
     // Credentials may be rotated, so they are asked for at every request; the agent keeps their connections apart.
     const credentials: https.RequestOptions = { headers: {} };
-    await this.#config.applyToHTTPSOptions(credentials);
+    await this.config.applyToHTTPSOptions(credentials);
     // No other header of the kubeconfig's: one that impersonates would take the place of the user's own.
     const { Authorization: authorization } = credentials.headers as Record<string, string>;
     const request = https.request(this.#server, {

@@ -39,7 +39,7 @@ export function quantileOf(q: number, samples: readonly Sample[], histogram: str
 }
 
 function numberOf(text: string): number {
-  return text === "+Inf" ? Number.POSITIVE_INFINITY : text === "-Inf" ? Number.NEGATIVE_INFINITY : Number(text);
+  return Number(text.replace("Inf", "Infinity"));
 }
 
 function unescaped(text: string): string {

@@ -25,11 +25,21 @@ const MAX_REQUESTS_PER_CONNECTION = 1_000;
 
 /** Serves short answers to `GET` and `HEAD`, within limits that no client can exceed. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { tls, isBrief = false } = options;
+  const { tls, respond, isBrief = false } = options;
+
+  async function answerTo(request: http.IncomingMessage): Promise<Answer> {
+    const { method, headers } = request;
+    if (method !== "GET" && method !== "HEAD") {
+      return { status: 405, headers: { allow: "GET, HEAD", connection: "close" }, body: "method not allowed\n" };
+    }
+    const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+    if (hasBody) return { status: 413, headers: { connection: "close" }, body: "a body is not accepted\n" };
+    return respond(request, (identity) => limit.recognize(request.socket, identity));
+  }
+
   const onRequest: http.RequestListener = async (request, response) => {
     if (isBrief) response.shouldKeepAlive = false;
-    const recognize = (identity: string) => limit.recognize(request.socket, identity);
-    const answer = await answerTo(options, request, recognize).catch((error: unknown): Answer => {
+    const answer = await answerTo(request).catch((error: unknown): Answer => {
       options.logger.warn({ err: error }, "failed to answer a request");
       return { status: 500, body: "internal error\n" };
     });
@@ -49,18 +59,4 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
       return close();
     },
   };
-}
-
-async function answerTo(
-  { respond }: ListenerOptions,
-  request: http.IncomingMessage,
-  recognize: (identity: string) => void,
-): Promise<Answer> {
-  const { method, headers } = request;
-  if (method !== "GET" && method !== "HEAD") {
-    return { status: 405, headers: { allow: "GET, HEAD", connection: "close" }, body: "method not allowed\n" };
-  }
-  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-  if (hasBody) return { status: 413, headers: { connection: "close" }, body: "a body is not accepted\n" };
-  return respond(request, recognize);
 }

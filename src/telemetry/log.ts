@@ -63,12 +63,8 @@ export function createLogger({
  * value of a line of JSON stays the same.
  */
 function harmless(stream: DestinationStream, change: (line: string) => string): DestinationStream {
-  return { write: (line) => stream.write(change(quotes(line) ? withoutQuoted(line) : line)) };
-}
-
-/** Whether a line may quote a password. */
-function quotes(line: string): boolean {
-  return /:\/\/|=/.test(line);
+  const mayQuotePassword = /:\/\/|=/;
+  return { write: (line) => stream.write(change(mayQuotePassword.test(line) ? withoutQuoted(line) : line)) };
 }
 
 function withoutQuoted(line: string): string {
