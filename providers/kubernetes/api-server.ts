@@ -1,6 +1,6 @@
 import { type Cluster, KubeConfig, type User } from "@kubernetes/client-node";
 import { type Dispatcher, request } from "undici";
-import { ClassifiedError, type ErrorClass } from "../errors";
+import { ClassifiedError, type ErrorClass, errorMessageOf } from "../errors";
 import { checkFence, currentFence } from "../fence";
 import type { Reason } from "../reasons";
 import { Login } from "./login";
@@ -94,7 +94,7 @@ export class ApiServer {
   /**
    * One request and its parsed answer.
    *
-   * @throws ApiError for a refusal, and with the status 0 when there is no answer; what the fence of the work throws, for a
+   * @throws ApiError for a refusal, and with the status 0 when there is no answer, or no credentials; what the fence of the work throws, for a
    *   write, and at its end
    */
   async send(
@@ -125,7 +125,12 @@ export class ApiServer {
     { query = {}, body, contentType = "application/json", accept = "application/json", signal }: RequestArguments,
     silenceMs: number,
   ): Promise<Dispatcher.ResponseData> {
-    const { dispatcher, headers } = await this.#login.access();
+    const { dispatcher, headers } = await this.#login.access().catch((error: unknown) => {
+      if (error instanceof ClassifiedError) throw error;
+      // A plugin fails as the network does, and a certificate may be replaced before its key is.
+      const message = `the credentials for the API server at ${this.server} cannot be read: ${errorMessageOf(error)}`;
+      throw new ApiError(0, "Unreachable", message);
+    });
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
     if (method !== "GET") checkFence();

@@ -14,6 +14,8 @@ export interface Access {
 
 /** Tokens and certificates may be rotated: they are read again, files and all, when they are older than this. */
 const FRESH_MS = 1_000;
+/** A plugin that has said nothing by then is given up, and started again by the next request. */
+const READ_TIMEOUT_MS = 30_000;
 /** A new connection costs more than all the requests of a small object; the API server itself gives them 90 s. */
 const IDLE_CONNECTION_MS = 60_000;
 
@@ -30,7 +32,7 @@ export class Login {
   access(): Promise<Access> {
     if (this.#fresh !== undefined && performance.now() < this.#fresh.until) return this.#fresh.access;
     // A plugin that takes long, or hangs, is not started once more for each who waits.
-    const fresh = { access: this.#read(), until: Number.POSITIVE_INFINITY };
+    const fresh = { access: inTime(this.#read()), until: Number.POSITIVE_INFINITY };
     this.#fresh = fresh;
     fresh.access.then(
       () => {
@@ -67,6 +69,12 @@ export class Login {
     this.#agent = undefined;
     this.#fresh = undefined;
   }
+}
+
+function inTime<T>(reading: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timeout = setTimeout(() => late.reject(new Error("nothing was told within 30 s")), READ_TIMEOUT_MS).unref();
+  return Promise.race([reading, late.promise]).finally(() => clearTimeout(timeout));
 }
 
 /**

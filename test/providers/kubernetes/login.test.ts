@@ -1,11 +1,12 @@
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { ApiServer } from "../../../providers/kubernetes/api-server";
 import { Login } from "../../../providers/kubernetes/login";
 
 let config: KubeConfig;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["performance"] });
+  vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout"] });
   config = new KubeConfig();
   config.loadFromClusterAndUser({ name: "c", server: "http://127.0.0.1:1", skipTLSVerify: true }, { name: "u" });
 });
@@ -41,4 +42,26 @@ it("credentials that could not be read are read again at the next request", asyn
   await expect(login.access()).resolves.toMatchObject({ headers: {} });
   expect(read).toHaveBeenCalledTimes(2);
   await login.close();
+});
+
+it("credentials of a plugin that hangs are given up after a while, and read again", async () => {
+  const read = vi.spyOn(config, "applyToHTTPSOptions").mockReturnValueOnce(new Promise(() => {}));
+  const login = new Login(config);
+  const asked = expect(login.access()).rejects.toThrow("within 30 s");
+  vi.advanceTimersByTime(30_000);
+  await asked;
+  await expect(login.access()).resolves.toMatchObject({ headers: {} });
+  expect(read).toHaveBeenCalledTimes(2);
+  await login.close();
+});
+
+it("credentials that cannot be read may be read later", async () => {
+  vi.spyOn(config, "applyToHTTPSOptions").mockRejectedValue(new Error("plugin: exit code 1"));
+  const server = new ApiServer(config);
+  await expect(server.json("GET", "/version")).rejects.toMatchObject({
+    status: 0,
+    errorClass: "retryable",
+    message: "the credentials for the API server at http://127.0.0.1:1 cannot be read: plugin: exit code 1",
+  });
+  await server.close();
 });
