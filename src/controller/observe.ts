@@ -88,7 +88,7 @@ function factsOf(seen: ObservedObject): Facts {
   const orphaned = state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(object.metadata);
   const status = ownStatus(kind, object);
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
-  const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
+  const completed = completedOf(seen);
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
@@ -143,6 +143,17 @@ function isValid({ context: { kind, plans }, object, state }: ObservedObject, no
   const { digest, group, authors, decision } = last.plan;
   const isThere = plans?.get(kind, object)?.spec.digest === digest;
   return isThere && describeDecision(plans.find(kind, object, [digest, group], authors)) === decision;
+}
+
+/** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */
+function completedOf(seen: ObservedObject): string[] {
+  const { kind, logger } = seen.context;
+  try {
+    return kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
+  } catch (error) {
+    logger.error({ err: error, kind: kindName(kind), object: seen.item.key }, "liveState.completed of the kind failed");
+    return [];
+  }
 }
 
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */

@@ -626,6 +626,15 @@ describe("a conflict", () => {
   });
 });
 
+it("an object whose kind fails to tell what has completed is updated all the same", async () => {
+  const completed = () => {
+    throw new TypeError("owned.status is undefined");
+  };
+  const harness = new Harness(counting({ needsReconcile: () => [], completed }));
+  await harness.reconcile();
+  expect(harness.updates).toBe(1);
+});
+
 describe("what ends by itself again and again", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
