@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
 import { type Fence, withinFence } from "../fence";
+import { inTime } from "../in-time";
 import { holdOf, type Observations, type WriteCall, withinHold, withObserved } from "../observation";
 import type { Properties } from "../provider";
 import { currentSnapshot, withinSnapshot } from "../snapshot";
@@ -98,7 +98,11 @@ export class ProviderSession {
         this.fence.check();
         return withinSnapshot(this.#snapshot, () => answer(this, request));
       });
-      return await (request.timeout ? within(request.timeout, answered, method) : answered);
+      const seconds = request.timeout;
+      if (!seconds) return await answered;
+      // What a call that took too long still does is found again by the next one, as after a crash.
+      const late = `${method} took longer than the ${seconds} s of its customTimeouts`;
+      return await inTime(answered, seconds * 1000, () => new RetryableError("Timeout", late));
     } catch (error) {
       this.failures.push({ urn: request.urn, ...failureOf(error) });
       throw error;
@@ -108,24 +112,6 @@ export class ProviderSession {
   /** From now on, none of its calls writes. */
   close(): void {
     this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
-  }
-}
-
-/** Node.js takes a longer time for none. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** What a call that took too long still does is found again by the next one, as after a crash. @throws RetryableError */
-async function within<T>(seconds: number, answered: Promise<T>, method: string): Promise<T> {
-  const abort = new AbortController();
-  const ms = Math.min(seconds * 1000, LONGEST_TIMER_MS);
-  const timeout = delay(ms, undefined, { signal: abort.signal }).then(() => {
-    throw new RetryableError("Timeout", `${method} took longer than the ${seconds} s of its customTimeouts`);
-  });
-  try {
-    return await Promise.race([answered, timeout]);
-  } finally {
-    abort.abort();
-    timeout.catch(() => undefined);
   }
 }
 

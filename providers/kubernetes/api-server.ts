@@ -94,8 +94,8 @@ export class ApiServer {
   /**
    * One request and its parsed answer.
    *
-   * @throws ApiError for a refusal, and with the status 0 when there is no answer, or no credentials; what the fence of the work throws, for a
-   *   write, and at its end
+   * @throws ApiError for a refusal, and with the status 0 when there is no answer, or no credentials; what the fence of the
+   *   work throws, for a write, and at its end
    */
   async send(
     method: Dispatcher.HttpMethod,

@@ -4,6 +4,7 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from "undici";
 import { environmentProxy } from "../environment-proxy";
 import { TerminalError } from "../errors";
+import { inTime } from "../in-time";
 import { impersonationHeaders } from "./kubeconfig";
 
 /** How a request is sent, and what it says of who sends it. */
@@ -32,7 +33,8 @@ export class Login {
   access(): Promise<Access> {
     if (this.#fresh !== undefined && performance.now() < this.#fresh.until) return this.#fresh.access;
     // A plugin that takes long, or hangs, is not started once more for each who waits.
-    const fresh = { access: inTime(this.#read()), until: Number.POSITIVE_INFINITY };
+    const late = () => new Error("nothing was told within 30 s");
+    const fresh = { access: inTime(this.#read(), READ_TIMEOUT_MS, late), until: Number.POSITIVE_INFINITY };
     this.#fresh = fresh;
     fresh.access.then(
       () => {
@@ -69,12 +71,6 @@ export class Login {
     this.#agent = undefined;
     this.#fresh = undefined;
   }
-}
-
-function inTime<T>(reading: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timeout = setTimeout(() => late.reject(new Error("nothing was told within 30 s")), READ_TIMEOUT_MS).unref();
-  return Promise.race([reading, late.promise]).finally(() => clearTimeout(timeout));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { LONGEST_TIMER_MS } from "../../providers/in-time";
 import { exponentialBackoff } from "./backoff";
 import { FairQueue, type Item } from "./fair-queue";
 import { Outages, type Retry } from "./outages";
@@ -36,8 +37,6 @@ interface Group<T extends Item> {
 /** With fewer workers than this, none is kept for other groups. */
 const SHARED_FROM = 4;
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
-/** Longer timers overflow and fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * A queue for level-based reconciling, with the semantics of client-go's work queue.

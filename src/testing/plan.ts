@@ -15,8 +15,8 @@ export interface PlannedChange {
 
 /**
  * What the update from one object to another would do, as the resources' own providers decide it; those of a kind's own need
- * the kind. Runs without an engine, and takes nothing to have drifted. A provider that asks the real system for a decision needs it here too: a row asks the
- * database whether another name is another table.
+ * the kind. Runs without an engine, and takes nothing to have drifted. A provider that asks the real system for a decision
+ * needs it here too: a row asks the database whether another name is another table.
  *
  * @param before `undefined` for the object's first update
  * @param after `undefined` for its deletion

@@ -5,6 +5,7 @@ import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { execa } from "execa";
 import { EnvHttpProxyAgent, interceptors, request } from "undici";
+import { inTime } from "../../providers/in-time";
 import type { Source } from "./tool";
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -116,9 +117,5 @@ async function get(url: string, signal: AbortSignal) {
 }
 
 function withTimeout<T>(work: Promise<T>, milliseconds: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not finished after ${milliseconds / 1000} s`)), milliseconds);
-  });
-  return Promise.race([work, expired]).finally(() => clearTimeout(timer));
+  return inTime(work, milliseconds, () => new Error(`not finished after ${milliseconds / 1000} s`));
 }
