@@ -49,6 +49,7 @@ export class EngineProcesses {
   readonly #all = new Set<EngineProcess>();
   #current: EngineProcess | undefined;
   #idle: NodeJS.Timeout | undefined;
+  #usage: Promise<EngineUsage> | undefined;
   #crashesInARow = 0;
   /** Whether the passphrase is that of the states; to see that takes a fifth of a second. */
   #isChecked = false;
@@ -86,8 +87,15 @@ export class EngineProcesses {
     for (const [phase, ms] of Object.entries(phasesMs)) phaseSeconds[phase] = (phaseSeconds[phase] ?? 0) + ms / 1000;
   }
 
-  /** What the processes have in use, all together. */
-  async usage(): Promise<EngineUsage> {
+  /** What the processes have in use, all together. Who asks before the answer is there gets the same one. */
+  usage(): Promise<EngineUsage> {
+    this.#usage ??= this.#ask().finally(() => {
+      this.#usage = undefined;
+    });
+    return this.#usage;
+  }
+
+  async #ask(): Promise<EngineUsage> {
     const total = { ...NOTHING };
     for (const process of [...this.#all, ...(this.plugins.process === undefined ? [] : [this.plugins.process])]) {
       const { memoryBytes, descriptors, goroutines } = await process.usage().catch(() => NOTHING);

@@ -14,7 +14,7 @@ export function addEngineMetrics(registry: Registry, source: Pick<EngineProcesse
         this.inc(source.counts[count]);
       },
     });
-  // Each asks for itself: metrics do not wait for each other at a scrape.
+  // Each asks for itself, as metrics do not wait for each other at a scrape; they get one answer.
   const used = (name: string, what: "memoryBytes" | "descriptors", help: string) =>
     new Gauge({
       name,

@@ -13,11 +13,11 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 /** Processes that greet, and then do what a script says. */
-async function open(script: readonly string[]): Promise<EngineProcesses> {
+async function open(script: readonly string[], idleMs = 100): Promise<EngineProcesses> {
   const file = join(folder, "engine");
   await writeFile(file, ["#!/bin/sh", `echo '${helloOf()}'`, "read -r _", ...script, ""].join("\n"), { mode: 0o755 });
   const log = { warn: () => {}, error: () => {} };
-  return new EngineProcesses({ file, args: [], environment: process.env, log, idleMs: 100 });
+  return new EngineProcesses({ file, args: [], environment: process.env, log, idleMs });
 }
 
 /** An operation, to its end. */
@@ -53,4 +53,20 @@ it("ends a process without work also when it was asked what it uses just as its 
   });
   expect(await processes.usage()).toEqual(usage);
   await process.ended;
+});
+
+it("asks a process once for all who want to know at the same time what it uses", async () => {
+  const usage = { memoryBytes: 1, descriptors: 1, goroutines: 1 };
+  const answer = (id: number) => `read -r _; echo '${JSON.stringify({ id, result: usage })}'`;
+  const processes = await open([`echo '{"id":1,"result":{}}'`, answer(2), answer(3), "read -r _"], 60_000);
+  const process = await processes.use(async (one) => {
+    await operate(one);
+    return one;
+  });
+  const asked = vi.spyOn(process, "usage");
+  expect(await Promise.all([processes.usage(), processes.usage()])).toEqual([usage, usage]);
+  expect(asked).toHaveBeenCalledTimes(1);
+  expect(await processes.usage()).toEqual(usage);
+  expect(asked).toHaveBeenCalledTimes(2);
+  await processes.close();
 });
