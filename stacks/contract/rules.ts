@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
 import { INT_OR_STRING, innerSchema, type StructuralNode } from "./schema-node";
@@ -106,8 +107,10 @@ async function openJudge(): Promise<Judge> {
     import("@bufbuild/cel/ext"),
   ]);
   const environment = celEnv({ funcs: strings });
-  const evaluate = (expression: string, self: unknown) =>
-    plan(environment, parse(expression))({ self } as Parameters<ReturnType<typeof plan>>[0]);
+  type Planned = ReturnType<typeof plan>;
+  // Each item of a list is judged by the same rules.
+  const planned = new LRUCache<string, Planned>({ max: 500, memoMethod: (text) => plan(environment, parse(text)) });
+  const evaluate = (expression: string, self: unknown) => planned.memo(expression)({ self } as Parameters<Planned>[0]);
   const typed = (expression: string, text: string) => {
     const result = evaluate(expression, text);
     return isCelError(result) ? undefined : result;
