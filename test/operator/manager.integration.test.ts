@@ -21,6 +21,7 @@ import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
+import { GADGET } from "./gadget";
 
 /*
  * What the operator asks of the engine, against the real API server: with an engine that only notes what it is asked,
@@ -28,20 +29,9 @@ import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
  */
 
 const gadget = defineKind({
-  group: "test.kindstack.dev",
-  version: "v1",
-  kind: "Gadget",
-  plural: "gadgets",
-  singular: "gadget",
-  scope: "Namespaced",
-  description: "A kind for tests.",
+  ...GADGET,
   spec: Type.Object({ holds: Type.Array(Type.String({ maxLength: 63 }), { maxItems: 9 }) }),
-  status: Type.Object({}),
-  columns: [],
   owns: [],
-  directory: __dirname,
-  program: () => {},
-  report: () => ({}),
   capabilities: {
     claims: { of: ({ spec }) => spec.holds },
     external: { findDrift: () => findDrift(), removeOrphans: async () => {} },

@@ -12,6 +12,7 @@ import { programDigest } from "../../stacks/contract/digest";
 import { defineKind } from "../../stacks/contract/kind";
 import { FINALIZER, objectId, stackName } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
+import { GADGET } from "./gadget";
 
 const configMap: LiveObject = {
   apiVersion: "v1",
@@ -19,20 +20,9 @@ const configMap: LiveObject = {
   metadata: { name: "a", namespace: "ns", uid: "2", resourceVersion: "2", labels: { [OWNER_UID_LABEL]: "1" } },
 };
 const gadget = defineKind({
-  group: "test.kindstack.dev",
-  version: "v1",
-  kind: "Gadget",
-  plural: "gadgets",
-  singular: "gadget",
-  scope: "Namespaced",
-  description: "A kind for tests.",
+  ...GADGET,
   spec: Type.Object({}),
-  status: Type.Object({}),
-  columns: [],
   owns: [{ apiVersion: "v1", kind: "ConfigMap" }],
-  directory: __dirname,
-  program: () => {},
-  report: () => ({}),
 });
 /** One whose last update has made the ConfigMap, with the program as it is. */
 const object: LiveObject = {
