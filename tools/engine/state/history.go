@@ -36,8 +36,9 @@ func historyFolder(name string) string { return ".pulumi/history/" + Project + "
 // sharing keeps the histories of all stacks small: each has at most its share of what the volume has room for.
 type sharing struct {
 	sync.Mutex
-	// The stacks; none until they were counted.
+	// The stacks, in turn and by name; none until they were counted.
 	names []string
+	known map[string]bool
 	// The next stack whose history is made smaller though it was not updated.
 	next int
 }
@@ -76,8 +77,13 @@ func (s *Stacks) historyShare(ctx context.Context, name string) (entries int, by
 	defer s.sharing.Unlock()
 	if s.sharing.names == nil {
 		s.sharing.names, _ = s.Names(ctx)
-	} else if !slices.Contains(s.sharing.names, name) {
+		s.sharing.known = map[string]bool{}
+		for _, counted := range s.sharing.names {
+			s.sharing.known[counted] = true
+		}
+	} else if !s.sharing.known[name] {
 		s.sharing.names = append(s.sharing.names, name)
+		s.sharing.known[name] = true
 	}
 	stacks := int64(max(len(s.sharing.names), 1))
 	return int(min(files/filesPerEntry/stacks, HistoryLimit)), size / stacks
