@@ -3,6 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { approveCommand } from "../../src/cli/approve";
+import { writeKubeconfig } from "./kubeconfig";
 
 it("names a report that is torn", async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-report-"));
@@ -11,14 +12,7 @@ it("names a report that is torn", async () => {
     fs.rmSync(folder, { recursive: true });
   });
   const [report, kubeconfig] = [path.join(folder, "report.json"), path.join(folder, "kubeconfig")];
-  const names = { cluster: "dev", user: "dev" };
-  const config = {
-    ...{ apiVersion: "v1", kind: "Config", "current-context": "dev" },
-    clusters: [{ name: "dev", cluster: { server: "https://127.0.0.1:1" } }],
-    users: [{ name: "dev", user: {} }],
-    contexts: [{ name: "dev", context: names }],
-  };
-  fs.writeFileSync(kubeconfig, JSON.stringify(config));
+  writeKubeconfig(kubeconfig, {});
   fs.writeFileSync(report, '{"objects": [');
   vi.stubEnv("KUBECONFIG", kubeconfig);
 

@@ -3,6 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { operatorAt } from "../../src/cli/server-options";
+import { writeKubeconfig } from "./kubeconfig";
 
 let folder: string;
 
@@ -17,13 +18,7 @@ afterEach(() => {
 });
 
 function ask(user: object) {
-  const config = {
-    ...{ apiVersion: "v1", kind: "Config", "current-context": "dev" },
-    clusters: [{ name: "dev", cluster: { server: "https://127.0.0.1:1" } }],
-    users: [{ name: "dev", user }],
-    contexts: [{ name: "dev", context: { cluster: "dev", user: "dev" } }],
-  };
-  fs.writeFileSync(path.join(folder, "kubeconfig"), JSON.stringify(config));
+  writeKubeconfig(path.join(folder, "kubeconfig"), user);
   return operatorAt({ server: "https://localhost:9444" }, new AbortController().signal);
 }
 
