@@ -9,7 +9,16 @@ export function stackOf(urn: string): string {
 
 /** Whether it is what every stack has, whatever is in it: the stack itself, and providers. */
 export function isScaffolding(urn: string): boolean {
-  // Below a component, a resource has that one's type and a $ before its own.
-  const type = urn.split("::")[2]?.split("$").at(-1) ?? "";
+  const type = typeOf(urn);
   return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
+}
+
+/** Whether it is an object of Kubernetes, which its owner's mark leads to. */
+export function isKubernetesObject(urn: string): boolean {
+  return typeOf(urn).startsWith("pulumi-nodejs:dynamic/kubernetes:");
+}
+
+/** Below a component, a resource has that one's type and a $ before its own. */
+function typeOf(urn: string): string {
+  return urn.split("::")[2]?.split("$").at(-1) ?? "";
 }

@@ -29,7 +29,11 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     if (proposal?.type === "proposed") return proposal;
     if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
     const binding = proposal?.binding;
-    if (action.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
+    if (action.finishUpdate) {
+      const unfinished = await finishUpdate(reconcile, action);
+      if (unfinished === undefined) return { type: "stale" };
+      if (unfinished.length > 0) return { type: "destroyFailed", object, failures: unfinished, deleted };
+    }
     if (!action.progressReported) await reportDestroy(reconcile, progress);
     // What is gone after a crash needs no other approval, though the state still has it.
     const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };

@@ -2,9 +2,11 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
+import { isKubernetesObject } from "../automation/urn";
 import { isFresh } from "../cache/freshness";
-import type { UpdateAction } from "./action";
+import type { DestroyAction, UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { asRunning } from "./observe";
@@ -72,25 +74,38 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
 
 /**
  * Before a destroy: an update that was cut off may have made what the state does not have and a destroy would leave
- * behind. The same update once more adopts that. When it fails, what the state has is destroyed all the same: an object
- * that can never be updated can still be deleted.
+ * behind. The same update once more adopts that. When it is refused for good, what the state has is destroyed all the
+ * same: an object that can never be updated can still be deleted.
  *
- * @returns whether the destroy may follow
+ * @returns the failures that the destroy has to wait for; `undefined` when the update was interrupted
  */
-export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
-  const { context, object: found, state, logger } = reconcile;
+export async function finishUpdate(
+  reconcile: Reconcile,
+  { release }: Pick<DestroyAction, "release">,
+): Promise<UpdateFailure[] | undefined> {
+  const { context, object: found, state, logger, signal } = reconcile;
   const { kind, metrics, writer } = context;
+  let failures: UpdateFailure[];
   try {
     const parsed = parseObject(kind, found);
     const program = claimProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed));
     const object = await writer.addFinalizer(found, state.writes);
     const result = await up(reconcile, program.of(object));
     metrics.ran(result, "Retrying");
-    return !result.interrupted;
+    if (result.interrupted) return undefined;
+    failures = result.failures;
   } catch (error) {
-    logger.info({ err: error }, "failed to finish the last update before the destroy");
-    return true;
+    if (isOutdated(error) || signal.aborted) return undefined;
+    failures = [loggedFailure(error, logger)];
   }
+  if (failures.length > 0) logger.info({ failures }, "failed to finish the last update before the destroy");
+  // Marks lead to all that kinds which adopt have made; what is released stays in any case.
+  return release || adoptsAfterCrash(kind) ? [] : failures.filter(mayHideResources);
+}
+
+/** Whether a failure that passes hides what was made, and no mark leads to it. What plugins refuse may be refused for good. */
+function mayHideResources({ errorClass, reason, urn }: UpdateFailure): boolean {
+  return errorClass === "retryable" && reason !== "UpdateFailed" && (urn === undefined || !isKubernetesObject(urn));
 }
 
 function up(

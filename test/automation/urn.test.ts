@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isScaffolding, nameOf } from "../../src/automation/urn";
+import { isKubernetesObject, isScaffolding, nameOf } from "../../src/automation/urn";
 
 const urn = (name: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/test:Thing::${name}`;
 
@@ -19,5 +19,16 @@ describe("isScaffolding", () => {
     ["kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row", false],
   ])("%s: %s", (type, expected) => {
     expect(isScaffolding(`urn:pulumi:stack::kindstack::${type}::a`)).toBe(expected);
+  });
+});
+
+describe("isKubernetesObject", () => {
+  it.each([
+    ["pulumi-nodejs:dynamic/kubernetes:Secret", true],
+    ["kindstack:g/v1:Writer$pulumi-nodejs:dynamic/kubernetes:Pod", true],
+    ["pulumi-nodejs:dynamic/postgres:Row", false],
+    ["keyring:index:Key", false],
+  ])("%s: %s", (type, expected) => {
+    expect(isKubernetesObject(`urn:pulumi:stack::kindstack::${type}::a`)).toBe(expected);
   });
 });

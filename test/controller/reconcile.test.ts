@@ -129,6 +129,8 @@ class Harness {
   refusedWrites = 0;
   /** Whether the API server does not know the type of what the object owns. */
   unserved = false;
+  /** Whether the API server lists nothing. */
+  away = false;
   /** What the next destroys come to. */
   readonly destroys: UpResult[] = [];
   /** Whether each destroy left the resources behind. */
@@ -180,6 +182,7 @@ class Harness {
       },
       patchExactly: async () => this.object,
       list: async () => {
+        if (this.away) throw new ApiError(503, "ServiceUnavailable", "away");
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
       },
@@ -994,6 +997,63 @@ describe("what an update of which no one saw the end has made", () => {
     expect(await harness.reconcile()).toBe("done");
     expect(ready()).toBe("True");
     expect(removeOrphans).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("a deletion after an update that was cut off", () => {
+  const own = () => new Harness(kindWith({ providers: [] }));
+  const urn = (type: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/${type}::thing`;
+  const refusal = (rest: Partial<UpdateFailure> = {}): UpdateFailure => {
+    return { errorClass: "retryable", reason: "ConnectionRefused", message: "away", urn: urn("own:Thing"), ...rest };
+  };
+
+  it("waits while that update cannot be finished: no mark leads to what it may have made", async () => {
+    const harness = own();
+    harness.refusal = refusal();
+    harness.delete();
+    expect(await harness.reconcile()).toBe("retry");
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
+    expect(harness.synced()?.message).toContain("away");
+    expect(harness.released).toEqual([]);
+
+    harness.refusal = undefined;
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    await harness.reconcile();
+    expect(harness.released).toEqual([false]);
+  });
+
+  it("waits while the API server is away", async () => {
+    const reads = [{ apiVersion: "apps/v1", kind: "Deployment" }];
+    const harness = new Harness(kindWith({ providers: [], liveState: { reads, needsReconcile: () => [] } }));
+    harness.away = true;
+    harness.delete();
+    expect(await harness.reconcile()).toBe("retry");
+    expect(harness.released).toEqual([]);
+  });
+
+  it.each<[string, () => Harness, Partial<UpdateFailure>]>([
+    ["is refused for good", own, { errorClass: "terminal", reason: "Invalid" }],
+    ["is refused by a plugin", own, { reason: "UpdateFailed" }],
+    ["fails for an object that a mark leads to", own, { urn: urn("kubernetes:Secret") }],
+    ["fails, of a kind whose marks lead to all", () => new Harness(), {}],
+  ])("does not wait when that update %s", async (_, made, rest) => {
+    const harness = made();
+    harness.refusal = refusal(rest);
+    harness.delete();
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    await harness.reconcile();
+    expect(harness.released).toEqual([false]);
+  });
+
+  it("does not wait where all resources are to stay", async () => {
+    const harness = own();
+    harness.refusal = refusal();
+    harness.delete();
+    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
+    harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations } };
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    await harness.reconcile();
+    expect(harness.released).toEqual([true]);
   });
 });
 
