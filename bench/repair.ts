@@ -1,4 +1,4 @@
-import type { LiveObject, Manifest } from "../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest } from "../providers/kubernetes/client";
 import { REVERTS_OF_CONFLICT } from "../src/controller/repairs";
 import { stackName } from "../stacks/contract/object";
 import { tenant } from "../stacks/kinds/tenant/kind";
@@ -67,7 +67,7 @@ async function measureRepairs(
     for (let round = 0; round < rounds; round++) {
       detail(`round ${round + 1} of ${rounds}`);
       const name = names[round % names.length] ?? "";
-      const before = (await client.get(BINDING, bindingOf(name), name))?.metadata.uid;
+      const before = (await known(client.get(BINDING, bindingOf(name), name)))?.metadata.uid;
       const isBack = (object: LiveObject | undefined) => object !== undefined && object.metadata.uid !== before;
       const started = performance.now();
       await client.delete(BINDING, bindingOf(name), name);

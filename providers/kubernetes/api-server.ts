@@ -13,6 +13,8 @@ export class ApiError extends ClassifiedError {
     readonly status: number,
     reason: string,
     message: string,
+    /** The name of the object that the API server itself says does not exist. */
+    readonly absent?: string,
   ) {
     super(reason as Reason, message); // the server has reasons of its own
     // What the server understood and refused stays refused until the request changes.
@@ -183,9 +185,10 @@ const UNTYPED = /^failed to create typed patch object/;
 
 function errorOf(statusCode: number, text: string): ApiError {
   try {
-    const status = JSON.parse(text) as { reason?: string; message?: string };
+    const status = JSON.parse(text) as { reason?: string; message?: string; details?: { name?: string } };
     if (UNTYPED.test(status.message ?? "")) return new ApiError(422, "Invalid", status.message ?? text);
-    return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text);
+    const absent = status.reason === "NotFound" ? status.details?.name : undefined;
+    return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text, absent);
   } catch {
     return new ApiError(statusCode, `Http${statusCode}`, text.slice(0, 1000));
   }

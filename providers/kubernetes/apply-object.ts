@@ -1,7 +1,7 @@
 import { RetryableError, TerminalError } from "../errors";
 import { currentHold } from "../observation";
 import { type Applied, effectOf, isDisplaced, ownersAllowed } from "./apply-effect";
-import { FIELD_MANAGER, isApiError, type KubernetesClient } from "./client";
+import { FIELD_MANAGER, isApiError, type KubernetesClient, known } from "./client";
 import { connectKubernetes } from "./connection";
 import { createOnly, withoutCreators } from "./create-object";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
@@ -99,7 +99,7 @@ async function liveToUpdate(
   former: Applied | undefined,
 ): Promise<LiveObject | undefined> {
   const { manifest, existing, givenBy, adopt } = inputs;
-  const live = await client.find(manifest);
+  const live = await known(client.find(manifest));
   if (existing && (live === undefined || live.metadata.deletionTimestamp)) {
     const state = live ? "being deleted" : "not there any more";
     throw new RetryableError("Gone", `${manifest.kind} ${manifest.metadata.name} is ${state}`);

@@ -1,9 +1,12 @@
 import { invalidProgram } from "../errors";
 import { ApiError, ApiServer, isApiError } from "./api-server";
-import { groupVersionPath, ResourceTypes, undefinedWhenNotFound } from "./resource-types";
+import { known, type Lookup } from "./lookup";
+import { groupVersionPath, ResourceTypes } from "./resource-types";
+import { unknownKind } from "./type-absence";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
 
 export { ApiError, isApiError } from "./api-server";
+export { known, type Lookup } from "./lookup";
 export type * from "./types";
 
 export interface ListResult {
@@ -52,16 +55,36 @@ export class KubernetesClient extends ApiServer {
     return this.#types.resourceType(apiVersion, kind);
   }
 
-  /** One object, or `undefined` when there is none of that name, or none of that type. */
-  async get(type: ObjectType, name: string, namespace?: string): Promise<LiveObject | undefined> {
-    const found = this.#path(type, namespace, name).then((path) => this.json<LiveObject>("GET", path));
-    return found.catch(undefinedWhenNotFound);
+  /**
+   * One object. Where its type is not served in the version asked for, it is looked for in the other versions of the group, and
+   * found with the `apiVersion` of one of these.
+   */
+  async get(type: ObjectType, name: string, namespace?: string): Promise<Lookup> {
+    try {
+      return await this.#read(type, name, namespace).catch(async (error: unknown): Promise<Lookup> => {
+        if (!isUnknownKind(error)) throw error;
+        const [other] = await this.#types.elsewhere(type);
+        return other === undefined ? { outcome: "absent" } : this.#read(other, name, namespace);
+      });
+    } catch (error) {
+      return { outcome: "unknown", error };
+    }
   }
 
-  /** The object that a manifest names, or `undefined` when there is none. */
-  find(object: ObjectType & { metadata: Pick<ObjectMeta, "name" | "namespace"> }): Promise<LiveObject | undefined> {
+  /** The object that a manifest names; see {@link get}. */
+  find(object: ObjectType & { metadata: Pick<ObjectMeta, "name" | "namespace"> }): Promise<Lookup> {
     const { name = "", namespace } = object.metadata;
     return this.get(object, name, namespace);
+  }
+
+  async #read(type: ObjectType, name: string, namespace: string | undefined): Promise<Lookup> {
+    try {
+      const path = await this.#path(type, namespace, name);
+      return { outcome: "found", object: await this.#ofType(type, this.json<LiveObject>("GET", path)) };
+    } catch (error) {
+      if (isAbsent(error, name)) return { outcome: "absent" };
+      throw error;
+    }
   }
 
   /** All objects of a type; `namespace` and `labelSelector` narrow it. */
@@ -82,7 +105,7 @@ export class KubernetesClient extends ApiServer {
     const path = await this.#path(type, namespace);
     let next: string | undefined;
     do {
-      const page = await this.json<{
+      const asked = this.json<{
         metadata: { resourceVersion: string; continue?: string };
         items: LiveObject[] | null;
       }>("GET", path, {
@@ -90,6 +113,7 @@ export class KubernetesClient extends ApiServer {
         ...(metadataOnly && { accept: METADATA_LIST }),
         signal,
       });
+      const page = await this.#ofType(type, asked);
       // Lists leave out what they say once for all items; of metadata alone, an empty one is `null`.
       const items = (page.items ?? []).map((item) => ({ ...item, apiVersion: type.apiVersion, kind: type.kind }));
       yield { items, resourceVersion: page.metadata.resourceVersion };
@@ -106,7 +130,8 @@ export class KubernetesClient extends ApiServer {
     { signal, fieldManager = FIELD_MANAGER, fieldValidation }: WriteOptions & { fieldValidation?: "Strict" } = {},
   ): Promise<LiveObject> {
     const path = await this.#path(manifest, manifest.metadata.namespace);
-    return this.json<LiveObject>("POST", path, { query: { fieldManager, fieldValidation }, body: manifest, signal });
+    const query = { fieldManager, fieldValidation };
+    return this.#ofType(manifest, this.json<LiveObject>("POST", path, { query, body: manifest, signal }));
   }
 
   /**
@@ -119,12 +144,13 @@ export class KubernetesClient extends ApiServer {
   ): Promise<{ object: LiveObject; created: boolean }> {
     const { name, namespace } = manifest.metadata;
     if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
-    const { status, body } = await this.send("PATCH", await this.#path(manifest, namespace, name), {
+    const sent = this.send("PATCH", await this.#path(manifest, namespace, name), {
       query: { fieldManager, force: "true", dryRun: dryRun ? "All" : undefined },
       body: manifest,
       contentType: "application/apply-patch+yaml",
       signal,
-    }).catch((error: unknown) => {
+    });
+    const { status, body } = await this.#ofType(manifest, sent).catch((error: unknown) => {
       throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(manifest, name) : error;
     });
     return { object: body as LiveObject, created: status === 201 };
@@ -159,7 +185,7 @@ export class KubernetesClient extends ApiServer {
     } catch (error) {
       // The answer to a test that fails does not say so.
       if (!isApiError(error, 422)) throw error;
-      const live = await this.find(object);
+      const live = await known(this.find(object));
       throw live?.metadata.uid === uid ? error : anotherObject(object, name);
     }
   }
@@ -172,12 +198,13 @@ export class KubernetesClient extends ApiServer {
     patch: object,
     options: { signal?: AbortSignal } = {},
   ): Promise<LiveObject> {
-    return this.json<LiveObject>("PATCH", await this.#path(type, namespace, name), {
+    const sent = this.json<LiveObject>("PATCH", await this.#path(type, namespace, name), {
       query: { fieldManager: FIELD_MANAGER },
       body: patch,
       contentType: "application/merge-patch+json",
       ...options,
     });
+    return this.#ofType(type, sent);
   }
 
   /**
@@ -201,10 +228,14 @@ export class KubernetesClient extends ApiServer {
     } = {},
   ): Promise<LiveObject | undefined> {
     const preconditions = uid === undefined ? undefined : { uid, resourceVersion };
-    return this.json<LiveObject>("DELETE", await this.#path(type, namespace, name), {
+    const sent = this.json<LiveObject>("DELETE", await this.#path(type, namespace, name), {
       body: { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy, preconditions },
       signal,
-    }).catch(undefinedWhenNotFound);
+    });
+    return this.#ofType(type, sent).catch((error: unknown) => {
+      if (isAbsent(error, name)) return undefined;
+      throw error;
+    });
   }
 
   /**
@@ -216,11 +247,27 @@ export class KubernetesClient extends ApiServer {
     type: ObjectType,
     { namespace, signal, timeoutSeconds, metadataOnly = false, ...selection }: WatchOptions,
   ): Promise<AsyncIterable<Uint8Array>> {
-    return this.stream(await this.#path(type, namespace), {
+    const asked = this.stream(await this.#path(type, namespace), {
       query: { watch: "true", allowWatchBookmarks: "true", timeoutSeconds: String(timeoutSeconds), ...selection },
       ...(metadataOnly && { accept: METADATA }),
       signal,
     });
+    return this.#ofType(type, asked);
+  }
+
+  /**
+   * The answer about objects of a type.
+   *
+   * @throws ApiError `UnknownKind` when the API server does not know the path, though discovery had the type
+   */
+  async #ofType<T>(type: ObjectType, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (!isApiError(error, 404) || error.absent !== undefined) throw error;
+      this.#types.forget(type.apiVersion);
+      throw unknownKind(type);
+    }
   }
 
   /** The path of all objects of a type, or of the one with this name. */
@@ -231,6 +278,16 @@ export class KubernetesClient extends ApiServer {
     const object = name === undefined ? "" : `/${encodeURIComponent(name)}`;
     return `${groupVersionPath(apiVersion)}${scope}/${plural}${object}`;
   }
+}
+
+/** Whether an error says that no object has this name. */
+function isAbsent(error: unknown, name: string): boolean {
+  return isApiError(error, 404) && error.absent === name;
+}
+
+/** Whether an error says that the API server does not serve a type. */
+export function isUnknownKind(error: unknown): error is ApiError {
+  return isApiError(error, 404) && error.reason === "UnknownKind";
 }
 
 /** What the API server says of an apply that names the UID of a predecessor. */

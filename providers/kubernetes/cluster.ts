@@ -1,4 +1,4 @@
-import { isApiError, type KubernetesClient } from "./client";
+import { isApiError, type KubernetesClient, known } from "./client";
 
 /** A cluster, as what it records outside of itself names it. */
 export interface Cluster {
@@ -15,7 +15,7 @@ export interface Cluster {
  */
 export async function clusterOf(client: Pick<KubernetesClient, "get">): Promise<Cluster | undefined> {
   try {
-    const uid = (await client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system"))?.metadata.uid;
+    const uid = (await known(client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system")))?.metadata.uid;
     return uid === undefined ? undefined : { name: process.env.KINDSTACK_CLUSTER || uid, uid };
   } catch (error) {
     if (isApiError(error, 403)) return undefined;

@@ -1,7 +1,7 @@
 import { readOnce } from "../snapshot";
-import { KubernetesClient } from "./client";
+import { KubernetesClient, type Lookup } from "./client";
 import { loadKubeconfig } from "./kubeconfig";
-import type { LiveObject, Manifest } from "./types";
+import type { Manifest } from "./types";
 
 let shared: KubernetesClient | undefined;
 
@@ -14,8 +14,8 @@ export function connectKubernetes(): KubernetesClient {
   return shared;
 }
 
-/** The object that a manifest names; `undefined` when there is none. In a preview, all of it sees the same. */
-export function lookUp(client: Pick<KubernetesClient, "find">, manifest: Manifest): Promise<LiveObject | undefined> {
+/** Looks for the object that a manifest names. In a preview, all of it sees the same. */
+export function lookUp(client: Pick<KubernetesClient, "find">, manifest: Manifest): Promise<Lookup> {
   const { apiVersion, kind, metadata } = manifest;
   const key = JSON.stringify([apiVersion, kind, metadata.namespace, metadata.name]);
   return readOnce(key, () => client.find(manifest));

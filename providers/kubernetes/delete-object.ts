@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PendingError, RetryableError } from "../errors";
 import { mayWait } from "../fence";
 import { currentHold } from "../observation";
-import { isApiError, type KubernetesClient } from "./client";
+import { isApiError, type KubernetesClient, known } from "./client";
 import { grantsRights, hasDependents } from "./object-types";
 import { describeTermination, referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
@@ -69,7 +69,7 @@ export async function endOfOwner(
   { metadata }: Manifest,
 ): Promise<"gone" | "ending" | undefined> {
   for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
-    const owner = await client.get({ apiVersion, kind }, name, metadata.namespace);
+    const owner = await known(client.get({ apiVersion, kind }, name, metadata.namespace));
     if (owner?.metadata.uid !== uid) return "gone";
     if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return "ending";
   }
@@ -84,7 +84,7 @@ export async function endOfOwner(
 export async function untilGone(client: KubernetesClient, object: LiveObject): Promise<void> {
   const deadline = performance.now() + GONE_TIMEOUT_MS;
   for (let wait = 50; ; wait = Math.min(wait * 1.5, 1000)) {
-    const live = await client.find(object);
+    const live = await known(client.find(object));
     if (live === undefined || live.metadata.uid !== object.metadata.uid) return;
     if (!mayWait()) {
       throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });

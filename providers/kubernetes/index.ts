@@ -5,6 +5,7 @@ export { ApiError, isApiError } from "./api-server";
 export { allowedGroups, refuseBroadGroup } from "./broad-groups";
 export type { ManifestOf } from "./known-types";
 export { type Health, healthOf } from "./kstatus";
+export { known, type Lookup } from "./lookup";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";

@@ -5,6 +5,7 @@ import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
+import { known } from "./client";
 import { connectKubernetes, lookUp } from "./connection";
 import { declareObject } from "./declared-objects";
 import { differsIn, isRecord, parsePath } from "./field-path";
@@ -104,7 +105,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async read(id, outs) {
-    const live = await lookUp(connectKubernetes(), outs.manifest);
+    const live = await known(lookUp(connectKubernetes(), outs.manifest));
     const isEnding = live?.metadata.deletionTimestamp !== undefined;
     // What is being deleted counts as gone: it cannot be repaired, only created again. What grants rights does so until its end:
     // out of the state, it would keep them when the program has it no more.
@@ -112,8 +113,8 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
     const drifted = isEnding || live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
     const drift = drifted ? driftOf(outs, live) : [];
-    const { drift: _, ...known } = outs;
-    return { id, props: { ...known, ...(drift.length > 0 && { drift }), drifted } };
+    const { drift: _, ...former } = outs;
+    return { id, props: { ...former, ...(drift.length > 0 && { drift }), drifted } };
   },
 
   async update(_id, olds, news) {
@@ -129,7 +130,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async observe(inputs, outs) {
     if (inputs === undefined) return observeRemoval(outs as ObjectOutputs);
     const named = nameable(inputs, outs);
-    const live = named && (await lookUp(connectKubernetes(), named.manifest));
+    const live = named && (await known(lookUp(connectKubernetes(), named.manifest)));
     return overwrittenBy(inputs, live, outs ? [inputs.owner.uid, outs.owner.uid] : [inputs.owner.uid], outs);
   },
 };

@@ -1,6 +1,6 @@
 import { currentHold } from "../observation";
 import { writeAsRead } from "./apply-object";
-import type { KubernetesClient } from "./client";
+import { type KubernetesClient, known } from "./client";
 import { connectKubernetes, lookUp } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { appliedManifest } from "./ignored-fields";
@@ -38,7 +38,7 @@ export function releaseObject(outs: ObjectOutputs): Promise<void> {
 
 /** What a deletion finds; see {@link DynamicProvider.observe}. */
 export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
-  const live = await lookUp(connectKubernetes(), outs.manifest);
+  const live = await known(lookUp(connectKubernetes(), outs.manifest));
   return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
 }
 
@@ -49,7 +49,7 @@ function asRead(outs: ObjectOutputs, write: Write): Promise<void> {
   const hold = currentHold();
   return writeAsRead(hold !== undefined, async () => {
     const client = connectKubernetes();
-    const live = await client.find(outs.manifest);
+    const live = await known(client.find(outs.manifest));
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs);
     await write(client, live);
@@ -99,7 +99,7 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
     });
     return;
   }
-  const live = await client.find(seen);
+  const live = await known(client.find(seen));
   if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
   if (await limitsEndingNamespace(client, live, live)) return;
   if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);

@@ -1,5 +1,7 @@
-import { ApiError, type ApiServer, isApiError } from "./api-server";
-import type { ResourceType } from "./types";
+import { type ApiServer, isApiError } from "./api-server";
+import { groupOf } from "./object-types";
+import { requireNoObjects, servedVersions, unknownKind } from "./type-absence";
+import type { ObjectType, ResourceType } from "./types";
 
 /** Types of Kubernetes itself, which need no discovery. */
 const BUILT_IN: readonly ResourceType[] = [
@@ -26,17 +28,42 @@ export class ResourceTypes {
     try {
       const found = (await types).find((type) => type.kind === kind);
       if (found !== undefined) return found;
-      const problem = `the API server does not serve ${kind} in ${apiVersion}: is its CRD installed?`;
-      throw new ApiError(404, "UnknownKind", problem);
+      throw unknownKind({ apiVersion, kind });
     } catch (error) {
       this.#types.delete(apiVersion); // it may be installed later
       throw error;
     }
   }
 
+  /** What is known of a version of a group may be outdated: it is asked for again. */
+  forget(apiVersion: string): void {
+    this.#types.delete(apiVersion);
+  }
+
+  /**
+   * Where the objects of a type are served that its own version does not show, the version asked for first.
+   *
+   * @returns `[]` only when no such objects can exist
+   * @throws ApiError `UnknownKind` when they can, though no version shows them; other errors when that cannot be told
+   */
+  async elsewhere(type: ObjectType): Promise<ResourceType[]> {
+    const versions = await servedVersions(this.server, groupOf(type.apiVersion));
+    const found: ResourceType[] = [];
+    for (const apiVersion of versions) {
+      this.forget(apiVersion);
+      found.push(...(await this.#discover(apiVersion)).filter(({ kind }) => kind === type.kind));
+    }
+    if (found.length === 0) await requireNoObjects(this.server, type, versions);
+    return found.sort((a, b) => Number(b.apiVersion === type.apiVersion) - Number(a.apiVersion === type.apiVersion));
+  }
+
   async #discover(apiVersion: string): Promise<ResourceType[]> {
     type Resources = { resources: { name: string; kind: string; namespaced: boolean }[] };
-    const found = await this.server.json<Resources>("GET", groupVersionPath(apiVersion)).catch(undefinedWhenNotFound);
+    const path = groupVersionPath(apiVersion);
+    const found = await this.server.json<Resources>("GET", path).catch((error: unknown) => {
+      if (isApiError(error, 404)) return undefined;
+      throw error;
+    });
     return (found?.resources ?? [])
       .filter(({ name }) => !name.includes("/"))
       .map(({ name, kind, namespaced }) => ({ apiVersion, kind, plural: name, namespaced }));
@@ -45,9 +72,4 @@ export class ResourceTypes {
 
 export function groupVersionPath(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-}
-
-export function undefinedWhenNotFound(error: unknown): undefined {
-  if (isApiError(error, 404)) return undefined;
-  throw error;
 }

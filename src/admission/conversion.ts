@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
-import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { convertObject } from "../../stacks/contract/convert";
 import { DEFINITION_TYPE, webhookClientOf } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
@@ -60,7 +60,7 @@ export async function applyDefinitions(
   definitions: readonly Manifest[],
 ): Promise<void> {
   for (const wanted of definitions) {
-    const live = await client.get(DEFINITION_TYPE, wanted.metadata.name ?? "");
+    const live = await known(client.get(DEFINITION_TYPE, wanted.metadata.name ?? ""));
     if (live === undefined || !isServed(live, wanted)) await client.apply(wanted);
   }
 }

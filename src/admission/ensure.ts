@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
-import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
@@ -74,7 +74,7 @@ export class EnsuredObjects {
   async #ownerReferences(): Promise<Pick<Manifest["metadata"], "ownerReferences">> {
     const { client, ownerRole } = this.options;
     if (ownerRole === undefined) return {};
-    const role = await client.get(CLUSTER_ROLE, ownerRole);
+    const role = await known(client.get(CLUSTER_ROLE, ownerRole));
     if (role === undefined) {
       const message = `there is no ClusterRole ${ownerRole}, with which admission is installed`;
       throw new RetryableError("OwnerMissing", message);

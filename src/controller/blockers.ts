@@ -1,4 +1,4 @@
-import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { describeTermination } from "../../providers/kubernetes/termination";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
@@ -114,5 +114,5 @@ function cachedOf({ cache }: Lookup, { object }: UpdateFailure): LiveObject | un
 /** What names no object can only be tried again. */
 async function isThere({ client }: Lookup, { object }: UpdateFailure): Promise<boolean> {
   if (object === undefined) return false;
-  return (await client.find(object))?.metadata.uid === object.metadata.uid;
+  return (await known(client.find(object)))?.metadata.uid === object.metadata.uid;
 }

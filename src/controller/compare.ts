@@ -36,7 +36,7 @@ export function effectsOf(
 ): Promise<PlannedResource[]> {
   const look = (manifest: Manifest) => lookUp(client, manifest);
   const changing = { kind, uid: object.metadata.uid, ...effect };
-  return plannedResources(changes, { unreachable: undefined, look }, changing, []);
+  return plannedResources(changes, { look }, changing, []);
 }
 
 const SHOWN_FIELDS = 3;

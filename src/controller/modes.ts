@@ -1,4 +1,4 @@
-import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION, type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
@@ -41,7 +41,7 @@ export async function watchModes(
     if (kind.scope === "Cluster") return { mode: strictest([own, configured]) };
     const name = object.metadata.namespace ?? "";
     // An object may be seen before its namespace is.
-    const namespace = namespaces.get(name) ?? (await client.get(NAMESPACE, name));
+    const namespace = namespaces.get(name) ?? (await known(client.get(NAMESPACE, name)));
     const { mode, problem }: ReturnType<typeof modeOfNamespace> = namespace ? modeOfNamespace(namespace) : {};
     return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
   };

@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER, objectKey } from "../../stacks/contract/object";
@@ -39,7 +39,7 @@ export class ObjectWriter {
 
   /** The object as it is, whatever the cache shows. */
   read(object: LiveObject): Promise<LiveObject | undefined> {
-    return this.#limit(() => this.options.client.find(object));
+    return this.#limit(() => known(this.options.client.find(object)));
   }
 
   /**

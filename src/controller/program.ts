@@ -1,5 +1,5 @@
 import { failureOf, TerminalError } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import type { ProgramLog } from "../../stacks/contract/capabilities";
 import { ownerDescription, ownerOf, statusOf } from "../../stacks/contract/kind";
@@ -54,7 +54,7 @@ export async function readProgramInputs(reconcile: Reconcile, parsed: KindObject
     );
     const [{ items }, ...found] = await Promise.all([
       client.list(read, { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace }),
-      ...cached.map((object) => client.find(object)),
+      ...cached.map((object) => known(client.find(object))),
     ]);
     const inherited = found
       .filter((object) => object !== undefined)

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import pRetry from "p-retry";
-import { KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -170,8 +170,8 @@ const NODES = ["node-1", "node-2"].map((name) => ({
 /** Waits until Pods can be created and scheduled. */
 async function untilUsable(client: KubernetesClient, signal: AbortSignal): Promise<void> {
   const check = async () => {
-    const nodes = await Promise.all(NODES.map((node) => client.find(node)));
-    const account = await client.get({ apiVersion: "v1", kind: "ServiceAccount" }, "default", "default");
+    const nodes = await Promise.all(NODES.map((node) => known(client.find(node))));
+    const account = await known(client.get({ apiVersion: "v1", kind: "ServiceAccount" }, "default", "default"));
     if (account !== undefined && nodes.every(isReadyNode)) return;
     throw new Error(
       "the nodes are not Ready, or the namespace default has no service account; see the logs of kwok and kube-controller-manager",

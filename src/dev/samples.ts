@@ -1,6 +1,6 @@
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
@@ -85,7 +85,7 @@ async function untilReady(
   signal: AbortSignal,
 ): Promise<string[]> {
   for (;;) {
-    const object = await client.find(applied);
+    const object = await known(client.find(applied));
     const name = objectKey(applied.metadata);
     if (object === undefined) return [applied.kind, name, "False", "it was deleted"];
     const ready = isReady(object);

@@ -1,6 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { type ApiError, isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
+import {
+  type ApiError,
+  isApiError,
+  type KubernetesClient,
+  known,
+  type ObjectType,
+} from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE } from "../../stacks/contract/approval";
 import {
   customResourceDefinition,
@@ -36,7 +42,7 @@ export async function installKinds(
     kinds.map(async (kind) => {
       try {
         // A conversion that an operator serves stays; the next one that serves it replaces it.
-        const live = kind.capabilities.versions && (await client.get(DEFINITION_TYPE, kindName(kind)));
+        const live = kind.capabilities.versions && (await known(client.get(DEFINITION_TYPE, kindName(kind))));
         await client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
       } catch (error) {
         if (report === undefined || !isApiError(error, 400, 422)) throw error;

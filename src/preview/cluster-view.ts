@@ -2,9 +2,10 @@ import { errorMessageOf } from "../../providers/errors";
 import { reviewOwnAccess } from "../../providers/kubernetes/access-review";
 import {
   ApiError,
-  isApiError,
   type KubernetesClient,
+  known,
   type LiveObject,
+  type Lookup,
   type Manifest,
 } from "../../providers/kubernetes/client";
 import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
@@ -25,7 +26,7 @@ export const NO_AUTHOR = "the operator has no token of yours for dry runs";
 /** The cluster, for a reader whose rights may be limited. */
 export class ClusterView {
   #identity: Promise<Cluster | undefined> | undefined;
-  readonly #looked = new Map<string, Promise<LiveObject | undefined>>();
+  readonly #looked = new Map<string, Promise<Lookup>>();
   readonly #mayApply = new Map<string, Promise<boolean>>();
 
   private constructor(
@@ -61,28 +62,23 @@ export class ClusterView {
     return this.#identity;
   }
 
-  /** The object of a kind that has this name. @throws Error as {@link look} */
+  /** The object of a kind that has this name; `undefined` when there is none. @throws Error when that cannot be told */
   get(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
     const isIn = kind.scope === "Namespaced" && namespace !== undefined;
-    return this.look({ ...kindType(kind), metadata: { name, ...(isIn && { namespace }) } });
+    return known(this.look({ ...kindType(kind), metadata: { name, ...(isIn && { namespace }) } }));
   }
 
-  /** The object that a manifest names; `undefined` when there is none. @throws Error when that cannot be told */
-  look(manifest: Manifest): Promise<LiveObject | undefined> {
+  /** Looks for the object that a manifest names. */
+  look(manifest: Manifest): Promise<Lookup> {
     const id = objectId(manifest);
     const looked = this.#looked.get(id) ?? this.#look(manifest);
     this.#looked.set(id, looked);
     return looked;
   }
 
-  async #look(manifest: Manifest): Promise<LiveObject | undefined> {
-    try {
-      return await this.#reached().find(manifest);
-    } catch (error) {
-      // Where the type is not installed, there is no object of it.
-      if (isApiError(error, 404)) return undefined;
-      throw error;
-    }
+  async #look(manifest: Manifest): Promise<Lookup> {
+    if (this.client === undefined) return { outcome: "unknown", error: new Error(this.unreachable) };
+    return this.client.find(manifest);
   }
 
   /** Whether anything can be sent as a dry run. */

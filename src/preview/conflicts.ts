@@ -2,6 +2,7 @@ import pLimit from "p-limit";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
+import { known } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
@@ -91,7 +92,7 @@ async function findConflict(
   const stub = inputs[PROVIDER_PROPERTY];
   if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
     const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
-    const live = await cluster.look(manifest);
+    const live = await known(cluster.look(manifest));
     // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
     const owners = ownersAllowed(live, ownersOf(owner, old), appliedBefore(old));

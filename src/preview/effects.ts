@@ -71,7 +71,7 @@ export function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): s
  */
 export async function plannedResources(
   changes: readonly PlannedChange[],
-  cluster: Pick<ClusterView, "unreachable" | "look">,
+  cluster: Pick<ClusterView, "look">,
   changing: Changing,
   owned: readonly LiveObject[],
 ): Promise<PlannedResource[]> {
@@ -145,18 +145,14 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
 
 /** @returns what has the name of an object, and whether that could be told */
 async function lookUp(
-  cluster: Pick<ClusterView, "unreachable" | "look">,
+  cluster: Pick<ClusterView, "look">,
   manifest: Manifest,
   owned: readonly LiveObject[],
 ): Promise<[live: LiveObject | undefined, isKnown: boolean]> {
-  if (cluster.unreachable === undefined) {
-    try {
-      return [await cluster.look(manifest), true];
-    } catch {
-      // Why is told where owners are looked up.
-    }
-  }
-  const id = objectId(manifest);
+  const lookup = await cluster.look(manifest);
+  if (lookup.outcome === "found") return [lookup.object, true];
+  if (lookup.outcome === "absent") return [undefined, true];
+  const id = objectId(manifest); // why it is unknown is told where owners are looked up
   return [owned.find((object) => objectId(object) === id), false];
 }
 

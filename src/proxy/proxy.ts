@@ -1,6 +1,6 @@
 import fs from "node:fs/promises";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { KubernetesClient } from "../../providers/kubernetes/client";
+import { KubernetesClient, known } from "../../providers/kubernetes/client";
 import type { NamespaceView } from "../../stacks/contract/capabilities";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { TokenReviews } from "../http/token-reviews";
@@ -85,7 +85,7 @@ export async function startProxy(options: ProxyOptions) {
 
 /** The CA of users' certificates, which the API server publishes for servers with the same users. */
 async function publishedClientCa(client: KubernetesClient): Promise<ListenerCertificates["ca"]> {
-  const published = await client.get(CONFIG_MAP, "extension-apiserver-authentication", "kube-system");
+  const published = await known(client.get(CONFIG_MAP, "extension-apiserver-authentication", "kube-system"));
   const ca = (published?.data as Record<string, string> | undefined)?.["client-ca-file"];
   return ca || [];
 }

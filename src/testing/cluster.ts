@@ -1,7 +1,7 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { isReady } from "../../stacks/contract/readiness";
 import { portableWords } from "../../stacks/kinds/catalog";
 import { removeDevCluster, startDevCluster } from "../dev/cluster";
@@ -78,7 +78,7 @@ function actionsOf(client: KubernetesClient) {
   const placed = <T extends Reference>(reference: T) => inDefaultNamespace(client, reference);
   const applyAs = async (manifest: Manifest, fieldManager: string) =>
     (await client.apply(await placed(manifest), { fieldManager })).object;
-  const find = async (reference: Reference) => client.find(await placed(reference));
+  const find = async (reference: Reference) => known(client.find(await placed(reference)));
   return {
     apply: (manifest: Manifest) => applyAs(manifest, AUTHOR),
     drift: (manifest: Manifest) => applyAs(manifest, OTHER_MANAGER),

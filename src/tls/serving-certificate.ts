@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { RetryableError } from "../../providers/errors";
-import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { caBundleOf, isUsable, type Lifetimes, renew, type TlsMaterial } from "./material";
 import { poll } from "./poll";
 import type { ServedCertificate } from "./served-certificate";
@@ -73,7 +73,7 @@ async function agree(
 ): Promise<TlsMaterial> {
   const { client, namespace, name, dnsNames, lifetimes = LIFETIMES } = options;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const secret = await client.get(SECRET, name, namespace);
+    const secret = await known(client.get(SECRET, name, namespace));
     // What was deleted or damaged is restored as it was: clients trust it.
     const stored = secret && materialOf(secret);
     const current = stored ?? held;

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, type KindNames, kindName, type PrinterColumn } from "./kind";
 import { stackRecordSchema } from "./object";
@@ -32,7 +32,7 @@ export async function findForeignDefinitions(
   client: Pick<KubernetesClient, "get">,
   kinds: readonly AnyKind[],
 ): Promise<AnyKind[]> {
-  const definitions = await Promise.all(kinds.map((kind) => client.get(DEFINITION_TYPE, kindName(kind))));
+  const definitions = await Promise.all(kinds.map((kind) => known(client.get(DEFINITION_TYPE, kindName(kind)))));
   return kinds.filter((_, index) => {
     const definition = definitions[index];
     const isOwn = Object.entries(INSTALLED_LABELS).some(

@@ -1,4 +1,4 @@
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
 import { ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
@@ -94,7 +94,7 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
       if (oldObject === undefined || dryRun) return { allowed: true };
       const object = oldObject as LiveObject;
       if (kindOf(kinds, object) === undefined) return { allowed: true };
-      const live = await view.client.get(object, object.metadata.name, object.metadata.namespace);
+      const live = await known(view.client.get(object, object.metadata.name, object.metadata.namespace));
       if (live === undefined || live.metadata.uid !== object.metadata.uid) return { allowed: true };
       if (followed >= MAX_FOLLOWED) {
         const message = "too many deletions with the policy Orphan at the same time: try again";

@@ -1,6 +1,7 @@
 import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { groupOf } from "../../providers/kubernetes/object-types";
+import { DEFINITIONS_RULE } from "../../providers/kubernetes/type-absence";
 import { type KindAdmission, webhookConfigurationKind } from "./admission";
 import type { NamedType, PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
@@ -14,8 +15,6 @@ const STATUS_VERBS = ["patch"];
 const READ_VERBS = ["get", "list", "watch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
-
-const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
 
 /** Plans are written, which takes a right of its own (plan-policy.ts); approvals are read, and removed when they expire. */
 const PLAN_RULES: readonly PolicyRule[] = [
@@ -56,8 +55,8 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
     // A namespace may set the mode of the objects in it.
     { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
     ...PLAN_RULES,
-    // It tells another operator's CRDs from its own.
-    { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
+    // It tells another operator's CRDs from its own, and a type that is not served from one that is gone.
+    DEFINITIONS_RULE,
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
     ...REVIEWS,
   ]);
@@ -78,7 +77,7 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
     ...kinds.flatMap((kind) => admissionRulesOf(kindName(kind), kind.capabilities.admission, kinds)),
     ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission(kinds), kinds),
     // The CRD names the webhook that converts between versions.
-    ...(converted.length > 0 ? [{ ...DEFINITIONS, resourceNames: converted, verbs: ["patch"] }] : []),
+    ...(converted.length > 0 ? [{ ...DEFINITIONS_RULE, resourceNames: converted, verbs: ["patch"] }] : []),
     { ...own, verbs: ["get"] },
   ]);
 }

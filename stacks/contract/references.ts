@@ -1,5 +1,11 @@
 import { hash } from "node:crypto";
-import type { KubernetesClient, LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
+import {
+  type KubernetesClient,
+  known,
+  type LiveObject,
+  type Manifest,
+  type ObjectType,
+} from "../../providers/kubernetes/client";
 import type { Reference } from "./capabilities";
 import type { AnyKind } from "./kind";
 import { type KindObject, objectId, type ReferenceRecord } from "./object";
@@ -38,7 +44,9 @@ export async function readReferenced(
   kind: AnyKind,
   object: KindObject,
 ): Promise<Referenced> {
-  const found = targetsOf(kind, object).map(async ([alias, target]) => [alias, await client.find(target)] as const);
+  const found = targetsOf(kind, object).map(
+    async ([alias, target]) => [alias, await known(client.find(target))] as const,
+  );
   return new Map(await Promise.all(found));
 }
 

@@ -1,4 +1,4 @@
-import { ApiError, isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
 import { MUTATION_TYPE } from "../contract/validating-policy";
@@ -52,7 +52,9 @@ async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Pr
 }
 
 async function missingStorageClass({ namespace, storageClass }: Configuration, client: Reader): Promise<Missing> {
-  const claim = await client.get({ apiVersion: "v1", kind: "PersistentVolumeClaim" }, `${NAME}-state`, namespace);
+  const claim = await known(
+    client.get({ apiVersion: "v1", kind: "PersistentVolumeClaim" }, `${NAME}-state`, namespace),
+  );
   if (claim !== undefined) return undefined;
   const { items } = await client.list({ apiVersion: "storage.k8s.io/v1", kind: "StorageClass" });
   const suits = ({ metadata: { name, annotations } }: LiveObject) =>
@@ -60,9 +62,9 @@ async function missingStorageClass({ namespace, storageClass }: Configuration, c
   if (items.some(suits)) return undefined;
   const problem =
     storageClass === undefined ? "no StorageClass is the default" : `StorageClass ${storageClass} does not exist`;
-  const known =
+  const others =
     items.length > 0 ? `there are ${items.map(({ metadata }) => metadata.name).join(", ")}` : "there is none";
-  return `${problem} (${known}); set storageClass, or keep the state in a database with backendUrl`;
+  return `${problem} (${others}); set storageClass, or keep the state in a database with backendUrl`;
 }
 
 async function missingMutations(client: Reader): Promise<Missing> {
@@ -76,7 +78,7 @@ async function missingMutations(client: Reader): Promise<Missing> {
 }
 
 async function missingServiceMonitors(client: Reader): Promise<Missing> {
-  const crd = await client.get(DEFINITION_TYPE, SERVICE_MONITORS);
+  const crd = await known(client.get(DEFINITION_TYPE, SERVICE_MONITORS));
   if (crd !== undefined) return undefined;
   return `CRD ${SERVICE_MONITORS} does not exist; install the Prometheus operator first, or set serviceMonitor to false`;
 }
@@ -101,7 +103,7 @@ async function missingSecret(
   keys: readonly string[],
   client: Reader,
 ): Promise<Missing> {
-  const secret = await client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace);
+  const secret = await known(client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace));
   const wanted = keys.length === 0 ? "" : ` with ${keys.join(" and ")}`;
   if (secret === undefined) return `Secret ${namespace}/${name} does not exist; create it${wanted}`;
   const missing = keys.filter((key) => (secret.data as Record<string, string> | undefined)?.[key] === undefined);

@@ -5,6 +5,7 @@ import { TerminalError } from "../../providers/errors";
 import {
   ApiError,
   type KubernetesClient,
+  known,
   type LiveObject,
   type Manifest,
   type ObjectType,
@@ -79,7 +80,7 @@ async function liveObjects(
 /** An operator and a program that update the same object would each undo what the other did. */
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
   const { name, namespace } = object.metadata;
-  const live = await fromCluster(kind, (client) => client.get(kindType(kind), name, namespace));
+  const live = await fromCluster(kind, (client) => known(client.get(kindType(kind), name, namespace)));
   if (live === undefined || obeyedAnnotations(live).paused) return;
   const inNamespace = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
   throw new TerminalError(

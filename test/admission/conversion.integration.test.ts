@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { startAdmission } from "../../src/admission/admission";
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
@@ -166,7 +166,7 @@ describe("a kind with several versions", () => {
         contentType: "application/merge-patch+json",
       },
     );
-    const definition = await cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`);
+    const definition = await known(cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`));
     expect(definition?.status).toMatchObject({ storedVersions: ["v2"] });
     await admission?.close();
     admission = undefined;

@@ -10,7 +10,13 @@ import tls from "node:tls";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { userConfig } from "../../bench/users";
-import { ApiError, KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  KubernetesClient,
+  known,
+  type LiveObject,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { apiServerFlags } from "../../src/dev/flags";
 import { layoutOf } from "../../src/dev/layout";
 import { preparePki } from "../../src/dev/pki";
@@ -91,7 +97,7 @@ describe("the certificate", () => {
       }
     });
     const caBundle = async () => {
-      const configuration = await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io");
+      const configuration = await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"));
       const [webhook] = (configuration as unknown as { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
       return Buffer.from(webhook?.clientConfig.caBundle ?? "", "base64").toString();
     };
@@ -137,7 +143,7 @@ describe("while no operator answers", () => {
 describe("the objects of admission", () => {
   it("are repaired when a user changes or deletes them", async () => {
     await test.serve();
-    const subjects = async () => (await test.client.get(BINDINGS, PROVISIONER))?.subjects;
+    const subjects = async () => (await known(test.client.get(BINDINGS, PROVISIONER)))?.subjects;
     const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: DEFAULT_USER_GROUP };
     expect(await subjects()).toEqual([group]);
 
@@ -145,15 +151,15 @@ describe("the objects of admission", () => {
     await eventually(async () => expect(await subjects()).toEqual([group]));
     await edit(ROLES, PROVISIONER, { rules: [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }] });
     await eventually(async () =>
-      expect((await test.client.get(ROLES, PROVISIONER))?.rules).toEqual([
+      expect((await known(test.client.get(ROLES, PROVISIONER)))?.rules).toEqual([
         { apiGroups: [""], resources: ["namespaces"], verbs: ["create", "get", "patch"] },
       ]),
     );
     await edit(WEBHOOKS, "tenants.capsule.clastix.io", { webhooks: [] });
     await eventually(async () =>
-      expect((await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"))?.webhooks).toHaveLength(3),
+      expect((await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io")))?.webhooks).toHaveLength(3),
     );
-    const policySpec = async () => (await test.client.get(POLICIES, "capsule-namespaces"))?.spec;
+    const policySpec = async () => (await known(test.client.get(POLICIES, "capsule-namespaces")))?.spec;
     const spec = await policySpec();
     await test.client.delete(POLICIES, "capsule-namespaces");
     await eventually(async () => expect(await policySpec()).toEqual(spec));
@@ -165,7 +171,7 @@ describe("the objects of admission", () => {
     const service = { namespace: test.namespace, name: "kindstack", port: 443 };
     await test.start({ location: { service } });
 
-    const configuration = await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io");
+    const configuration = await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"));
     const named = expect.objectContaining({
       clientConfig: expect.objectContaining({ service: expect.objectContaining(service) }),
     });
@@ -181,7 +187,7 @@ describe("the objects of admission", () => {
     await test.serve();
 
     await eventually(() => create(asMember, namespaceOf(uniqueName("yes")), true));
-    const binding = await test.client.get(BINDINGS, PROVISIONER);
+    const binding = await known(test.client.get(BINDINGS, PROVISIONER));
     expect(binding?.subjects).toMatchObject([{ name: DEFAULT_USER_GROUP }, { name: others }]);
   });
 
@@ -209,7 +215,7 @@ describe("objects of all kinds", () => {
     test.client.json("DELETE", `/apis/${TENANT.apiVersion}/tenants/${name}`, {
       body: { apiVersion: "v1", kind: "DeleteOptions", ...options },
     });
-  const read = async (name: string) => (await test.client.get(TENANT, name))?.metadata;
+  const read = async (name: string) => (await known(test.client.get(TENANT, name)))?.metadata;
 
   it("are refused with an annotation that cannot be understood, and only when that is what changes", async () => {
     const before = uniqueName("before");
@@ -259,7 +265,7 @@ describe("objects of all kinds", () => {
     const { uid } = await test.tenant(forged, spec).then(({ metadata }) => metadata);
     await test.client.mergePatch(TENANT, forged, undefined, { metadata: { finalizers: ["example.com/hold"] } });
     for (let reviews = 0; reviews < 3; reviews++) {
-      expect(await forgedDeletion(again.port, (await test.client.get(TENANT, forged)) as LiveObject)).toBe(200);
+      expect(await forgedDeletion(again.port, (await known(test.client.get(TENANT, forged))) as LiveObject)).toBe(200);
     }
     await deletion(forged, { propagationPolicy: "Background" });
     await delay(1_000);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { surplusNamespaces } from "../../stacks/kinds/capsule-tenant/namespaces";
@@ -185,7 +185,7 @@ describe("the quota of namespaces", () => {
     const [gone] = await admission.namespacesOf(oil);
     const { name } = (gone as LiveObject).metadata;
     await admission.client.delete(namespaces, name);
-    await eventually(async () => expect(await admission.client.get(namespaces, name)).toBeUndefined());
+    await eventually(async () => expect(await known(admission.client.get(namespaces, name))).toBeUndefined());
 
     await eventually(() => create(asAlice, namespaceOf(name)));
 
@@ -321,7 +321,7 @@ describe("theft", () => {
       await expect(change(own, { ownerReferences })).rejects.toThrow("keeps its tenant");
     }
     const node = { apiVersion: "v1", kind: "Node", name: "n", uid: "u" };
-    const kept = (await admission.client.get(namespaces, own))?.metadata.ownerReferences ?? [];
+    const kept = (await known(admission.client.get(namespaces, own)))?.metadata.ownerReferences ?? [];
     await expect(change(own, { ownerReferences: [...kept, node] })).rejects.toThrow("it can have no other owner");
     await expect(change(own, { labels: { "kindstack.dev/owner-uid": "x" } })).rejects.toThrow("Kindstack alone");
     await expect(

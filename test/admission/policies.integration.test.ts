@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { controllerReference } from "../../stacks/contract/object";
 import { keyRuleAnnotations } from "../../stacks/kinds/capsule-tenant/namespace-metadata";
@@ -440,7 +440,7 @@ describe("what Kindstack manages in a tenant's namespace", () => {
       metadata: { name: uniqueName("own"), namespace: oil },
     });
     await asAlice.delete(type, own.metadata.name, oil);
-    expect(await admission.client.get(type, own.metadata.name, oil)).toBeUndefined();
+    expect(await known(admission.client.get(type, own.metadata.name, oil))).toBeUndefined();
     const narrowed = { spec: { policyTypes: ["Egress"] } };
     await expect(admission.client.mergePatch(type, name, oil, narrowed)).resolves.toMatchObject(narrowed);
   });
@@ -454,7 +454,7 @@ describe("what Kindstack manages in a tenant's namespace", () => {
 
     await admission.client.delete(namespaces, name);
 
-    await eventually(async () => expect(await admission.client.get(namespaces, name)).toBeUndefined());
+    await eventually(async () => expect(await known(admission.client.get(namespaces, name))).toBeUndefined());
   });
 });
 

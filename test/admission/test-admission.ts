@@ -7,6 +7,7 @@ import { userConfig } from "../../bench/users";
 import {
   ApiError,
   KubernetesClient,
+  known,
   type LiveObject,
   type Manifest,
   type ResourceType,
@@ -154,7 +155,7 @@ export class TestAdmission {
   /** A Tenant as the API server has it. */
   async findTenant(name: string): Promise<KindObject<CapsuleTenantSpec>> {
     const type = await this.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    return (await this.client.get(type, name)) as unknown as KindObject<CapsuleTenantSpec>;
+    return (await known(this.client.get(type, name))) as unknown as KindObject<CapsuleTenantSpec>;
   }
 
   /** The namespaces of a tenant. */

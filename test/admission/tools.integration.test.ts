@@ -5,7 +5,7 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { userConfig } from "../../bench/users";
-import { isApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { controlPlane } from "../control-plane";
@@ -142,7 +142,9 @@ describe.each(Object.values(OWNERS))("an owner that is a $spec.kind", (owner) =>
       expect((await apply({ stage: "prod" }, "--server-side", "--force-conflicts")).said).toContain(
         "serverside-applied",
       );
-      const { metadata } = (await admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name)) as LiveObject;
+      const { metadata } = (await known(
+        admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name),
+      )) as LiveObject;
       expect(metadata.labels).toMatchObject({ stage: "prod", [TENANT_LABEL]: owner.tenant });
     });
 
@@ -183,7 +185,7 @@ describe.each(Object.values(OWNERS))("an owner that is a $spec.kind", (owner) =>
 
   const at = (name: string) => `/api/v1/namespaces/${name}`;
   const labelsOf = async (name: string) =>
-    ((await admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name)) as LiveObject).metadata.labels;
+    ((await known(admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name))) as LiveObject).metadata.labels;
 
   it("with Flux: a look, a dry run and a server-side apply by its field manager, and pruning", async () => {
     const name = uniqueName("flux");

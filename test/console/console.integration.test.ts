@@ -1,7 +1,7 @@
 import path from "node:path";
 import { type Browser, type BrowserContext, request as http, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { PLAN_TYPE, planName } from "../../stacks/contract/plan";
 import { planSpec } from "../controller/plans";
@@ -79,7 +79,7 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
   });
 
   it("shows what waits for an approval of an object, and the command that approves it", async () => {
-    const { metadata } = (await client.get(tenantType, ready)) as LiveObject;
+    const { metadata } = (await known(client.get(tenantType, ready))) as LiveObject;
     const spec = planSpec({ ...tenantType, name: ready, uid: metadata.uid, generation: 1 });
     const name = planName({ singular: "tenant" }, metadata);
     await client.create({ ...PLAN_TYPE, metadata: { name, namespace: "default" }, spec, status: { state: "Pending" } });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { Blockers } from "../../src/controller/blockers";
 import { namespace, tenantObject } from "../objects";
+import { lookupOf } from "../providers/kubernetes/lookup-of";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -10,7 +11,7 @@ it("still waits for what is there when the API server takes longer to say so tha
   const waitedFor = namespace("acme-dev");
   const find = async () => {
     await vi.advanceTimersByTimeAsync(20_000);
-    return waitedFor;
+    return lookupOf(waitedFor);
   };
   const context = { cache: { view: () => undefined }, client: { find } as unknown as KubernetesClient };
   const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;

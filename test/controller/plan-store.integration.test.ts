@@ -2,7 +2,7 @@ import { createSecretKey } from "node:crypto";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { review } from "../../providers/kubernetes/access-review";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { InformerFactory } from "../../src/cache/informer-factory";
 import { PlanStore } from "../../src/controller/plan-store";
 import { installKinds } from "../../src/operator/install";
@@ -92,7 +92,7 @@ describe("a plan", () => {
     await store.remove(podSet, object);
     await store.write(podSet, object, next, pending); // made again, whatever the cache shows
     const name = planName(podSet, object.metadata);
-    expect(await cluster.client.get(PLAN_TYPE, name, cluster.namespace)).toMatchObject({ spec: next });
+    expect(await known(cluster.client.get(PLAN_TYPE, name, cluster.namespace))).toMatchObject({ spec: next });
   });
 
   it("is told of when others delete it", async () => {
@@ -203,7 +203,7 @@ describe("a decision", () => {
     expect(find(object, [group])).toBeUndefined();
     const sweep = new AbortController();
     const ended = store.sweep(sweep.signal);
-    await expect.poll(() => cluster.client.get(APPROVAL_TYPE, metadata.name, cluster.namespace)).toBeUndefined();
+    await expect.poll(() => known(cluster.client.get(APPROVAL_TYPE, metadata.name, cluster.namespace))).toBeUndefined();
     sweep.abort();
     await ended;
   });

@@ -10,6 +10,7 @@ import type { KindObject } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
+import { lookupOf } from "../providers/kubernetes/lookup-of";
 
 const object = (name: string, namespace?: string) =>
   ({ metadata: { name, uid: `uid-${name}`, ...(namespace && { namespace }) } }) as LiveObject;
@@ -39,7 +40,7 @@ function server(listed: LiveObject[], single: LiveObject[] = []) {
   const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed }));
   const client = {
     list,
-    find: async (object: LiveObject) => single.find(({ metadata }) => metadata.name === object.metadata.name),
+    find: async (object: LiveObject) => lookupOf(single.find(({ metadata }) => metadata.name === object.metadata.name)),
   } as unknown as KubernetesClient;
   return {
     list,
@@ -84,7 +85,7 @@ describe("what a program is shown of the cluster", () => {
   it("is an error, and no unhandled rejection, when what a predecessor had cannot be read while others are listed", async () => {
     const client = {
       list: () => delay(10, { items: [] }),
-      find: () => Promise.reject(new Error("unavailable")),
+      find: async () => ({ outcome: "unknown", error: new Error("unavailable") }),
     } as unknown as KubernetesClient;
     const unhandled = vi.fn();
     process.on("unhandledRejection", unhandled);

@@ -38,6 +38,7 @@ import type { Plan } from "../../stacks/contract/plan";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { upResult } from "../automation/up-result";
 import { applied } from "../objects";
+import { lookupOf } from "../providers/kubernetes/lookup-of";
 
 /*
  * A reconciler between an API server and an engine that are played: what takes minutes in the harness, a conflict with
@@ -188,7 +189,7 @@ class Harness {
       },
       find: async ({ kind }: { kind: string }) => {
         if (kind === TYPE.kind) this.reads++;
-        return kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment;
+        return lookupOf(kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment);
       },
     } as unknown as KubernetesClient;
     const engine: KindContext["engine"] = {

@@ -4,7 +4,7 @@ import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -38,7 +38,9 @@ describe("the shared cluster", () => {
     name = (await client.create(namespace({ generateName: "dev-" }))).metadata.name;
     // The controller manager makes it; until then the API server admits no Pod.
     const accounts = await client.resourceType("v1", "ServiceAccount");
-    await eventually(async () => expect(await client.get(accounts, "default", name)).toHaveProperty("metadata.uid"));
+    await eventually(async () =>
+      expect(await known(client.get(accounts, "default", name))).toHaveProperty("metadata.uid"),
+    );
   });
 
   afterEach(async () => {
@@ -51,7 +53,7 @@ describe("the shared cluster", () => {
 
     const type = await client.resourceType("v1", "Pod");
     await eventually(async () => {
-      const live = await client.get(type, "one", name);
+      const live = await known(client.get(type, "one", name));
       expect(live).toMatchObject({ spec: { nodeName: expect.stringMatching(/^node-/) }, status: { phase: "Running" } });
     });
   });
@@ -70,7 +72,7 @@ describe("the shared cluster", () => {
 
     const type = await client.resourceType("apps/v1", "Deployment");
     await eventually(async () => {
-      expect(await client.get(type, "two", name)).toMatchObject({ status: { readyReplicas: 2 } });
+      expect(await known(client.get(type, "two", name))).toMatchObject({ status: { readyReplicas: 2 } });
     });
   });
 
@@ -80,7 +82,7 @@ describe("the shared cluster", () => {
 
     await client.delete(type, name);
 
-    await eventually(async () => expect(await client.get(type, name)).toBeUndefined());
+    await eventually(async () => expect(await known(client.get(type, name))).toBeUndefined());
   });
 
   it("refuses a service account that no role is bound to", async () => {
@@ -135,7 +137,7 @@ describe("a cluster of one's own", () => {
 
   async function stored(cluster: DevCluster): Promise<{ namespace: boolean; row: boolean }> {
     const client = adminClient(cluster.kubeconfig);
-    const found = await client.get(await client.resourceType("v1", "Namespace"), "kept");
+    const found = await known(client.get(await client.resourceType("v1", "Namespace"), "kept"));
     await client.close();
     const rows = await withClient(cluster.postgres, (sql) => sql.query("select from students where id = 'kept'"));
     return { namespace: found !== undefined, row: rows.rowCount === 1 };

@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import {
   isApiError,
   KubernetesClient,
+  known,
   type LiveObject,
   type Manifest,
   type ResourceType,
@@ -209,7 +210,7 @@ async function patchObject(reference: Reference, contentType: string, body: obje
 
 export async function find(reference: Reference): Promise<LiveObject | undefined> {
   const { name = "", namespace } = reference.metadata;
-  return client.get(await typeOf(reference), name, namespace);
+  return known(client.get(await typeOf(reference), name, namespace));
 }
 
 /** @throws when it does not exist */

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { known, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
@@ -167,7 +167,7 @@ const letter = (name: string, text: string): Manifest => ({
 });
 const apply = (manifest: Manifest) => client.apply(manifest, { fieldManager: "test" });
 const ready = async (name: string) =>
-  findCondition(statusOf((await client.get(LETTER, name, "default")) ?? ({} as never)).conditions, "Ready");
+  findCondition(statusOf((await known(client.get(LETTER, name, "default"))) ?? ({} as never)).conditions, "Ready");
 
 describe("kinds of one's own", () => {
   it("are reported by name when they cannot be served", () => {
@@ -191,7 +191,7 @@ describe("kinds of one's own", () => {
     await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Monday"));
 
     await client.delete(LETTER, name, "default");
-    await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+    await eventually(async () => expect(await known(client.get(LETTER, name, "default"))).toBeUndefined());
     expect(fs.existsSync(file)).toBe(false);
   });
 
@@ -200,7 +200,7 @@ describe("kinds of one's own", () => {
     const file = path.join(shelf, name);
     const envelope = (text: string) => ({ ...letter(name, text), kind: ENVELOPE.kind });
     const readiness = async () => {
-      const { conditions } = statusOf((await client.get(ENVELOPE, name, "default")) as never);
+      const { conditions } = statusOf((await known(client.get(ENVELOPE, name, "default"))) as never);
       return findCondition(conditions, "Ready");
     };
     await apply(envelope("forbidden"));
@@ -210,11 +210,11 @@ describe("kinds of one's own", () => {
     await apply(envelope("on Sunday"));
     await eventually(async () => expect(await readiness()).toMatchObject({ status: "True" }));
     expect(fs.readFileSync(file, "utf8")).toBe("on Sunday");
-    expect((await client.get(LETTER, name, "default"))?.spec).toEqual({ text: "on Sunday" });
+    expect((await known(client.get(LETTER, name, "default")))?.spec).toEqual({ text: "on Sunday" });
 
     await client.delete(ENVELOPE, name, "default");
-    await eventually(async () => expect(await client.get(ENVELOPE, name, "default")).toBeUndefined());
-    expect(await client.get(LETTER, name, "default")).toBeUndefined();
+    await eventually(async () => expect(await known(client.get(ENVELOPE, name, "default"))).toBeUndefined());
+    expect(await known(client.get(LETTER, name, "default"))).toBeUndefined();
     expect(fs.existsSync(file)).toBe(false);
   });
 
@@ -227,7 +227,7 @@ describe("kinds of one's own", () => {
     expect(fs.readFileSync(original, "utf8")).toBe("on Sunday");
 
     await client.delete(COPY, name, "default");
-    await eventually(async () => expect(await client.get(COPY, name, "default")).toBeUndefined());
+    await eventually(async () => expect(await known(client.get(COPY, name, "default"))).toBeUndefined());
     expect([original, copy].filter((file) => fs.existsSync(file))).toEqual([]);
   });
 
@@ -240,22 +240,22 @@ describe("kinds of one's own", () => {
         message: expect.stringContaining("spec.text: this text is forbidden"),
       }),
     );
-    const { conditions } = statusOf((await client.get(LETTER, name, "default")) ?? ({} as never));
+    const { conditions } = statusOf((await known(client.get(LETTER, name, "default"))) ?? ({} as never));
     expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
     await client.delete(LETTER, name, "default");
-    await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+    await eventually(async () => expect(await known(client.get(LETTER, name, "default"))).toBeUndefined());
   });
 });
 
 describe("a deletion that something holds", () => {
   const HELD = "example.com/held";
   const archive = (name: string, text = "old papers"): Manifest => ({ ...letter(name, text), kind: ARCHIVE.kind });
-  const configMap = (name: string) => client.get(CONFIG_MAP, name, "default");
+  const configMap = (name: string) => known(client.get(CONFIG_MAP, name, "default"));
   const gone = (name: string) =>
-    eventually(async () => expect(await client.get(ARCHIVE, name, "default")).toBeUndefined());
+    eventually(async () => expect(await known(client.get(ARCHIVE, name, "default"))).toBeUndefined());
   const told = (name: string, condition: object) =>
     eventually(async () => {
-      const { conditions } = statusOf((await client.get(ARCHIVE, name, "default")) ?? ({} as never));
+      const { conditions } = statusOf((await known(client.get(ARCHIVE, name, "default"))) ?? ({} as never));
       expect(findCondition(conditions, "Ready")).toMatchObject(condition);
     });
   async function made(): Promise<string> {
@@ -279,7 +279,7 @@ describe("a deletion that something holds", () => {
     await client.delete(ARCHIVE, name, "default");
     await told(name, { reason: "DeletionFailed", message: expect.stringContaining("because it is protected") });
     expect(await configMap(name)).toMatchObject({ data: { text: "old papers" } });
-    const { conditions } = statusOf((await client.get(ARCHIVE, name, "default")) ?? ({} as never));
+    const { conditions } = statusOf((await known(client.get(ARCHIVE, name, "default"))) ?? ({} as never));
     const { message = "" } = findCondition(conditions, "Ready") ?? {};
     const command = /kindstack (state unprotect \S+ '[^']+')/.exec(message)?.[1]?.replaceAll("'", "").split(" ") ?? [];
     expect(kindstack(command, stateOf(operator))).toContain("unprotected");
@@ -350,7 +350,9 @@ describe("an edit of a kind", () => {
   }
   const served = { msg: "edited kind is served", kind: `letters.${group}` };
   const definition = async () =>
-    client.get(await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition"), `letters.${group}`);
+    known(
+      client.get(await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition"), `letters.${group}`),
+    );
   let name: string;
   let file: string;
   beforeAll(async () => {

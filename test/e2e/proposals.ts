@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect } from "vitest";
-import { KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { APPROVAL_TYPE, type ApprovalSpec, type DecisionOnPlan } from "../../stacks/contract/approval";
 import { findCondition } from "../../stacks/contract/condition";
@@ -86,12 +86,12 @@ export class Proposals {
   }
 
   find(name: string): Promise<LiveObject | undefined> {
-    return client.get(this.type, name, this.namespace);
+    return known(client.get(this.type, name, this.namespace));
   }
 
   /** What the object has made. */
   async made(name: string): Promise<Record<string, string> | undefined> {
-    const map = await client.get(CONFIG_MAP, name, this.namespace);
+    const map = await known(client.get(CONFIG_MAP, name, this.namespace));
     return map?.data as Record<string, string> | undefined;
   }
 

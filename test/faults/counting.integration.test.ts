@@ -4,7 +4,7 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, find, remove, uniqueName } from "../e2e/objects";
 import { TestDatabase } from "../providers/postgres/database";
@@ -40,7 +40,7 @@ describe("the proxy of the API server", () => {
     const [name, done] = [uniqueName("counted"), [] as string[]];
     proxy.faults = { answered: ({ intent, method }, status) => done.push(`${intent} ${method} ${status}`) > 0 };
     await client.create(configMap(name));
-    await client.get(CONFIG_MAP, name, "default");
+    await known(client.get(CONFIG_MAP, name, "default"));
     await client.list(CONFIG_MAP);
     await client.delete(CONFIG_MAP, name, "default");
     expect(done).toEqual(["write POST 201", "get GET 200", "list GET 200", "write DELETE 200"]);

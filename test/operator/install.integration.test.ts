@@ -4,7 +4,7 @@ import fc from "fast-check";
 import Type, { type TObject, type TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isApiError, KubernetesClient } from "../../providers/kubernetes/client";
+import { isApiError, KubernetesClient, known } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { permittedKinds } from "../../src/operator/rights";
 import { customResourceDefinition } from "../../stacks/contract/crd";
@@ -33,7 +33,7 @@ it("installs CRDs that are stored as they are written", async () => {
 
   const crds = await definitions();
   for (const kind of kinds) {
-    const stored = await cluster.client.get(crds, kindName(kind));
+    const stored = await known(cluster.client.get(crds, kindName(kind)));
     const wanted = customResourceDefinition(kind).spec as { versions: unknown };
     expect((stored?.spec as typeof wanted | undefined)?.versions).toEqual(wanted.versions);
   }
@@ -105,7 +105,7 @@ it("leaves the CRD of another operator as it is, and names the kinds that remain
       `${kindName(foreign)}. Leave these kinds to their operator and choose the others: --kinds ${kinds.map(kindName).join(",")}`,
     );
 
-    const after = await cluster.client.get(crds, kindName(foreign));
+    const after = await known(cluster.client.get(crds, kindName(foreign)));
     expect(after?.metadata.labels).toBeUndefined();
   } finally {
     await cluster.client.delete(crds, kindName(foreign));

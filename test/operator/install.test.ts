@@ -5,6 +5,7 @@ import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../stacks/platform/prerequisites";
+import { lookupOf } from "../providers/kubernetes/lookup-of";
 
 const TYPE = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 
@@ -13,7 +14,7 @@ function clientWith(answers: Error[], definition?: LiveObject) {
   const steps: string[] = [];
   return {
     steps,
-    get: async () => definition,
+    get: async () => lookupOf(definition),
     apply: async (object: { metadata: { name?: string } }) => {
       steps.push(`apply ${object.metadata.name}`);
       return { object: object as never, created: true };
@@ -58,7 +59,7 @@ it("says where the API server cannot record who changes an object", async () => 
   );
   await requireAuthorPolicies(clientWith([]));
 
-  const client = { get: async () => undefined, list: () => Promise.reject(unknown) };
+  const client = { get: async () => lookupOf(undefined), list: () => Promise.reject(unknown) };
   const configuration = parseConfiguration(
     { authorMayNotApprove: "true", passphrase: "p", backendUrl: "s3://state" },
     "1.2.3",

@@ -4,7 +4,13 @@ import { pino } from "pino";
 import Type from "typebox";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../providers/errors";
-import { KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
+import {
+  KubernetesClient,
+  known,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { Program } from "../../src/automation/program";
@@ -128,7 +134,7 @@ async function make(holds: string[]): Promise<string> {
   return name;
 }
 
-const find = (name: string) => cluster.client.get(type, name, cluster.namespace);
+const find = (name: string) => known(cluster.client.get(type, name, cluster.namespace));
 const edit = (name: string, patch: object) => cluster.client.mergePatch(type, name, cluster.namespace, patch);
 const remove = (name: string) => cluster.client.delete(type, name, cluster.namespace);
 const reasonOf = (object: LiveObject | undefined, condition: string) =>

@@ -12,6 +12,7 @@ import { programDigest } from "../../stacks/contract/digest";
 import { defineKind } from "../../stacks/contract/kind";
 import { FINALIZER, objectId, stackName } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
+import { lookupOf } from "../providers/kubernetes/lookup-of";
 import { GADGET } from "./gadget";
 
 const configMap: LiveObject = {
@@ -48,8 +49,8 @@ it("reconciles the objects of a kind that it serves later when all caches of the
       if (!["Namespace", "Gadget", "ConfigMap"].includes(kind)) throw new ApiError(404, "UnknownKind", kind);
       return { apiVersion, kind, plural: kind, namespaced: kind !== "Namespace" };
     },
-    get: async () => undefined,
-    find: async () => object,
+    get: async () => lookupOf(undefined),
+    find: async () => lookupOf(object),
     list: async ({ kind }: ObjectType) => {
       if (kind === "ConfigMap") await ownedListed.promise;
       const items = kind === "Gadget" ? [object] : kind === "ConfigMap" ? [configMap] : [];

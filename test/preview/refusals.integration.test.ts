@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import Type from "typebox";
 import { Agent, request } from "undici";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { conflictFinder } from "../../src/preview/conflicts";
@@ -100,7 +100,7 @@ async function storeAsInOldClusters(change: (text: string) => string): Promise<v
   );
   const { etcd } = JSON.parse(await read("ports.json")) as { etcd: number };
   const type = await cluster.client.resourceType(ADMISSION, webhookConfiguration.kind);
-  const live = { ...webhookConfiguration, ...(await cluster.client.get(type, cluster.namespace)) };
+  const live = { ...webhookConfiguration, ...(await known(cluster.client.get(type, cluster.namespace))) };
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const { statusCode } = await request(`https://127.0.0.1:${etcd}/v3/kv/put`, {
     method: "POST",
@@ -111,7 +111,7 @@ async function storeAsInOldClusters(change: (text: string) => string): Promise<v
     }),
   });
   expect(statusCode).toBe(200);
-  const seen = async () => JSON.stringify(await cluster.client.get(type, cluster.namespace));
+  const seen = async () => JSON.stringify(await known(cluster.client.get(type, cluster.namespace)));
   await eventually(async () => expect(await seen()).toContain('"sideEffects":"Some"'));
 }
 
@@ -151,7 +151,7 @@ async function limit(hard: Record<string, string>, count: (used: number) => numb
   const metadata = { name: "few", namespace: cluster.namespace };
   const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata };
   const type = await cluster.client.resourceType("v1", "ResourceQuota");
-  const find = () => cluster.client.get(type, "few", cluster.namespace);
+  const find = () => known(cluster.client.get(type, "few", cluster.namespace));
   const settled = () => expect.poll(async () => JSON.stringify((await find())?.status)).toContain("used");
   await cluster.client.apply({ ...quota, spec: { hard } });
   await settled();
@@ -249,7 +249,7 @@ describe("a claim on an id of another system", () => {
     const contentType = "application/merge-patch+json";
     const body = { status: { stack: { name: "s", program: "p" } } };
     await cluster.client.json("PATCH", path, { body, contentType });
-    expect((await cluster.client.get(type, "holder", cluster.namespace))?.status).toMatchObject(body.status);
+    expect((await known(cluster.client.get(type, "holder", cluster.namespace)))?.status).toMatchObject(body.status);
     const heir = manifestOf("Extension", "heir", { number: 9 });
 
     expect((await look(heir)).objects).toMatchObject([

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { unescapeReserved } from "../../providers/literal";
@@ -93,7 +93,7 @@ export async function openStage() {
 
   async function act(kind: string, name: string, deed: Scenario["deeds"][string]): Promise<void> {
     const type = { apiVersion: "v1", kind };
-    const live = await cluster.client.get(type, name, cluster.namespace);
+    const live = await known(cluster.client.get(type, name, cluster.namespace));
     const stranger = {
       labels: { [OWNER_UID_LABEL]: "stranger" },
       annotations: { [OWNER_ANNOTATION]: "Bundle/stranger" },
@@ -146,9 +146,9 @@ export async function openStage() {
     const [plan] = report.objects;
     const state = unescapeReserved(await engine.exportStack(stack));
     const before = await look(prefix);
-    const { metadata } = await cluster.client
-      .get(bundleType, prefix.slice(0, -1), cluster.namespace)
-      .then((live) => live as LiveObject);
+    const { metadata } = (await known(
+      cluster.client.get(bundleType, prefix.slice(0, -1), cluster.namespace),
+    )) as LiveObject;
     const result = second ? await update(second, { refresh }) : await engine.destroy(stack);
     const after = await look(prefix);
 

@@ -8,7 +8,7 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Manifest } from "../../providers/kubernetes/client";
+import { known, type Manifest } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
 import { eventually } from "../../src/testing/eventually";
@@ -77,7 +77,7 @@ beforeAll(async () => {
   const server = cluster.config().getCurrentCluster()?.server ?? "";
   apiServerPort = Number(new URL(server).port);
   const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-  hadKind = (await cluster.client.get(crds, "tenants.capsule.clastix.io")) !== undefined;
+  hadKind = (await known(cluster.client.get(crds, "tenants.capsule.clastix.io"))) !== undefined;
   await installKinds(cluster.client, [capsuleTenant]);
   const robot = {
     apiVersion: "v1",
@@ -125,7 +125,9 @@ afterAll(async () => {
     await remove(crd);
     const type = await cluster.client.resourceType(crd.apiVersion, crd.kind);
     // The next installation must not find it while it is being deleted.
-    await eventually(async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined());
+    await eventually(async () =>
+      expect(await known(cluster.client.get(type, crd.metadata.name ?? ""))).toBeUndefined(),
+    );
   }
   await cluster.close();
   fs.rmSync(directory, { recursive: true });

@@ -7,7 +7,7 @@ import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
-import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
@@ -119,7 +119,7 @@ async function remove(name: string): Promise<void> {
   await objects.untilGone(manifestOf(name));
 }
 
-const heldSecret = (name: string) => cluster.client.get(SECRET, name, cluster.namespace);
+const heldSecret = (name: string) => known(cluster.client.get(SECRET, name, cluster.namespace));
 const textOf = (held: LiveObject | undefined, key: string) =>
   Buffer.from((held?.data as Record<string, string> | undefined)?.[key] ?? "", "base64").toString();
 const entry = (name: string) => readFile(path.join(vault.directory, name), "utf8");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { known } from "../../providers/kubernetes/client";
 import { kubernetesLeases, LeaseConflict, type LeaseStore } from "../../src/sharding/lease-store";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -24,7 +25,7 @@ describe("a Lease in the cluster", () => {
     const made = await store.create(name, { holder: "a", transitions: 0, shards: 4, leaseDurationMs: 15_000 });
     expect(made).toMatchObject({ name, holder: "a", transitions: 0, shards: 4 });
     expect(await store.list()).toContainEqual(made);
-    expect(await cluster.client.get(LEASE, name, cluster.namespace)).toMatchObject({
+    expect(await known(cluster.client.get(LEASE, name, cluster.namespace))).toMatchObject({
       spec: { holderIdentity: "a", leaseDurationSeconds: 15, leaseTransitions: 0, acquireTime: expect.any(String) },
     });
   });

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import type { ResourceType } from "../../providers/kubernetes/client";
+import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
 import { controlPlane } from "../control-plane";
@@ -76,7 +76,10 @@ describe("replicas that open a certificate", () => {
     const certificate = await open("damage");
     const { cert } = certificate.current;
     const stored = async () => {
-      const data = (await cluster.client.get(SECRET, "damage", cluster.namespace))?.data as Record<string, string>;
+      const data = (await known(cluster.client.get(SECRET, "damage", cluster.namespace)))?.data as Record<
+        string,
+        string
+      >;
       return Buffer.from(data?.["tls.crt"] ?? "", "base64").toString();
     };
 

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
 import { eventually } from "../../../src/testing/eventually";
 import { controlPlane } from "../../control-plane";
 import { tokenOf } from "../../e2e/objects";
@@ -107,7 +107,7 @@ describe("delete", () => {
 
 describe("what is not there", () => {
   it("is undefined when it is got or deleted", async () => {
-    expect(await client.get(CONFIG_MAP, "missing", cluster.namespace)).toBeUndefined();
+    expect(await known(client.get(CONFIG_MAP, "missing", cluster.namespace))).toBeUndefined();
     expect(await client.delete(CONFIG_MAP, "missing", cluster.namespace)).toBeUndefined();
   });
 
@@ -329,7 +329,7 @@ describe("a successor of the same name", () => {
     const first = await succeeded("told");
     const told = await refusal(client.replaceStatus(first, { made: "everything" }));
     expect(told).toMatchObject({ status: 409, message: "Successor told is another object by now" });
-    expect((await client.get(type, "told", cluster.namespace))?.status).toBeUndefined();
+    expect((await known(client.get(type, "told", cluster.namespace)))?.status).toBeUndefined();
   });
 
   it("does not get what is applied to the first, which is as much as a conflict", async () => {
@@ -337,14 +337,14 @@ describe("a successor of the same name", () => {
     const { metadata, ...rest } = manifest("held");
     const held = { ...rest, metadata: { ...metadata, uid, finalizers: ["example.com/held"] } };
     expect(await refusal(client.apply(held))).toMatchObject({ status: 409 });
-    expect((await client.get(type, "held", cluster.namespace))?.metadata.finalizers).toBeUndefined();
+    expect((await known(client.get(type, "held", cluster.namespace)))?.metadata.finalizers).toBeUndefined();
   });
 
   it("gets its own status, in place of all that it was", async () => {
     const object = await client.create(manifest("own"));
     await client.replaceStatus(object, { first: 1 });
     expect(await client.replaceStatus(object, { second: 2 })).toMatchObject({ status: { second: 2 } });
-    expect((await client.get(type, "own", cluster.namespace))?.status).toEqual({ second: 2 });
+    expect((await known(client.get(type, "own", cluster.namespace)))?.status).toEqual({ second: 2 });
   });
 });
 

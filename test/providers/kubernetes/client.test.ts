@@ -6,7 +6,7 @@ import { type AddressInfo, connect, type Server } from "node:net";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../../providers/kubernetes/api-server";
-import { KubernetesClient } from "../../../providers/kubernetes/client";
+import { KubernetesClient, known } from "../../../providers/kubernetes/client";
 import { caBundleOf, renew } from "../../../src/tls/material";
 
 let servers: Server[] = [];
@@ -75,7 +75,7 @@ describe("a refusal while something in the cluster is still to come", () => {
 describe("an object of a namespace that names none", () => {
   it("is for the author of a kind to correct", async () => {
     await serve(() => {});
-    const asked = client.find({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } });
+    const asked = known(client.find({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } }));
     await expect(asked).rejects.toMatchObject({
       errorClass: "terminal",
       reason: "InvalidProgram",

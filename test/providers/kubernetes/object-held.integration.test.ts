@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
-import { KubernetesClient, type Manifest } from "../../../providers/kubernetes/client";
+import { KubernetesClient, known, type Manifest } from "../../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
@@ -211,7 +211,7 @@ describe("a held creation of an object", () => {
     const observed = await observe(create);
     rightBefore("create", () => cluster.client.create(thing(7)));
     await expect(write(observed, create)).rejects.toMatchObject(outdated());
-    expect(await cluster.client.find(thing(1) as never)).toMatchObject({ spec: { size: 7 } });
+    expect(await known(cluster.client.find(thing(1) as never))).toMatchObject({ spec: { size: 7 } });
     await cluster.client.delete({ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" }, name);
   });
 
@@ -323,7 +323,7 @@ describe("a held deletion of an object", () => {
     );
     const observed = await observe(deletion(outs));
     await write(observed, deletion(outs));
-    const held = await cluster.client.get(ROLE_BINDING, "held", cluster.namespace);
+    const held = await known(cluster.client.get(ROLE_BINDING, "held", cluster.namespace));
     expect([held?.subjects ?? [], held?.metadata.deletionTimestamp]).toEqual([[], expect.any(String)]);
     await write(observed, deletion(outs));
     await cluster.client.mergePatch(ROLE_BINDING, "held", cluster.namespace, { metadata: { finalizers: null } });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest, type ResourceType } from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
@@ -28,7 +28,7 @@ const create = async (manifest: Manifest, options: Partial<ObjectInputs> = {}): 
 };
 const remove = (outs: ObjectOutputs) => provider.delete("id", outs);
 const release = (outs: ObjectOutputs) => provider.release("id", outs);
-const findPod = (name: string) => cluster.client.get(POD, name, cluster.namespace);
+const findPod = (name: string) => known(cluster.client.get(POD, name, cluster.namespace));
 
 const OWNERSHIP = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
 const ownershipOf = (object: LiveObject | undefined) =>
@@ -186,7 +186,7 @@ describe("a Deployment that is deleted", () => {
     await expect.poll(async () => (await pods()).length).toBe(2);
     await remove(outs);
     expect(await pods()).toEqual([]);
-    expect(await cluster.client.get(DEPLOYMENT, "parent", cluster.namespace)).toBeUndefined();
+    expect(await known(cluster.client.get(DEPLOYMENT, "parent", cluster.namespace))).toBeUndefined();
   });
 });
 
@@ -216,15 +216,15 @@ describe("what no state knows", () => {
     const metadata = { name: "limits", namespace: cluster.namespace, ownerReferences };
     const limits: Manifest = { apiVersion: "v1", kind: "LimitRange", metadata, spec: { limits: [] } };
     await create(limits, { owner: { ...acme, uid } });
-    const seen = (await cluster.client.find(limits)) as LiveObject;
+    const seen = (await known(cluster.client.find(limits))) as LiveObject;
     await cluster.client.delete(CONFIG_MAP, "tenant", cluster.namespace);
 
     await removeOrphan(seen, { release: false });
 
-    expect((await cluster.client.find(limits))?.metadata).toMatchObject({ uid: seen.metadata.uid });
+    expect((await known(cluster.client.find(limits)))?.metadata).toMatchObject({ uid: seen.metadata.uid });
     await cluster.client.mergePatch(CONFIG_MAP, "tenant", cluster.namespace, { metadata: { finalizers: null } });
     await removeOrphan(seen, { release: false });
-    expect((await cluster.client.find(limits))?.metadata.uid).toBeUndefined();
+    expect((await known(cluster.client.find(limits)))?.metadata.uid).toBeUndefined();
   });
 
   it("is left alone by who has seen it before it became another owner's, or unmanaged", async () => {

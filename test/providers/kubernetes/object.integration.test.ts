@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { withinFence } from "../../../providers/fence";
 import {
   KubernetesClient,
+  known,
   type LiveObject,
   type Manifest,
   type ResourceType,
@@ -67,13 +68,13 @@ describe("create", () => {
   });
 
   it.each(["kube-public", "default", "kindstack-system"])("never takes the namespace %s", async (name) => {
-    const before = await cluster.client.get(NAMESPACE, name);
+    const before = await known(cluster.client.get(NAMESPACE, name));
     await expect(create({ apiVersion: "v1", kind: "Namespace", metadata: { name } })).rejects.toMatchObject({
       errorClass: "terminal",
       reason: "NamespaceProtected",
       message: expect.stringContaining(`"${name}" is protected`),
     });
-    expect(await cluster.client.get(NAMESPACE, name)).toEqual(before);
+    expect(await known(cluster.client.get(NAMESPACE, name))).toEqual(before);
   });
 
   it("is refused when another owner has the object, and says whose it is and what to do", async () => {
@@ -252,7 +253,7 @@ describe("read", () => {
     const outs = await create(manifest);
     const type: ResourceType = await cluster.client.resourceType("apps/v1", "Deployment");
     await expect
-      .poll(async () => (await cluster.client.get(type, "web", cluster.namespace))?.status)
+      .poll(async () => (await known(cluster.client.get(type, "web", cluster.namespace)))?.status)
       .toMatchObject({ observedGeneration: 1 });
     expect(await read(outs)).toMatchObject({ drifted: false });
   });
@@ -295,7 +296,7 @@ describe("delete", () => {
       metadata: { name: "a", namespace: name },
     });
     await remove(outs);
-    expect(await cluster.client.get(NAMESPACE, name)).toBeUndefined();
+    expect(await known(cluster.client.get(NAMESPACE, name))).toBeUndefined();
   });
 
   it("does not wait for an object that may take its time", async () => {
@@ -370,7 +371,7 @@ describe("a RoleBinding", () => {
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
     subjects: groups.map((group) => ({ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group })),
   });
-  const live = (name: string) => cluster.client.get(type, name, cluster.namespace);
+  const live = (name: string) => known(cluster.client.get(type, name, cluster.namespace));
   const groupsOf = async (name: string) =>
     ((await live(name))?.subjects as { name: string }[] | undefined)?.map((subject) => subject.name) ?? [];
   const swap = async (name: string, metadata: object = {}) => {
@@ -539,7 +540,7 @@ describe("an object that others make", () => {
       spec: { limits: [] },
     };
     await remove(await create(limits as Manifest));
-    expect(await cluster.client.find(limits as unknown as LiveObject)).toHaveProperty("metadata.uid"); // it limits what is left
+    expect(await known(cluster.client.find(limits as unknown as LiveObject))).toHaveProperty("metadata.uid"); // it limits what is left
     await remove(again);
     expect(await cluster.find("found")).toBeUndefined();
     await cluster.edit("boss", { metadata: { finalizers: null } });

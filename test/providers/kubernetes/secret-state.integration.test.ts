@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { secret } from "@pulumi/pulumi/output";
 import { beforeAll, describe, expect, it } from "vitest";
 import { DynamicResource } from "../../../providers/dynamic";
-import type { Manifest } from "../../../providers/kubernetes/client";
+import { known, type Manifest } from "../../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB, provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../../providers/kubernetes/object-inputs";
 import { MASKED } from "../../../providers/literal";
@@ -56,7 +56,7 @@ describe("the values of a Secret", () => {
     });
     const told: unknown[] = [await up("kept", given("canary-first"))];
     const before = { ...SECRET, metadata: { name: "kept", namespace: cluster.namespace } };
-    expect((await cluster.client.find(before))?.data).toEqual({
+    expect((await known(cluster.client.find(before)))?.data).toEqual({
       one: base64("canary-first"),
       two: base64("canary-first"),
     });
@@ -64,7 +64,7 @@ describe("the values of a Secret", () => {
     await cluster.client.apply({ ...before, stringData: { one: "canary-drifted" } }, { fieldManager: "someone" });
     told.push(await engine.engine.refresh("kept"));
     told.push(await up("kept", given("canary-second"), { refresh: true }));
-    expect((await cluster.client.find(before))?.data).toMatchObject({ one: base64("canary-second") });
+    expect((await known(cluster.client.find(before)))?.data).toMatchObject({ one: base64("canary-second") });
     const failed = await up("kept", given("canary-failed", { a: "not a label" }));
     expect(failed.summary.result).toBe("failed");
     told.push(failed);
@@ -97,12 +97,12 @@ describe("the values of a Secret", () => {
     await engine.engine.up("upgraded", () => void new Unsealed("it", { owner: acme, manifest }));
     const checkpoint = async () => JSON.stringify(await engine.checkpoint("upgraded"));
     expect(await checkpoint()).toContain("canary-upgraded");
-    const { resourceVersion } = (await cluster.client.find(manifest))?.metadata ?? {};
+    const { resourceVersion } = (await known(cluster.client.find(manifest)))?.metadata ?? {};
 
     const result = await up("upgraded", manifest);
 
     expect(result.summary).toMatchObject({ result: "succeeded", resourceChanges: {} });
-    expect((await cluster.client.find(manifest))?.metadata).toMatchObject({ resourceVersion });
+    expect((await known(cluster.client.find(manifest)))?.metadata).toMatchObject({ resourceVersion });
     expect(await checkpoint()).not.toContain("canary-upgraded");
   });
 });

@@ -3,6 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { vi } from "vitest";
 import {
   KubernetesClient,
+  known,
   type LiveObject,
   type Manifest,
   type ResourceType,
@@ -55,7 +56,7 @@ export class TestCluster {
 
   /** The ConfigMap as it is now. */
   find(name: string): Promise<LiveObject | undefined> {
-    return this.client.get(CONFIG_MAP, name, this.namespace);
+    return known(this.client.get(CONFIG_MAP, name, this.namespace));
   }
 
   /** What another client does: a server-side apply with another manager, or as `kubectl edit` would, a patch. */

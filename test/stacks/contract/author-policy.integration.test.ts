@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, type LiveObject } from "../../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject } from "../../../providers/kubernetes/client";
 import { installKinds, requireAuthorPolicies } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import { AUTHOR_ANNOTATION, IGNORE_FIELDS_ANNOTATION } from "../../../stacks/contract/annotations";
@@ -97,7 +97,7 @@ function subresource(client: KubernetesClient | undefined, name: string, path: s
 }
 
 async function authors(name: string) {
-  const object = await cluster.client.get(type, name, cluster.namespace);
+  const object = await known(cluster.client.get(type, name, cluster.namespace));
   return object && recordedAuthors(object);
 }
 
@@ -136,7 +136,7 @@ describe("who has changed an object", () => {
     expect(await authors("several")).toEqual([ANN, BOB]);
     await patch(ann, "several", { spec: { replicas: 2 } });
     expect(await authors("several")).toEqual([ANN, BOB]);
-    await settle((await cluster.client.get(type, "several", cluster.namespace)) as LiveObject);
+    await settle((await known(cluster.client.get(type, "several", cluster.namespace))) as LiveObject);
     expect(await authors("several")).toEqual([ANN, BOB]);
     await patch(bob, "several", { spec: { replicas: 3 } });
     expect(await authors("several")).toEqual([BOB]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
 import { installKinds } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import { APPROVAL_TYPE } from "../../../stacks/contract/approval";
@@ -190,7 +190,7 @@ describe("a plan", () => {
     }
     await asserted(editor).mergePatch(PLAN_TYPE, "true", cluster.namespace, { metadata: { labels: { a: "b" } } });
     await asserted(editor).delete(PLAN_TYPE, "true", cluster.namespace);
-    expect(await cluster.client.get(PLAN_TYPE, "true", cluster.namespace)).toBeUndefined();
+    expect(await known(cluster.client.get(PLAN_TYPE, "true", cluster.namespace))).toBeUndefined();
   });
 
   it("goes with its namespace", async () => {
@@ -199,7 +199,7 @@ describe("a plan", () => {
     await write(operator, { namespace });
     await approve(everywhere, { namespace, spec: { approver: "approver-everywhere" } });
     await cluster.client.delete(NAMESPACE, namespace);
-    await expect.poll(() => cluster.client.get(NAMESPACE, namespace)).toBeUndefined();
+    await expect.poll(() => known(cluster.client.get(NAMESPACE, namespace))).toBeUndefined();
   });
 });
 
@@ -217,7 +217,7 @@ describe("loosening a mode", () => {
     for (const mode of [null, "Apply", "apply "]) {
       await expect(annotate(editor, mode)).rejects.toThrow(`takes the right to approve plans.kindstack.dev ${where}`);
     }
-    const live = (await cluster.client.get(type, name, namespace)) as LiveObject;
+    const live = (await known(cluster.client.get(type, name, namespace))) as LiveObject;
     const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
     const emptied = asserted(editor).json("PUT", await pathOf(type, object), { body });
     await expect(emptied).rejects.toThrow("takes the right to approve");
@@ -232,7 +232,7 @@ describe("loosening a mode", () => {
   }
 
   it("of a namespace takes the right to approve in it, also through its subresources", async () => {
-    const object = (await cluster.client.get(NAMESPACE, cluster.namespace)) as LiveObject;
+    const object = (await known(cluster.client.get(NAMESPACE, cluster.namespace))) as LiveObject;
     // The policy for namespaces may come into force after the others.
     await expect
       .poll(async () => {
@@ -245,7 +245,7 @@ describe("loosening a mode", () => {
     const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
     await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, patch);
     for (const subresource of ["status", "finalize"]) {
-      const live = (await cluster.client.get(NAMESPACE, cluster.namespace)) as LiveObject;
+      const live = (await known(cluster.client.get(NAMESPACE, cluster.namespace))) as LiveObject;
       const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
       const path = `/api/v1/namespaces/${cluster.namespace}/${subresource}`;
       await expect(asserted(editor).json("PUT", path, { body })).rejects.toThrow("takes the right to approve");

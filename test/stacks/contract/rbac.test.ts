@@ -25,8 +25,7 @@ describe("the operator's rules", () => {
       {
         apiGroups: ["apiextensions.k8s.io"],
         resources: ["customresourcedefinitions"],
-        resourceNames: ["things.g.example.com"],
-        verbs: ["get"],
+        verbs: ["get", "list"],
       },
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
       { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },

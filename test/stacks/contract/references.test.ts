@@ -6,6 +6,7 @@ import { defineKind } from "../../../stacks/contract/index";
 import { operatorRules } from "../../../stacks/contract/rbac";
 import { readReferenced, referenceRecords, referencesOf } from "../../../stacks/contract/references";
 import { runProgram } from "../../../stacks/contract/run-program";
+import { lookupOf } from "../../providers/kubernetes/lookup-of";
 
 const seen: unknown[] = [];
 const notice = defineKind({
@@ -45,13 +46,15 @@ const server = {
     kind: string;
     metadata: { name?: string; namespace?: string };
   }) =>
-    kind === "Tier"
-      ? undefined
-      : ({
-          kind,
-          metadata: { name, namespace, resourceVersion: "7" },
-          data: { of: namespace },
-        } as unknown as LiveObject),
+    lookupOf(
+      kind === "Tier"
+        ? undefined
+        : ({
+            kind,
+            metadata: { name, namespace, resourceVersion: "7" },
+            data: { of: namespace },
+          } as unknown as LiveObject),
+    ),
 };
 
 describe("references", () => {

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import {
   isProtectedNamespace,
+  known,
   type Manifest,
   type OwnerReference,
   protectedNamespaces,
@@ -100,7 +101,7 @@ async function livingTenants(
   { client }: AdmissionView,
 ): Promise<ReadonlyMap<string, string>> {
   const type = { apiVersion: `${CAPSULE_GROUP}v1alpha1`, kind: "Tenant" };
-  const found = await Promise.all(names.map((name) => client.get(type, name)));
+  const found = await Promise.all(names.map((name) => known(client.get(type, name))));
   const living = found.filter((tenant) => tenant !== undefined).filter(({ metadata }) => !metadata.deletionTimestamp);
   return new Map(living.map(({ metadata }) => [metadata.name, metadata.uid]));
 }

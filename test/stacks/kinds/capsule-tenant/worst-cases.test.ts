@@ -8,6 +8,7 @@ import { indexKeysOf } from "../../../../stacks/kinds/capsule-tenant/admission/e
 import { LateCollisions } from "../../../../stacks/kinds/capsule-tenant/admission/late-collisions";
 import { capsuleTenant } from "../../../../stacks/kinds/capsule-tenant/kind";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
+import { lookupOf } from "../../../providers/kubernetes/lookup-of";
 import { admissionView } from "./admission-view";
 import { labelled, oilTenant } from "./objects";
 
@@ -100,7 +101,7 @@ const view: { -readonly [K in keyof AdmissionView]: AdmissionView[K] } = admissi
     })),
   },
   {
-    get: async () => oilTenant(),
+    get: async () => lookupOf(oilTenant() as unknown as LiveObject),
     json: async () => ({ status: { allowed: true } }) as never,
     mergePatch: async () => ({}) as never,
   },
