@@ -6,6 +6,7 @@ import { debianPackage } from "./debian-package";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
 const CLI_UTILS = "0.37.2";
+const APIMACHINERY = "0.37.0";
 /** The newest that the Go module proxy has. */
 const PULUMI_KUBERNETES = "4.0.0-20260115033456-f47bc2d6f199";
 const VERSITYGW = "1.8.0";
@@ -44,6 +45,20 @@ export const testTools = {
         package: "helm.sh/helm/v3/cmd/helm",
         variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
         estimatedSeconds: 60,
+      }),
+    ],
+  },
+  /** Says which objects kubectl reads in a file. */
+  "kubectl-read": {
+    name: "kubectl-read",
+    version: APIMACHINERY,
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/kubectl-read",
+        package: ".",
+        variables: { "main.Version": APIMACHINERY },
+        estimatedSeconds: 20,
       }),
     ],
   },

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { KubeConfig, type User } from "@kubernetes/client-node";
-import yaml from "js-yaml";
+import { parse } from "yaml";
 import { TerminalError } from "../errors";
 
 /** Whom a kubeconfig's user acts as, besides `as`, which the library reads itself. */
@@ -38,7 +38,9 @@ export function loadKubeconfig(source?: string): KubeConfig {
   else config.loadFromString(source);
   const sources = source === undefined ? defaultFiles() : [source];
   const texts = sources.map((one) => (existsSync(one) ? readFileSync(one, "utf8") : one));
-  const users = texts.flatMap((text) => (yaml.load(text) as { users?: FileUser[] } | undefined)?.users ?? []);
+  const users = texts.flatMap(
+    (text) => (parse(text, { prettyErrors: false }) as { users?: FileUser[] } | undefined)?.users ?? [],
+  );
   for (const user of config.users ?? []) {
     const found = users.find(({ name }) => name === user.name)?.user;
     if (!found) continue;

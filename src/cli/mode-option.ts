@@ -3,7 +3,7 @@ import { TerminalError } from "../../providers/errors";
 import { listItems } from "../../providers/list-items";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
-import { MODES, type Mode, parseMode } from "../../stacks/contract/mode";
+import { MODE_SPELLING, MODES, type Mode } from "../../stacks/contract/mode";
 
 /** A mode for all kinds, or for one that a person names. */
 interface ModeSetting {
@@ -24,7 +24,7 @@ export function modeOption(): Option {
 
 function parseSetting(text: string): ModeSetting {
   const [name = "", word] = text.split("=").reverse();
-  const mode = parseMode(name);
+  const mode = MODE_SPELLING.read(name);
   if (mode === undefined || word === "" || text.split("=").length > 2) {
     throw new InvalidArgumentError(
       `${JSON.stringify(text)} must be a mode, or <kind>=<mode>; modes are ${MODES.join(", ")}.`,

@@ -24,7 +24,8 @@ export async function readManifestsAt(revision: string, paths: readonly string[]
     if (files.length === 0) unseen.push(`${path} is not in ${revision}, so nothing of it can be seen as deleted`);
     const isFile = files.length === 1 && files[0]?.path === inside;
     const names = files.map((file) => relative(inside, file.path));
-    const chosen = new Set(selectFiles(names, path).files);
+    const { files: selected, templates } = selectFiles(names, path);
+    const chosen = new Set(selected);
     for (const file of files) {
       const within = relative(inside, file.path);
       if (!isFile && !chosen.has(within)) continue;
@@ -36,6 +37,7 @@ export async function readManifestsAt(revision: string, paths: readonly string[]
       const text = await git(commit.root, ["cat-file", "blob", file.blob]);
       const parsed = parseManifests(text, name, { strict: false });
       objects.push(...parsed.objects);
+      if (templates.has(within)) continue;
       unseen.push(...parsed.problems.map(({ message }) => `${name} at ${revision}: ${message}`));
     }
   }

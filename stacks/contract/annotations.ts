@@ -2,7 +2,8 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { covers } from "../../providers/kubernetes/field-path";
 import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
-import { MODE_ANNOTATION, MODES, type Mode, parseMode } from "./mode";
+import { MODE_ANNOTATION, MODE_SPELLING, type Mode } from "./mode";
+import { inAnyCase, type Spelling, spellingOf } from "./spelling";
 
 /** `"true"` stops all work on an object, its deletion included. */
 export const PAUSED_ANNOTATION = "kindstack.dev/paused";
@@ -17,13 +18,18 @@ export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
 /** Written by the API server where the author of a change may not approve it: who changed the object; see author-policy.ts. */
 export const AUTHOR_ANNOTATION = "kindstack.dev/changed-by";
 
-const PREFIX = "kindstack.dev/";
+/** Of the keys that Kindstack reads, or that a user takes for one; for policies as well. */
+export const KEY_PATTERN = `^${inAnyCase("kindstack.dev/")}`;
+const KEY = new RegExp(KEY_PATTERN);
+
+const PAUSED = spellingOf(["true", "false"]);
+const DELETION_POLICY = spellingOf(["Orphan", "Delete"]);
 
 /** Annotations that a user sets, with the values that each may have; `undefined` for any. */
-export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undefined>> = {
-  [PAUSED_ANNOTATION]: ["true", "false"],
-  [DELETION_POLICY_ANNOTATION]: ["Orphan", "Delete"],
-  [MODE_ANNOTATION]: MODES,
+export const USER_ANNOTATIONS: Readonly<Record<string, Spelling | undefined>> = {
+  [PAUSED_ANNOTATION]: PAUSED,
+  [DELETION_POLICY_ANNOTATION]: DELETION_POLICY,
+  [MODE_ANNOTATION]: MODE_SPELLING as Spelling,
   [RECONCILE_ANNOTATION]: undefined,
   [IGNORE_FIELDS_ANNOTATION]: undefined,
 };
@@ -54,14 +60,15 @@ export interface ObeyedAnnotations {
 /** Reads an object's annotations, without regard to case and to blanks around a value. */
 export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): ObeyedAnnotations {
   const { annotations = {}, labels = {} } = metadata;
+  const read = (spelling: Spelling, key: string) => spelling.read(annotations[key] ?? "");
   const label = Object.keys(labels).find((key) => Object.hasOwn(USER_ANNOTATIONS, key));
   const problem = label === undefined ? annotationProblem(annotations) : `label ${label}: it must be an annotation`;
   return {
-    paused: problem !== undefined || isValue(annotations[PAUSED_ANNOTATION], "true"),
-    releases: isValue(annotations[DELETION_POLICY_ANNOTATION], "Orphan") || wasOrphaned(metadata),
+    paused: problem !== undefined || read(PAUSED, PAUSED_ANNOTATION) === "true",
+    releases: read(DELETION_POLICY, DELETION_POLICY_ANNOTATION) === "Orphan" || wasOrphaned(metadata),
     requested: annotations[RECONCILE_ANNOTATION],
     ignoreFields: parseIgnoredFields(annotations[IGNORE_FIELDS_ANNOTATION] ?? "").fields,
-    mode: parseMode(annotations[MODE_ANNOTATION] ?? ""),
+    mode: MODE_SPELLING.read(annotations[MODE_ANNOTATION] ?? ""),
     problem,
   };
 }
@@ -78,7 +85,7 @@ export function leavesField(
 /** What is wrong with the first of Kindstack's annotations that cannot be understood, and what is allowed. */
 function annotationProblem(annotations: Readonly<Record<string, string>>): string | undefined {
   for (const [key, value] of Object.entries(annotations)) {
-    if (!key.startsWith(PREFIX) || OWN_ANNOTATIONS.includes(key)) continue;
+    if (!KEY.test(key) || OWN_ANNOTATIONS.includes(key)) continue;
     if (!Object.hasOwn(USER_ANNOTATIONS, key)) {
       return `unknown annotation ${key}; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}`;
     }
@@ -87,9 +94,10 @@ function annotationProblem(annotations: Readonly<Record<string, string>>): strin
       if (problem === undefined) continue;
       return `annotation ${key}: ${JSON.stringify(problem.slice(0, 100))} must be <Kind>/<name>:<field>, such as Deployment/web:spec.replicas`;
     }
-    const allowed = USER_ANNOTATIONS[key];
-    if (allowed?.some((one) => isValue(value, one)) ?? true) continue;
-    return `annotation ${key}: ${JSON.stringify(value.slice(0, 100))} must be ${allowed?.join(" or ")}`;
+    const spelling = USER_ANNOTATIONS[key];
+    if (spelling !== undefined && spelling.read(value) === undefined) {
+      return `annotation ${key}: ${spelling.problem(value)}`;
+    }
   }
   return undefined;
 }
@@ -111,8 +119,4 @@ function wasOrphaned(metadata: Manifest["metadata"]): boolean {
 export function isOrphanRecorded({ annotations = {}, deletionTimestamp = "" }: Manifest["metadata"]): boolean {
   const recorded = annotations[ORPHANED_ANNOTATION] ?? "";
   return Math.abs(Date.parse(recorded) - Date.parse(deletionTimestamp)) <= SAME_DELETION_MS;
-}
-
-function isValue(value: string | undefined, is: string): boolean {
-  return value?.trim().toLowerCase() === is.toLowerCase();
 }

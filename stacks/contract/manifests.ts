@@ -16,14 +16,15 @@ export interface Manifests {
 
 /** Its byte-order marks. */
 const UTF_16 = ["fffe", "feff"];
-const MANIFEST_FILE = /\.(ya?ml|json)$/i;
+/** As kubectl, Flux and Argo CD have it. */
+const MANIFEST_FILE = /\.(ya?ml|json)$/;
+const IN_GIT = /(^|\/)\.git\//;
 /** A longer file is no manifest. */
 export const MAX_BYTES = 5 * 1024 * 1024;
 
 /**
- * Reads manifests from files and, recursively, directories; `-` is the standard input. In directories only YAML and JSON
- * files count, hidden folders, `node_modules` and templates of charts do not, and documents that are no Kubernetes objects
- * are passed over.
+ * Reads manifests from files and, recursively, directories; `-` is the standard input. In directories, all YAML and JSON files
+ * count that `kubectl apply -R` reads, hidden ones too. Documents that are no Kubernetes objects are passed over.
  *
  * @param mayBeGone whether a path that does not exist is an empty one, not a problem
  */
@@ -31,13 +32,13 @@ export async function readManifests(paths: readonly string[], mayBeGone = false)
   const found: ParsedFile = { objects: [], problems: [] };
   const notes: string[] = [];
   const known = new Set<string>();
-  const read = async (file: string, folder?: string) => {
+  const read = async (file: string, folder?: string, isTemplate = false) => {
     if (known.has(resolve(file))) return; // it is in a folder that was read, or named twice
     known.add(resolve(file));
     if (folder !== undefined) await refuseLinkOutOf(await realpath(folder), file);
     const { objects, problems } = parseManifests(await readText(file), file, { strict: folder === undefined });
     found.objects.push(...objects);
-    found.problems.push(...problems);
+    if (!isTemplate) found.problems.push(...problems);
   };
   const report = (file: string, error: unknown) => found.problems.push({ file, message: errorMessageOf(error) });
   for (const path of paths) {
@@ -52,7 +53,9 @@ export async function readManifests(paths: readonly string[], mayBeGone = false)
       const listed = await manifestFiles(path);
       notes.push(...listed.notes);
       // One that cannot be read does not keep the others of the folder from being read.
-      for (const file of listed.files) await read(file, path).catch((error) => report(file, error));
+      for (const file of listed.files) {
+        await read(file, path, listed.templates.has(file)).catch((error) => report(file, error));
+      }
     } catch (error) {
       if (!mayBeGone || (error as NodeJS.ErrnoException).code !== "ENOENT") report(path, error);
     }
@@ -76,40 +79,48 @@ export async function requireManifests(paths: readonly string[]): Promise<readon
   return objects;
 }
 
-/**
- * Which files of a folder are manifests, by their paths within it, and what to say of the others.
- *
- * @param name the folder's name, for the notes
- */
-export function selectFiles(files: readonly string[], name: string): { files: string[]; notes: string[] } {
-  const charts = files.filter((file) => /(^|\/)Chart\.ya?ml$/i.test(file)).map((file) => file.replace(/[^/]*$/, ""));
+/** Which files of a folder are manifests, by their paths within it. */
+export interface SelectedFiles {
+  files: string[];
+  /** Those of them that are templates of a chart: manifests as far as they are YAML. */
+  templates: ReadonlySet<string>;
+  /** What to say of the folder. */
+  notes: string[];
+}
+
+/** @param name the folder's name, for the notes */
+export function selectFiles(all: readonly string[], name: string): SelectedFiles {
+  const charts = all.filter((file) => /(^|\/)Chart\.ya?ml$/i.test(file)).map((file) => file.replace(/[^/]*$/, ""));
   const isTemplate = (file: string) => charts.some((chart) => file.startsWith(`${chart}templates/`));
-  const manifests = files.filter((file) => isManifestFile(file) && !isTemplate(file));
-  const overlays = manifests.filter((file) => /(^|\/)kustomization\.ya?ml$/i.test(file));
+  const files = all.filter((file) => MANIFEST_FILE.test(file) && !IN_GIT.test(file));
+  const templates = new Set(files.filter(isTemplate));
   const notes: string[] = [];
-  if (files.some(isTemplate)) {
-    notes.push(`${name} has a Helm chart, whose templates are not read: preview what \`helm template\` prints`);
+  if (all.some(isTemplate)) {
+    notes.push(`${name} has a Helm chart, whose templates are not rendered: preview what \`helm template\` prints`);
   }
-  if (overlays.length > 0) {
+  const overlay = files.find((file) => /(^|\/)kustomization\.ya?ml$/.test(file));
+  if (overlay !== undefined) {
     notes.push(
-      `${name} has a ${overlays[0]?.split("/").at(-1)}, which is not run: files are read as they are. ` +
+      `${name} has a ${overlay.split("/").at(-1)}, which is not run: files are read as they are. ` +
         "Preview what it makes with --render 'kubectl kustomize …'",
     );
   }
-  return { files: manifests, notes };
+  const [unread] = all.filter((file) => !MANIFEST_FILE.test(file) && MANIFEST_FILE.test(file.toLowerCase()));
+  if (unread !== undefined) notes.push(`${join(name, unread)} is not read: kubectl reads .yaml, .yml and .json`);
+  return { files, templates, notes };
 }
 
-function isManifestFile(file: string): boolean {
-  return MANIFEST_FILE.test(file) && !file.split("/").some((part) => part === "node_modules" || /^\.[^./]/.test(part));
-}
-
-async function manifestFiles(directory: string): Promise<{ files: string[]; notes: string[] }> {
-  const { files: selected, notes } = selectFiles(await readdir(directory, { recursive: true }), directory);
-  const files = selected.map((entry) => join(directory, entry));
+async function manifestFiles(directory: string): Promise<SelectedFiles> {
+  const { files, templates, notes } = selectFiles(await readdir(directory, { recursive: true }), directory);
+  const paths = files.map((entry) => join(directory, entry));
   const kept = await Promise.all(
-    files.map(async (file) => (await stat(file).catch(() => undefined))?.isFile() ?? true),
+    paths.map(async (file) => (await stat(file).catch(() => undefined))?.isFile() ?? true),
   );
-  return { files: files.filter((_, index) => kept[index]).sort(), notes };
+  return {
+    files: paths.filter((_, index) => kept[index]).sort(),
+    templates: new Set([...templates].map((entry) => join(directory, entry))),
+    notes,
+  };
 }
 
 async function readText(file: string): Promise<string> {
@@ -119,5 +130,14 @@ async function readText(file: string): Promise<string> {
   if (UTF_16.includes(content.subarray(0, 2).toString("hex"))) {
     throw new Error("it is UTF-16, as Windows PowerShell writes it: save it as UTF-8");
   }
-  return content.toString("utf8");
+  return textOf(content);
+}
+
+/** @throws Error for what readers would make other characters of */
+export function textOf(content: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw new Error("it is not UTF-8");
+  }
 }

@@ -1,15 +1,17 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "./kind";
-import { MODE_ANNOTATION, MODES } from "./mode";
+import { MODE_ANNOTATION, MODE_SPELLING, MODES } from "./mode";
 import { APPROVE_RIGHT, hasRight } from "./plan-policy";
+import { shortened } from "./spelling";
 import { installedPolicy, type ResourceRule } from "./validating-policy";
 
-/** In the order of {@link MODES}; what is no mode pauses an object, and so is as strict as any. */
-const STRICTNESS = MODES.map((mode) => `'${mode.toLowerCase()}'`).join(", ");
 const NO_MODE = `'${MODES[0]}'`;
-const modeIn = (object: string) => `${object}.?metadata.?annotations[?'${MODE_ANNOTATION}'].orValue(${NO_MODE})`;
-const strictnessOf = (variable: string) =>
-  `variables.${variable} in [${STRICTNESS}] ? [${STRICTNESS}].indexOf(variables.${variable}) : ${MODES.length}`;
+/** Of an object that is created, nothing was set before. */
+const modeIn = (object: string) =>
+  `(${object} == null ? ${NO_MODE} : ${object}.?metadata.?annotations[?'${MODE_ANNOTATION}'].orValue(${NO_MODE}))`;
+/** The place of a mode in {@link MODES}; what is no mode pauses an object, and so is stricter than all. */
+const strictnessOf = (text: string) =>
+  [...MODES.map((mode, place) => `${MODE_SPELLING.spells(text, [mode])} ? ${place}`), MODES.length].join(" : ");
 
 /** For each kind, and for namespaces, what refuses that a mode is loosened by those who may not. They come with the CRDs. */
 export function modePolicies(kinds: readonly AnyKind[]): Manifest[] {
@@ -28,25 +30,30 @@ export function modePolicies(kinds: readonly AnyKind[]): Manifest[] {
   ];
 }
 
-/** To loosen a mode takes the right to approve, in the object's namespace, or in all for what has none. */
+/** What is set must be a mode. To loosen one takes the right to approve, in the object's namespace, or in all for what has none. */
 function modePolicy(name: string, rule: ResourceRule, namespace: string | undefined): Manifest[] {
   const { verb, group, resource } = APPROVE_RIGHT;
   const place = namespace === undefined ? "" : `namespace(${namespace}).`;
   const where = namespace === undefined ? "'cluster-wide'" : `'in the namespace ' + ${namespace}`;
   return installedPolicy(name, {
-    rules: [{ ...rule, operations: ["UPDATE"] }],
+    rules: [rule],
     matchConditions: [{ name: "mode-changes", expression: `${modeIn("object")} != ${modeIn("oldObject")}` }],
     variables: {
-      before: `${modeIn("oldObject")}.trim().lowerAscii()`,
-      after: `${modeIn("object")}.trim().lowerAscii()`,
-      strictnessBefore: strictnessOf("before"),
-      strictnessAfter: strictnessOf("after"),
+      before: modeIn("oldObject"),
+      after: modeIn("object"),
+      strictnessBefore: strictnessOf("variables.before"),
+      strictnessAfter: strictnessOf("variables.after"),
     },
     validations: [
       {
+        expression: `variables.strictnessAfter < ${MODES.length}`,
+        messageExpression: `'annotation ${MODE_ANNOTATION}: ' + ${MODE_SPELLING.problemOf("variables.after")}`,
+        reason: "Invalid",
+      },
+      {
         expression: `variables.strictnessAfter >= variables.strictnessBefore || ${hasRight(APPROVE_RIGHT, place)}`,
         messageExpression:
-          `'loosening ${MODE_ANNOTATION} from ' + ${modeIn("oldObject")} + ' to ' + ${modeIn("object")} + ` +
+          `'loosening ${MODE_ANNOTATION} from ' + ${shortened("variables.before")} + ' to ' + variables.after + ` +
           `' takes the right to ${verb} ${resource}.${group} ' + ${where}`,
       },
     ],

@@ -1,4 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { spellingOf } from "./spelling";
 
 /** What the operator may do for an object, for all of a namespace, or for all of a kind. */
 export const MODE_ANNOTATION = "kindstack.dev/mode";
@@ -10,11 +11,7 @@ export const MODE_ANNOTATION = "kindstack.dev/mode";
  */
 export const MODES = ["Apply", "ProposeDestructive", "Propose", "Observe"] as const;
 export type Mode = (typeof MODES)[number];
-
-/** The mode that a text names, without regard to case and to blanks around it; `undefined` when there is none of that name. */
-export function parseMode(text: string): Mode | undefined {
-  return MODES.find((mode) => mode.toLowerCase() === text.trim().toLowerCase());
-}
+export const MODE_SPELLING = spellingOf(MODES);
 
 /** The mode that holds where several are set. */
 export function strictest(modes: readonly (Mode | undefined)[]): Mode {
@@ -29,8 +26,7 @@ export function isLooser(mode: Mode, than: Mode): boolean {
 export function modeOfNamespace({ metadata }: Pick<Manifest, "metadata">): { mode?: Mode; problem?: string } {
   const text = metadata.annotations?.[MODE_ANNOTATION];
   if (text === undefined) return {};
-  const mode = parseMode(text);
+  const mode = MODE_SPELLING.read(text);
   if (mode !== undefined) return { mode };
-  const problem = `annotation ${MODE_ANNOTATION} of the namespace ${metadata.name}: ${JSON.stringify(text.slice(0, 100))} must be ${MODES.join(" or ")}`;
-  return { problem };
+  return { problem: `annotation ${MODE_ANNOTATION} of the namespace ${metadata.name}: ${MODE_SPELLING.problem(text)}` };
 }

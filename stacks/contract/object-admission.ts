@@ -1,8 +1,9 @@
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
-import { ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
+import { KEY_PATTERN, ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
 import { kindOf } from "./kind-name";
+import type { Spelling } from "./spelling";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
 /** Of what serves all kinds: the policy, its binding, the webhook configuration. */
@@ -13,8 +14,11 @@ const ANNOTATION_VARIABLES = {
   before: "oldObject == null ? {} : oldObject.?metadata.?annotations.orValue({})",
   // An object that has a wrong one already can still be written.
   changed:
-    "variables.annotations.filter(key, key.startsWith('kindstack.dev/') && " +
+    `variables.annotations.filter(key, key.matches(r'${KEY_PATTERN}') && ` +
     "(!(key in variables.before) || variables.before[key] != variables.annotations[key]))",
+  labelled:
+    `${listOf(Object.keys(USER_ANNOTATIONS))}.filter(key, key in object.?metadata.?labels.orValue({}) && ` +
+    "(oldObject == null || !(key in oldObject.?metadata.?labels.orValue({}))))",
 } as const;
 /** So long after a review its deletion is looked out for; the API server stores it within milliseconds. */
 const FOLLOW_MS = 10_000;
@@ -35,8 +39,8 @@ export function objectAdmission(kinds: readonly AnyKind[]): KindAdmission {
 function annotationPolicy(kinds: readonly AnyKind[]): Manifest[] {
   const known = [...Object.keys(USER_ANNOTATIONS), ...OWN_ANNOTATIONS];
   const unknown = `variables.changed.filter(key, !(key in ${listOf(known)}))`;
-  const valued = Object.entries(USER_ANNOTATIONS).flatMap(([key, allowed]) =>
-    allowed === undefined ? [] : [validationOf(key, allowed)],
+  const valued = Object.entries(USER_ANNOTATIONS).flatMap(([key, spelling]) =>
+    spelling === undefined ? [] : [validationOf(key, spelling)],
   );
   const policy = validatingPolicy(OBJECT_ADMISSION, {
     rules: kinds.map(ruleOf),
@@ -47,18 +51,22 @@ function annotationPolicy(kinds: readonly AnyKind[]): Manifest[] {
         messageExpression: `'unknown annotation ' + ${unknown}[0] + '; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}'`,
         reason: "Invalid",
       },
+      {
+        expression: "size(variables.labelled) == 0",
+        messageExpression: "'label ' + variables.labelled[0] + ': it must be an annotation'",
+        reason: "Invalid",
+      },
       ...valued,
     ],
   });
   return [policy, policyBinding(OBJECT_ADMISSION, OBJECT_ADMISSION)];
 }
 
-function validationOf(key: string, allowed: readonly string[]): Validation {
+function validationOf(key: string, { spells, problemOf }: Spelling): Validation {
   const value = `variables.annotations['${key}']`;
-  const lower = listOf(allowed.map((one) => one.toLowerCase()));
   return {
-    expression: `!('${key}' in variables.changed) || ${value}.trim().lowerAscii() in ${lower}`,
-    messageExpression: `'annotation ${key}: "' + ${value} + '" must be ${allowed.join(" or ")}'`,
+    expression: `!('${key}' in variables.changed) || ${spells(value)}`,
+    messageExpression: `'annotation ${key}: ' + ${problemOf(value)}`,
     reason: "Invalid",
   };
 }

@@ -1,6 +1,7 @@
-import yaml from "js-yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { isRecord } from "../../providers/kubernetes/field-path";
+import { readJsonStream } from "./json-stream";
+import { MAX_DEPTH, readYamlDocument, YamlProblem } from "./yaml-document";
 
 /** A document of a file that names a type of objects; everything else in it is as it was written. */
 export interface ManifestDocument {
@@ -27,16 +28,15 @@ export interface ParsedFile {
   problems: ManifestProblem[];
 }
 
-/** No Kubernetes object is nested as deep as this; a reader may recurse for each level. */
-const MAX_DEPTH = 200;
 /** The values of a document, those behind its aliases included. More are an attack on the reader. */
 const MAX_VALUES = 2_000_000;
 
 /** After so many, the rest of a file is not read. */
 const MAX_PROBLEMS = 20;
 
-/** Kubernetes' tools split a file at these lines before they parse it: an error in one document is none in the next. */
-const SEPARATOR = /^---[ \t]*(?:#.*)?\r?$/m;
+/** kubectl splits a file at lines that begin so before it parses it: an error in one document is none in the next. */
+const SEPARATOR = /^---.*\n/m;
+const IS_SEPARATOR = /^---[ \t]*(?:#.*)?\n$/;
 
 /**
  * Parses one file's text: YAML documents, JSON, and lists of objects (`List`, `TenantList`) in either.
@@ -72,85 +72,67 @@ interface Part {
   error?: string;
 }
 
-/** The documents that are not empty. */
+/** What kubectl reads as JSON of no object, and then whatever follows. */
+const JSON_VALUE = /^\s*(?:["[\d]|-\d|true|false|null)/;
+
+/** The documents that are not empty, as kubectl finds them: JSON first, and YAML from where there is no JSON. */
 function documentsOf(text: string): Part[] {
-  const json = parseJson(text);
-  if (json !== undefined) return json.map((value) => ({ values: [value] }));
+  try {
+    const { values, end } = readJsonStream(text);
+    const documents = values.map((value): Part => ({ values: [value] }));
+    const rest = text.slice(end);
+    if (rest.trim() === "") return documents;
+    if (values.length > 1 || (values.length === 1 && JSON_VALUE.test(rest)))
+      return [...documents, { values: [], error: "JSON is followed by what is no JSON object" }];
+    return [...documents, ...yamlDocuments(rest, linesIn(text.slice(0, end)))];
+  } catch (error) {
+    return [{ values: [], error: errorMessageOf(error) }];
+  }
+}
+
+function yamlDocuments(text: string, linesBefore: number): Part[] {
+  // kubectl passes over some of these, and not over others.
+  if (/[^ \t\r\n]/.test(/^[\s\u0085]*/.exec(text)?.[0] ?? "")) {
+    return [{ values: [], error: `line ${linesBefore + 1}: a blank that is no space` }];
+  }
   const documents: Part[] = [];
-  let line = 0;
+  let line = linesBefore;
   let errors = 0;
-  for (const part of text.split(SEPARATOR)) {
-    const isEmpty = /^(?:\s|#[^\n]*(?:\n|$))*$/.test(part.slice(0, 4096)) && part.length <= 4096;
-    if (!isEmpty) {
-      const parsed = parseYaml(part, line);
-      documents.push(parsed);
-      if (parsed.error !== undefined && ++errors === MAX_PROBLEMS) break;
+  // Each line ends, as kubectl reads it.
+  for (let rest = text.replaceAll("\r\n", "\n").replace(/(?<!\n)$/, "\n"); rest !== ""; ) {
+    const separator = SEPARATOR.exec(rest);
+    const [marker, at] = separator === null ? ["", rest.length] : [separator[0], separator.index];
+    const part = rest.slice(0, at);
+    rest = rest.slice(at + marker.length);
+    const isEmpty = part.length <= 4096 && /^(?:[ \t\n]|#[^\n\r]*\n)*$/.test(part);
+    if (!isEmpty) documents.push(parseYaml(part, line));
+    line += linesIn(part);
+    if (marker !== "" && !IS_SEPARATOR.test(marker)) {
+      documents.push({
+        values: [],
+        error: `line ${line + 1}: --- is followed by something: write it on a line of its own`,
+      });
     }
-    for (let at = part.indexOf("\n"); at >= 0; at = part.indexOf("\n", at + 1)) line++;
+    line += linesIn(marker);
+    errors += documents.slice(-2).filter(({ error }) => error !== undefined).length;
+    if (errors >= 2 * MAX_PROBLEMS) break;
   }
   return documents;
 }
 
-/** Between values of JSON that follow each other, as `jq` prints them. */
-const NEXT_VALUE = /(?=\{)(?<=\}[ \t]*\r?\n)/;
-
-/** The values of JSON, which may be indented by tabs, as YAML may not. */
-function parseJson(text: string): unknown[] | undefined {
-  if (!/^\s*[[{]/.test(text.slice(0, 1000))) return undefined;
-  try {
-    return text.split(NEXT_VALUE).map((value) => JSON.parse(value) as unknown);
-  } catch {
-    return undefined; // a flow collection of YAML, or nothing
-  }
+function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
 }
 
 function parseYaml(text: string, linesBefore: number): Part {
   try {
-    return { values: yaml.loadAll(text, null, READER as yaml.LoadOptions) };
+    return { values: [readYamlDocument(text)] };
   } catch (error) {
-    const { reason, mark } = error as yaml.YAMLException;
-    if (reason === undefined) return { values: [], error: errorMessageOf(error) };
-    // Of what the file holds nothing is quoted: it may be no manifest at all.
-    const words = reason.replace(/ ?("[\s\S]*"|!?<[\s\S]*>|'[\s\S]*')/g, "");
-    return { values: [], error: `line ${linesBefore + mark.line + 1}: ${words}` };
+    if (!(error instanceof YamlProblem)) return { values: [], error: errorMessageOf(error) };
+    return { values: [], error: `line ${linesBefore + linesIn(text.slice(0, error.offset)) + 1}: ${error.message}` };
   }
-}
-
-/** Kubernetes' tools read YAML 1.1 as go-yaml does: `no` is false, `0644` is octal; dates and 1:30 are texts. */
-const BOOLEAN = /^(?:y|yes|true|on|n|no|false|off)$/i;
-const ONE_CASE = /^(?:[a-z]+|[A-Z][a-z]*|[A-Z]+)$/;
-const INTEGER = /^[-+]?(?:0[bB][01_]+|0[xX][\da-fA-F_]+|0[oO]?[0-7_]*|[1-9][\d_]*)$/;
-const NUMBER = /^[-+]?(?:\.\d[\d_]*|\d[\d_]*(?:\.[\d_]*)?)(?:[eE][-+]?\d+)?$/;
-
-const scalar = (tag: string, patterns: readonly RegExp[], construct: (text: string) => unknown) =>
-  new yaml.Type(`tag:yaml.org,2002:${tag}`, {
-    kind: "scalar",
-    resolve: (text: string | null) => text !== null && patterns.every((pattern) => pattern.test(text)),
-    construct,
-  });
-
-const READER = {
-  schema: yaml.FAILSAFE_SCHEMA.extend({
-    implicit: [
-      new yaml.Type("tag:yaml.org,2002:null", {
-        kind: "scalar",
-        resolve: (text: string | null) => text === null || /^(?:~|null|Null|NULL|)$/.test(text),
-        construct: () => null,
-      }),
-      scalar("bool", [BOOLEAN, ONE_CASE], (text) => /^(?:y|t|on)/i.test(text)),
-      scalar("int", [INTEGER], integerOf),
-      scalar("float", [NUMBER], (text) => Number(text.replaceAll("_", ""))),
-      new yaml.Type("tag:yaml.org,2002:merge", { kind: "scalar", resolve: (text) => text === "<<" || text === null }),
-    ],
-  }),
-  maxDepth: MAX_DEPTH,
-};
-
-function integerOf(text: string): number {
-  const digits = text.replaceAll("_", "").replace(/^[-+]/, "");
-  const isOctal = /^0[oO]?[0-7]+$/.test(digits);
-  const value = isOctal ? Number.parseInt(digits.replace(/^0[oO]?/, ""), 8) : Number(digits);
-  return text.startsWith("-") ? -value : value;
 }
 
 /** What is wrong with the size of a value, aliases included. */
@@ -183,15 +165,23 @@ function measure(value: unknown, known: Map<object, Size>, level = 0): Size {
   return size;
 }
 
-/** The objects of a list of objects; anything else is one item. The items of a typed list need not repeat its type. */
-function* itemsOf(value: unknown): Generator<unknown> {
+/**
+ * The objects of a list of objects; anything else is one item. To kubectl, a list is what has items, of any kind, and those of a typed
+ * list need not repeat its type.
+ */
+function* itemsOf(value: unknown, isOutermost = true): Generator<unknown> {
   const { apiVersion, kind, items } = (value ?? {}) as Partial<ManifestDocument>;
-  if (typeof kind !== "string" || !kind.endsWith("List") || !Array.isArray(items)) {
+  if (items === null && isOutermost) return;
+  if (!Array.isArray(items)) {
     yield value;
     return;
   }
-  const type = kind === "List" ? {} : { apiVersion, kind: kind.slice(0, -"List".length) };
-  for (const item of items as unknown[]) yield* itemsOf(isRecord(item) ? { ...type, ...item } : item);
+  const type = { apiVersion, kind: typeof kind === "string" ? kind.replace(/List$/, "") : "" };
+  for (const item of items as unknown[]) {
+    const fields = item === null ? {} : item;
+    const isUntyped = isOutermost && isRecord(fields) && !fields.apiVersion && !fields.kind;
+    yield* itemsOf(isUntyped ? { ...fields, ...type } : item, false);
+  }
 }
 
 function isDocument(value: unknown): value is ManifestDocument {

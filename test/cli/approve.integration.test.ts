@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { dump, load } from "js-yaml";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { parse, stringify } from "yaml";
 
 import { review } from "../../providers/kubernetes/access-review";
 import { runProgram } from "../../src/cli/program";
@@ -235,10 +235,10 @@ describe("kindstack approve", () => {
       roleRef: { apiGroup: RBAC, kind: "Role", name },
       subjects: [{ apiGroup: RBAC, kind: "User", name }],
     });
-    const config = load(await readFile(controlPlane().kubeconfig, "utf8")) as { users: { user: object }[] };
+    const config = parse(await readFile(controlPlane().kubeconfig, "utf8")) as { users: { user: object }[] };
     for (const entry of config.users) entry.user = { ...entry.user, as: name };
     const file = join(folder, "kubeconfig");
-    await writeFile(file, dump(config));
+    await writeFile(file, stringify(config));
     vi.stubEnv("KUBECONFIG", file);
     const lacks = `you may not decide on plans in the namespace ${cluster.namespace}: `;
     await expect.poll(async () => (await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(lacks);

@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { isLooser, modeOfNamespace, parseMode, strictest } from "../../../stacks/contract/mode";
+import { isLooser, MODE_SPELLING, modeOfNamespace, strictest } from "../../../stacks/contract/mode";
 
 describe("a mode", () => {
   it("is named without regard to case and blanks", () => {
-    expect([" observe", "APPLY", "Obsreve", ""].map(parseMode)).toEqual(["Observe", "Apply", undefined, undefined]);
+    expect([" observe", "APPLY", "Obsreve", ""].map(MODE_SPELLING.read)).toEqual([
+      "Observe",
+      "Apply",
+      undefined,
+      undefined,
+    ]);
   });
 
   it("holds where it is the strictest", () => {
