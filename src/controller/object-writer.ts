@@ -1,7 +1,8 @@
 import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { isLooser, type Mode } from "../../stacks/contract/mode";
 import { FINALIZER, objectKey } from "../../stacks/contract/object";
 import type { ProvenFreshness } from "../cache/freshness";
 import type { EventRecorder } from "./event-recorder";
@@ -21,6 +22,7 @@ export interface ObjectWriterOptions {
   cache: Pick<KindCache, "object" | "owned" | "view">;
   freshness: Pick<ProvenFreshness, "wrote" | "holds">;
   recorder: Pick<EventRecorder, "event">;
+  metrics: { loosened(): void };
 }
 
 /** The one writer of what Kindstack has on an object: its finalizer, its status, its Events. */
@@ -105,8 +107,17 @@ export class ObjectWriter {
       const written = await state.writes.status(status, () => writeStatus(client, object, status));
       const version = written.metadata.resourceVersion;
       if (version !== object.metadata.resourceVersion) freshness.wrote({ version, sentAt });
+      this.#tellLoosened(object, state.mode);
       return written;
     });
+  }
+
+  /** Tells of a less strict mode than the status had until this write: protection has ended. */
+  #tellLoosened(object: LiveObject, mode: Mode): void {
+    const { mode: before = "Apply" } = statusOf(object);
+    if (!isLooser(mode, before)) return;
+    this.options.metrics.loosened();
+    this.event(object, "Warning", "ModeLoosened", `the mode was ${before} and is ${mode} now`);
   }
 
   /** Records an Event of the object. @see EventRecorder.event */

@@ -80,6 +80,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     describeOwner: (uid) => owners.describe(uid),
   };
   const freshness = new ProvenFreshness(objects);
+  const counts = countRuns(kind, metrics);
   const reconciler = new Reconciler({
     kind,
     programDigest: programDigest(kind),
@@ -87,12 +88,12 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     client,
     cache,
     engine,
-    writer: new ObjectWriter({ kind, client, cache, freshness, recorder }),
+    writer: new ObjectWriter({ kind, client, cache, freshness, recorder, metrics: counts }),
     claims,
     plans: environment.plans,
     modeOf: (object) => environment.setModeOf(kind, object, environment.modeOf?.(kind)),
     rollout: environment.rollout && openRollout(environment.rollout),
-    metrics: countRuns(kind, metrics),
+    metrics: counts,
     logger,
   });
   const others = { own: [...watched, ...referenced.values()], owned };

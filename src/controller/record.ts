@@ -1,7 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { isLooser } from "../../stacks/contract/mode";
 import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import { describePlanned } from "./compare";
@@ -17,7 +16,6 @@ import { recordFailedUpdate, recordUpdate } from "./record-update";
 
 /** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
-  recordMode(reconcile);
   switch (outcome.type) {
     case "stale":
       return "retry";
@@ -43,14 +41,6 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "destroyFailed":
       return recordFailedDestroy(reconcile, outcome);
   }
-}
-
-/** Tells of a less strict mode than the status has: protection has ended. */
-function recordMode({ context, facts, object }: Reconcile): void {
-  const { mode: before = "Apply" } = facts.status;
-  if (!isLooser(facts.mode, before) || facts.isTombstone) return;
-  context.metrics.loosened();
-  context.writer.event(object, "Warning", "ModeLoosened", `the mode was ${before} and is ${facts.mode} now`);
 }
 
 /** What is alive may have changed as well. */

@@ -140,10 +140,11 @@ export function createMetrics() {
       "Resources that updates changed, by what was done to them.",
     ),
     driftRepairs: counter("kindstack_drift_repairs_total", ["kind"], "Updates that corrected drift."),
-    modesLoosened: counter(
-      "kindstack_modes_loosened_total",
+    /** A time and no count: a count is 1 from its first sample on after a restart, and so never rises. */
+    modeLoosened: gauge(
+      "kindstack_mode_loosened_timestamp_seconds",
       ["kind"],
-      "Objects for which a less strict mode holds than before.",
+      "When this replica last found an object for which a less strict mode holds than before.",
     ),
     shardsHeld: gauge("kindstack_shards_held", [], "Shards that this replica holds; with one shard, 1 on the leader."),
     /** `transition`: acquired, released or lost. */
@@ -164,13 +165,16 @@ export function createMetrics() {
     plans: (list: () => readonly Plan[]) => {
       plans = list;
     },
-    workQueue: (name: string): WorkQueueObserver => ({
-      added: () => adds.inc({ name }),
-      retried: () => retries.inc({ name }),
-      depthChanged: (keys) => depth.set({ name }, keys),
-      started: (waitedSeconds) => queueDuration.observe({ name }, waitedSeconds),
-      finished: (workedSeconds) => workDuration.observe({ name }, workedSeconds),
-    }),
+    workQueue(name: string): WorkQueueObserver {
+      queueDuration.zero({ name });
+      return {
+        added: () => adds.inc({ name }),
+        retried: () => retries.inc({ name }),
+        depthChanged: (keys) => depth.set({ name }, keys),
+        started: (waitedSeconds) => queueDuration.observe({ name }, waitedSeconds),
+        finished: (workedSeconds) => workDuration.observe({ name }, workedSeconds),
+      };
+    },
     /** The observer to give to an informer; `lastContact` (by `performance.now()`) is asked at every scrape. */
     informer(resource: string, lastContact: () => number): InformerObserver {
       informer(resource, lastContact);

@@ -51,9 +51,9 @@ export function alertingRules({ shards }: { shards: number }) {
     ),
     warning(
       "KindstackModeLoosened",
-      "sum by (kind) (increase(kindstack_modes_loosened_total[15m])) > 0",
+      "time() - max by (kind) (kindstack_mode_loosened_timestamp_seconds) < 900",
       "0m",
-      "A less strict mode holds for {{ $value | humanize }} {{ $labels.kind }} than before: changes may be applied that were only observed.",
+      "A less strict mode holds for {{ $labels.kind }} than {{ $value | humanizeDuration }} ago: changes may be applied that were only observed.",
     ),
     warning(
       "KindstackPlansWait",

@@ -19,6 +19,7 @@ beforeAll(async () => {
     cache: { object: () => undefined, owned: () => [], view: () => undefined },
     freshness: { holds: () => false, wrote: () => {} },
     recorder: { event: () => {} },
+    metrics: { loosened: () => {} },
   });
 });
 afterAll(() => cluster.close());

@@ -230,6 +230,10 @@ class Harness {
         this.notes.push(note);
       },
     };
+    const metrics: KindContext["metrics"] = {
+      ran: (_, cause) => void this.causes.push(cause),
+      loosened: () => void this.loosened++,
+    };
     this.reconciler = new Reconciler({
       kind: played,
       programDigest: digest,
@@ -243,6 +247,7 @@ class Harness {
         cache,
         freshness: { holds: () => this.cacheIsFresh, wrote: () => {} },
         recorder: recorder as unknown as EventRecorder,
+        metrics,
       }),
       claims: new Claims(
         () => {},
@@ -250,7 +255,7 @@ class Harness {
       ),
       plans: this.servesPlans ? this.plans : undefined,
       modeOf: async () => ({ mode: this.mode }),
-      metrics: { ran: (_, cause) => void this.causes.push(cause), loosened: () => void this.loosened++ },
+      metrics,
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });
@@ -1291,6 +1296,23 @@ describe("an object that is only observed", () => {
     expect(harness.events).toContain("ModeLoosened");
     expect(synced(harness)?.status).toBe("True");
     expect(statusOf(harness.object).mode).toBeUndefined();
+  });
+
+  it("is told of a less strict mode once, however often the update of it is interrupted", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.mode = "Observe";
+    harness.planned = [change];
+    harness.changeSpec();
+    await harness.reconcile();
+
+    harness.mode = "Apply";
+    harness.interrupted = true;
+    expect([await harness.reconcile(), await harness.reconcile()]).toEqual(["retry", "retry"]);
+    harness.interrupted = false;
+    await harness.reconcile();
+    expect(harness.events.filter((reason) => reason === "ModeLoosened")).toHaveLength(1);
+    expect(harness.loosened).toBe(1);
   });
 
   it("leaves all that it made when it is deleted", async () => {

@@ -1,8 +1,11 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
+import { countRuns } from "../../src/controller/run-metrics";
 import { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
 import type { Plan } from "../../stacks/contract/plan";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { alertingRules } from "../../stacks/platform/alerts";
 import { tenantObject, withConditions } from "../objects";
 
 describe("createMetrics", () => {
@@ -46,6 +49,21 @@ describe("createMetrics", () => {
     expect(text).toContain('controller_runtime_reconcile_total{controller="tenant",result="success"} 1');
     expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.75",.*operation="up".*\} 1/);
     expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.5",.*operation="up".*\} 0/);
+  });
+
+  it("has a zero of each series that a rule reads by its rise, before anything is counted", async () => {
+    const metrics = createMetrics();
+    countRuns(postgresWriter, metrics);
+    metrics.workQueue("kindstack");
+    const { rules = [] } = alertingRules({ shards: 1 }).groups[0] ?? {};
+    const read = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(?:rate|increase)\((\w+)(?:\{(.*?)\})?\[/g)]);
+    expect(read.length).toBeGreaterThan(3);
+    const text = await metrics.registry.metrics();
+    for (const [, name = "", labels = ""] of read) {
+      const samples = text.split("\n").filter((line) => line.startsWith(name) && line.includes(labels));
+      expect.soft(samples, `${name}{${labels}}`).not.toEqual([]);
+      for (const sample of samples) expect.soft(sample).toMatch(/ 0$/);
+    }
   });
 
   it("counts plans, and tells how long the oldest has waited", async () => {

@@ -18,6 +18,8 @@ const WELL: Series = {
   'kindstack_updates_total{kind="tenants",result="succeeded"}': "0+1x120",
 };
 
+const LOOSENED = 'KindstackModeLoosened{kind="tenants"}';
+
 /** What is added to that, and the alert that comes of it. */
 const CASES: [alert: string, series: Series][] = [
   ["KindstackDown", { kindstack_shards_held: "_x120" }],
@@ -39,9 +41,9 @@ const CASES: [alert: string, series: Series][] = [
     'KindstackDriftUnknown{kind="tenants"}',
     { 'kindstack_object_states{kind="tenants",state="DriftUnknown"}': "2x120" },
   ],
-  ['KindstackModeLoosened{kind="tenants"}', { 'kindstack_modes_loosened_total{kind="tenants"}': "0x100 1x20" }],
+  [LOOSENED, { 'kindstack_mode_loosened_timestamp_seconds{kind="tenants"}': "_x105 6300x15" }],
   ["KindstackPlansWait", { 'kindstack_plan_age_seconds{state="Pending"}': "86000+60x120" }],
-  ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+2x120" }],
+  ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+3x120" }],
   ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],
   [
     'KindstackUpdatesSlow{kind="tenants"}',
@@ -62,6 +64,29 @@ const CASES: [alert: string, series: Series][] = [
   ['KindstackDriftReturns{kind="tenants"}', { 'kindstack_drift_repairs_total{kind="tenants"}': "0+1x120" }],
 ];
 
+/** Whose series say how much or how often, and not when. */
+const COUNTED = CASES.filter(([alert]) => alert !== LOOSENED);
+
+/** Series of a process that starts so many minutes later, and counts from its start. */
+function from(minute: number, series: Series): Series {
+  return mapped(series, (values) => `_x${minute} ${values}`);
+}
+
+/** The first minutes of series. */
+function until(minutes: number, series: Series): Series {
+  return mapped(series, (values) => values.replace(/x120$/, `x${minutes}`));
+}
+
+function ofPod(pod: string, series: Series): Series {
+  const labelled = (name: string) =>
+    name.endsWith("}") ? name.replace("}", `,pod="${pod}"}`) : `${name}{pod="${pod}"}`;
+  return Object.fromEntries(Object.entries(series).map(([name, values]) => [labelled(name), values]));
+}
+
+function mapped(series: Series, change: (values: string) => string): Series {
+  return Object.fromEntries(Object.entries(series).map(([name, values]) => [name, change(values)]));
+}
+
 describe("the alerts, as Prometheus evaluates them", () => {
   it("are rules without a fault", () => {
     expect(promtool.check()).toMatch(/SUCCESS: \d+ rules found/);
@@ -72,6 +97,29 @@ describe("the alerts, as Prometheus evaluates them", () => {
   it.each(CASES)("%s fires when it should, and alone", (alert, series) => {
     promtool.expectFiring({ ...WELL, ...series }, 110, [alert]);
     expect(() => promtool.expectFiring({ ...WELL, ...series }, 3, [alert])).toThrow(); // not at once
+  });
+
+  it.each(COUNTED)("%s fires when the operator has just been installed", (alert, series) => {
+    promtool.expectFiring(from(20, { ...WELL, ...series }), 110, [alert]);
+  });
+
+  it.each(COUNTED)("%s fires over a restart of the operator", (alert, series) => {
+    const all = { ...WELL, ...series };
+    promtool.expectFiring({ ...ofPod("old", until(50, all)), ...ofPod("new", from(51, all)) }, 115, [alert]);
+  });
+
+  it("fire for the first loosened mode that a process finds, also soon after its start", () => {
+    const loosened = (samples: string) => ({ 'kindstack_mode_loosened_timestamp_seconds{kind="tenants"}': samples });
+    const series = { ...ofPod("old", loosened("_x20 1200x10")), ...ofPod("new", loosened("_x51 3000x60")) };
+    for (const minutes of [21, 52]) promtool.expectFiring({ ...WELL, ...series }, minutes, [LOOSENED]);
+    for (const minutes of [19, 45, 70]) promtool.expectFiring({ ...WELL, ...series }, minutes, []);
+  });
+
+  it.each(CASES)("%s fires where one of two replicas has the reason, and alone", (alert, series) => {
+    const others = Object.entries(WELL).filter(([name]) => !(name in series));
+    const all = { ...ofPod("a", { ...WELL, ...series }), ...ofPod("b", Object.fromEntries(others)) };
+    promtool.expectFiring(all, 110, [alert]);
+    expect(() => promtool.expectFiring(all, 3, [alert])).toThrow();
   });
 
   it("are all among these", () => {
