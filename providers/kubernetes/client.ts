@@ -121,6 +121,16 @@ export class KubernetesClient extends ApiServer {
     } while (next !== undefined);
   }
 
+  /** The newest version of all objects that the API server has of a type's store: one object is listed at most. */
+  async revision(type: ObjectType, { signal }: Pick<ListOptions, "signal"> = {}): Promise<string> {
+    const page = await this.json<{ metadata: { resourceVersion: string } }>("GET", await this.#path(type, undefined), {
+      query: { limit: "1" },
+      accept: METADATA_LIST,
+      signal,
+    });
+    return page.metadata.resourceVersion;
+  }
+
   /**
    * Creates an object; the API server completes `generateName`. The validation `Strict` refuses fields that the type does not
    * have, as an apply does.

@@ -22,6 +22,11 @@ export class InformerFactory {
     return [...this.#informers.keys()].every(({ hasSynced }) => hasSynced);
   }
 
+  /** Whether one of them shows nothing new: lists of its type have failed for too long. */
+  get isBlind(): boolean {
+    return [...this.#informers.keys()].some(({ outage }) => outage !== undefined);
+  }
+
   /**
    * Makes an informer; `type` is read from discovery.
    *
@@ -30,7 +35,10 @@ export class InformerFactory {
    */
   async create(
     { apiVersion, kind }: { apiVersion: string; kind: string },
-    options: Pick<InformerOptions, "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "transform">,
+    options: Pick<
+      InformerOptions,
+      "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "onRestore" | "transform"
+    >,
     name = `${apiVersion}/${kind}`,
   ): Promise<Informer> {
     const { client, logger, relistIntervalMs, metrics } = this.options;

@@ -1,4 +1,5 @@
 import timers from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import {
@@ -10,17 +11,20 @@ import {
 } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
-import type { ObjectChange } from "./change";
+import { compareResourceVersions, type ObjectChange } from "./change";
 import { type Indexers, Store } from "./store";
 import { type WatchEvent, watchEvents } from "./watch-events";
 
 export interface InformerObserver {
-  /** All objects were listed again, after the first time. */
+  /** All objects were listed again, after the first time; the cache shows them. */
   relisted(): void;
 }
 
+/** What shows the informer the objects of the API server. */
+export type InformerClient = Pick<KubernetesClient, "list" | "watch" | "revision">;
+
 export interface InformerOptions {
-  client: Pick<KubernetesClient, "list" | "watch">;
+  client: InformerClient;
   type: ResourceType;
   labelSelector?: string | undefined;
   /** Only the metadata of objects is asked for and kept. */
@@ -30,6 +34,11 @@ export interface InformerOptions {
   transform?: (object: LiveObject) => LiveObject;
   /** Called after the cache has changed, one change at a time, in the order of the API server. */
   onChange: (change: ObjectChange) => void;
+  /**
+   * Called before the changes of a list that is older than what the cache shows: the data of the API server was restored from a
+   * backup. Versions that are known from before tell nothing of what is there now.
+   */
+  onRestore?: (() => void) | undefined;
   logger: Logger;
   observer?: InformerObserver;
   /** All objects are listed again at least so often, against events that never came. */
@@ -37,20 +46,23 @@ export interface InformerOptions {
 }
 
 /**
- * A watch that is silent for so long, or for the time between two lists where that is shorter, is given up for a new one.
- * The API server sends a bookmark about every minute.
+ * After a watch that is silent for so long, or for the time between two lists where that is shorter, everything is listed
+ * again. The API server sends a bookmark about every minute.
  */
 const IDLE_TIMEOUT_MS = 120_000;
 const RELIST_INTERVAL_MS = 30 * 60_000;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
 /** A watch that ends sooner, and says nothing before it, did not work. */
 const SHORTEST_WATCH_MS = 1_000;
+/** A watch that ends sooner than asked for, by more than this, was cut off. */
+const TIMEOUT_SLACK_MS = 1_000;
 
 /**
  * A cache of all objects of one type, kept up to date by a list and then a watch, as client-go's informers do.
  *
- * A watch that ends is continued from the last version seen. When the API server no longer has that version (410), or
- * refuses for another reason, everything is listed again and the differences to the cache are reported as changes.
+ * A watch that ends is continued from the last version seen. Everything is listed again, and the differences to the cache are
+ * reported as changes, when the API server no longer has that version (410) or has not come to it yet, as after a restore of
+ * its data, when it refuses for another reason, and when the watch was silent.
  */
 export class Informer extends Store {
   readonly #logger: Logger;
@@ -61,6 +73,8 @@ export class Informer extends Store {
 
   #resourceVersion = "0";
   #listNeeded = true;
+  /** Whether the last watch was cut off: another API server, or one with other data, may answer the next one. */
+  #cutOff = false;
   /** By `performance.now()`: a clock that is set back must not put off the next list. */
   #listedAt = 0;
   #lastContact = performance.now();
@@ -68,6 +82,7 @@ export class Informer extends Store {
   #failures = 0;
   #warned = false;
   #refusal: ApiError | undefined;
+  #lastError: unknown;
 
   constructor(private readonly options: InformerOptions) {
     super(options.indexers);
@@ -89,16 +104,22 @@ export class Informer extends Store {
     return this.#lastContact;
   }
 
-  /** Why the API server has not shown the objects since its last answer that did, where it forbids that. */
-  get refusal(): ApiError | undefined {
-    return this.#refusal;
+  /** Why the cache may lack changes: the API server refuses to show the objects, or has shown nothing for too long. */
+  get failure(): unknown {
+    return this.#refusal ?? this.outage;
+  }
+
+  /** Why lists have failed for longer than a watch may be silent. A refusal is none, nor is a type that is not served. */
+  get outage(): unknown {
+    const isLong = performance.now() - this.#lastContact > IDLE_TIMEOUT_MS;
+    return isLong && !isRefused(this.#lastError) ? this.#lastError : undefined;
   }
 
   /** Lists and watches until `signal` is aborted; resolves then. */
   async start(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        if (this.#listNeeded || this.#untilRelist() <= 0) await this.#relist(signal);
+        if (this.#listNeeded || this.#untilRelist() <= 0 || (await this.#wentBack(signal))) await this.#relist(signal);
         await this.#watch(signal);
       } catch (error) {
         if (!signal.aborted) await this.#recover(error, signal);
@@ -107,12 +128,26 @@ export class Informer extends Store {
     this.#filled.reject(signal.reason);
   }
 
+  /** Whether the API server is at an earlier version than the cache: a watch from there would be silent until it gets there. */
+  async #wentBack(signal: AbortSignal): Promise<boolean> {
+    if (!this.#cutOff) return false;
+    const revision = await this.options.client.revision(this.options.type, { signal });
+    this.#cutOff = false;
+    return compareResourceVersions(revision, this.#resourceVersion) < 0;
+  }
+
   async #relist(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, metadataOnly, observer } = this.options;
+    const { client, type, labelSelector, metadataOnly, observer, onRestore } = this.options;
     const { items, resourceVersion } = await client.list(type, { labelSelector, metadataOnly, signal });
     this.#lastContact = performance.now();
     this.#listedAt = performance.now();
-    if (this.#hasSynced) observer?.relisted();
+    const isRelist = this.#hasSynced;
+    const isRestored = isRelist && compareResourceVersions(resourceVersion, this.#resourceVersion) < 0;
+    if (isRestored) {
+      const versions = { resourceVersion, before: this.#resourceVersion };
+      this.#logger.warn(versions, "the data of the API server was restored from a backup");
+      onRestore?.();
+    }
 
     const objects = items.map((item) => this.#transformed(item));
     const listed = new Set(objects.map(({ metadata }) => objectKey(metadata)));
@@ -120,12 +155,14 @@ export class Informer extends Store {
       const key = objectKey(cached.metadata);
       if (!listed.has(key)) this.#remove(key, cached);
     }
-    for (const object of objects) this.#store(object);
+    for (const object of objects) this.#store(object, { isRestored });
 
     this.#resourceVersion = resourceVersion;
     this.#listNeeded = false;
+    this.#cutOff = false;
     this.#hasSynced = true;
     this.#filled.resolve();
+    if (isRelist) observer?.relisted();
   }
 
   /** One watch, until the server ends it or it is silent for too long. */
@@ -135,11 +172,13 @@ export class Informer extends Store {
     const idle = new AbortController();
     const idleTimer = setTimeout(() => idle.abort(), idleTimeoutMs);
     const startedAt = performance.now();
+    const timeoutSeconds = this.#watchSeconds();
     let events = 0;
+    this.#cutOff = true;
     try {
       const chunks = await client.watch(type, {
         resourceVersion: this.#resourceVersion,
-        timeoutSeconds: this.#watchSeconds(),
+        timeoutSeconds,
         labelSelector,
         metadataOnly,
         signal: AbortSignal.any([signal, idle.signal]),
@@ -156,11 +195,13 @@ export class Informer extends Store {
       }
     } catch (error) {
       if (!idle.signal.aborted) throw error;
-      this.#logger.info({ idleTimeoutMs }, "watch was silent, starting a new one");
+      this.#logger.info({ idleTimeoutMs }, "watch was silent, listing again");
+      this.#listNeeded = true;
       return;
     } finally {
       clearTimeout(idleTimer);
     }
+    this.#cutOff = performance.now() - startedAt < timeoutSeconds * 1000 - TIMEOUT_SLACK_MS;
     if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) throw new Error("the watch ended at once");
     this.#recovered();
   }
@@ -192,7 +233,7 @@ export class Informer extends Store {
     return this.options.transform?.(object) ?? object;
   }
 
-  #store(object: LiveObject): void {
+  #store(object: LiveObject, { isRestored = false } = {}): void {
     const key = objectKey(object.metadata);
     const previous = this.get(key);
     if (previous === undefined) {
@@ -202,7 +243,11 @@ export class Informer extends Store {
       // The end of the old object was not seen, but its successor proves it.
       this.#remove(key, previous);
       this.#store(object);
-    } else if (previous.metadata.resourceVersion !== object.metadata.resourceVersion) {
+    } else if (
+      previous.metadata.resourceVersion !== object.metadata.resourceVersion ||
+      // The same number may come again after a restore, with other contents.
+      (isRestored && !isDeepStrictEqual(previous, object))
+    ) {
       this.set(key, object);
       this.#report({ type: "modified", object, previous });
     }
@@ -228,10 +273,11 @@ export class Informer extends Store {
   /** Decides how to continue after an error, and waits for the back-off. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     // What the server refused will not work from this version; of a broken connection nothing is lost.
-    if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+    if (isRefused(error)) {
       this.#listNeeded = true;
       if (error.status === 401 || error.status === 403) this.#refusal = error;
     }
+    this.#lastError = error;
     const failures = this.#failures++;
     if (isApiError(error, 410)) {
       this.#logger.info({ resourceVersion: this.#resourceVersion }, "version has expired, listing again");
@@ -249,5 +295,10 @@ export class Informer extends Store {
     this.#failures = 0;
     this.#warned = false;
     this.#refusal = undefined;
+    this.#lastError = undefined;
   }
+}
+
+function isRefused(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }

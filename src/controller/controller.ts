@@ -1,5 +1,5 @@
 import { type Failure, failureOf } from "../../providers/errors";
-import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
+import { ApiError, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
@@ -13,7 +13,7 @@ import type { Metrics } from "../telemetry/metrics";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
 import type { SetModeOf } from "./modes";
-import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
+import { isDeletedInSpiteOfFinalizer, isRestored, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
 import { BURST_DELAY_MS, type OwnerIndex } from "./owner-index";
 import type { Reconciler } from "./reconcile";
@@ -61,11 +61,13 @@ export class Controller {
     return this.objects.get(key);
   }
 
-  /** Why a watch of the kind shows nothing, where the API server refuses one. */
-  get refusal(): Failure | undefined {
+  /** Why a watch of the kind shows nothing, where the API server says why; one that does not answer takes no status either. */
+  get failure(): Failure | undefined {
     const { own, owned } = this.informers;
-    const refused = [...owned, ...own].find(({ refusal }) => refusal !== undefined);
-    return refused && failureOf(refused.refusal);
+    const failure = [this.objects, ...owned, ...own]
+      .map(({ failure }) => failure)
+      .find((failure) => failure instanceof ApiError);
+    return failure && failureOf(failure);
   }
 
   /** Whether an object is this replica's to work on. */
@@ -133,6 +135,15 @@ export class Controller {
     for (const item of this.#itemsOf(includes)) this.#drop(item);
   }
 
+  /** The data of the API server was restored from a backup: what this process knows is of another time. */
+  restored(): void {
+    this.freshness.reset();
+    for (const item of this.#itemsOf(() => true)) {
+      this.reconciler.drop(item.key);
+      this.environment.queue.add(item);
+    }
+  }
+
   /** Takes in what a poll found of an object. @param drift what is not as it should be @param failure why that is unknown */
   driftPolled(
     object: LiveObject,
@@ -162,6 +173,8 @@ export class Controller {
       }
     } else {
       owners.set(uid, item);
+      if (this.#tombstones.get(item.key)?.metadata.uid === uid) this.#tombstones.delete(item.key); // restored from a backup
+      if (isRestored(change)) this.reconciler.noteRestored(item.key);
       this.reconciler.noteChange(change.object);
     }
     const when = reconcilesAfter(change, (object) => this.reconciler.hasOwnStatus(object));

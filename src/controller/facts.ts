@@ -83,7 +83,7 @@ export interface Facts {
   backoff: { repairMs: number; replacementMs: number; conflictOverMs: number };
   /** The condition DriftUnknown by the last poll; undefined before the first. */
   driftUnknown: NewCondition | undefined;
-  /** In how many ms a refresh is due; undefined for kinds that are not refreshed. */
+  /** In how many ms a refresh is due; undefined when none is, as for kinds that are not refreshed. */
   refreshMs: number | undefined;
   /** Whether a new version of the program may reach the object now. */
   rolledOut: boolean;

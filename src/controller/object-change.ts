@@ -19,6 +19,7 @@ export function reconcilesAfter(
   const [before, after] = [previous.metadata, object.metadata];
   if (
     before.generation !== after.generation ||
+    isRestored(change) ||
     before.deletionTimestamp !== after.deletionTimestamp ||
     (hasFinalizer(previous) && !hasFinalizer(object)) ||
     !isDeepStrictEqual(obeyedAnnotations(previous), obeyedAnnotations(object))
@@ -29,6 +30,14 @@ export function reconcilesAfter(
   // Kinds may depend on labels and annotations, though these make no new generation.
   const isOther = !isDeepStrictEqual([before.labels, before.annotations], [after.labels, after.annotations]);
   return isForeignStatus || isOther ? "soon" : "never";
+}
+
+/** Whether an object is of an earlier time than before: each change of its spec makes a new, higher generation. */
+export function isRestored(change: ObjectChange): boolean {
+  if (change.type !== "modified") return false;
+  const { previous, object } = change;
+  const [before = 0, after = 0] = [previous.metadata.generation, object.metadata.generation];
+  return after < before || (after === before && !isDeepStrictEqual(previous.spec, object.spec));
 }
 
 /**

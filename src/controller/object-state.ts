@@ -22,7 +22,7 @@ export class ObjectState {
   mode: Mode = "Apply";
   /** Counts the times when the reason of a terminal failure may have gone. */
   reconsidered = 0;
-  /** Of a kind with {@link Capabilities.refreshEvery}. */
+  /** Of a kind with {@link Capabilities.refreshEvery}, and of an object that was restored from a backup. */
   readonly refreshes = new Refreshes();
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;

@@ -129,7 +129,7 @@ function factsOf(seen: ObservedObject): Facts {
       conflictOverMs: repairs.conflictOverAt - now,
     },
     driftUnknown: state.driftUnknown,
-    refreshMs: refreshEvery && state.refreshes.dueMs(refreshEvery, now),
+    refreshMs: state.refreshes.dueMs(refreshEvery, now),
     rolledOut: context.rollout?.admits(seen.item.key) ?? true,
     planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
   };

@@ -68,7 +68,13 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   }
   const targetsOf = (object: LiveObject) => referencesOf(kind, object).map(([, target]) => objectId(target));
   const onChange = (change: ObjectChange) => controller.objectChanged(change);
-  const ownOptions = { indexers: { [REFERENCE_INDEX]: targetsOf }, transform: withoutManagedFields, onChange };
+  const onRestore = () => controller.restored();
+  const ownOptions = {
+    indexers: { [REFERENCE_INDEX]: targetsOf },
+    transform: withoutManagedFields,
+    onChange,
+    onRestore,
+  };
   const objects: Informer = await informers.create(own, ownOptions, name);
   const cache: KindCache = {
     object: (key) => objects.get(key),

@@ -57,6 +57,7 @@ export class PlanStore {
     const plans: Informer = await informers.create(PLAN_TYPE, {
       indexers: { [DIGEST_INDEX]: (plan) => digestsOf(plan as Plan) },
       transform: withoutManagedFields,
+      onRestore: () => store.#forget(),
       onChange: (change) => {
         if (change.type === "deleted") store.#removed.delete(change.previous.metadata.uid);
         store.#planChanged(change.object as Plan, change.type === "deleted");
@@ -180,6 +181,12 @@ export class PlanStore {
     await this.options.client.delete(type, name, namespace, { uid }).catch((error) => {
       if (!isApiError(error, 409)) throw error; // another one by now
     });
+  }
+
+  /** What was written or removed is of another time. */
+  #forget(): void {
+    this.#written.clear();
+    this.#removed.clear();
   }
 
   #planChanged(plan: Plan, isGone: boolean): void {

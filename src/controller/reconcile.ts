@@ -77,6 +77,12 @@ export class Reconciler {
     if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned = true;
   }
 
+  /** Takes in that an object was restored from a backup: its resources are those of a spec that came later. */
+  noteRestored(key: string): void {
+    this.drop(key);
+    this.#stateOf(key).refreshes.request(performance.now());
+  }
+
   /** Whether an object has the status that this process wrote last. */
   hasOwnStatus(object: LiveObject): boolean {
     return this.#states.get(objectKey(object.metadata))?.writes.hasOwnStatus(object) ?? false;

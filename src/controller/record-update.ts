@@ -60,10 +60,11 @@ export async function recordUpdate(
   if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
   const { refreshEvery } = context.kind.capabilities;
   const now = performance.now();
-  if (refreshEvery !== undefined && action.refresh) state.refreshes.done(refreshEvery, now);
+  if (action.refresh) state.refreshes.done(refreshEvery, now);
   if (action.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
   if (conflict === undefined) {
-    return refreshEvery === undefined ? "done" : { requeueAfterMs: state.refreshes.dueMs(refreshEvery, now) };
+    const againMs = state.refreshes.dueMs(refreshEvery, now);
+    return againMs === undefined ? "done" : { requeueAfterMs: Math.max(0, againMs) };
   }
   const { notBefore, conflictOverAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? conflictOverAt : notBefore) - performance.now()) };

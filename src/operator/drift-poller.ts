@@ -27,12 +27,12 @@ export async function pollDrift(
 
 /** Compares all objects of a kind whose stacks are settled at once. */
 async function compare(controller: Controller, logger: Logger): Promise<void> {
-  const { kind, refusal } = controller;
+  const { kind, failure } = controller;
   const { external } = kind.capabilities;
   const settled = controller
     .list()
     // Where watches show everything, only those are told that say otherwise.
-    .filter((object) => external !== undefined || refusal !== undefined || isDriftUnknown(object))
+    .filter((object) => external !== undefined || failure !== undefined || isDriftUnknown(object))
     .filter((object) => isSettled(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
@@ -40,7 +40,7 @@ async function compare(controller: Controller, logger: Logger): Promise<void> {
     const found = await external?.findDrift(settled as unknown as KindObject[]);
     for (const object of settled) {
       const { uid } = object.metadata;
-      controller.driftPolled(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? refusal);
+      controller.driftPolled(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? failure);
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");

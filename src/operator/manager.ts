@@ -79,7 +79,8 @@ export class Manager {
   /** Why the operator does not work yet, or any more; `undefined` when it does, or would if something were its own. */
   get notReady(): string | undefined {
     if (this.#stopping) return "stopping";
-    return this.#controllers.size === 0 || !this.#informers.hasSynced ? "caches are being filled" : undefined;
+    if (this.#controllers.size === 0 || !this.#informers.hasSynced) return "caches are being filled";
+    return this.#informers.isBlind ? "the API server does not list the objects of a type" : undefined;
   }
 
   /** The objects of a kind, as the cache shows them. */

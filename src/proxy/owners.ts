@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { NamespaceView } from "../../stacks/contract/capabilities";
 import { compareResourceVersions, type ObjectChange } from "../cache/change";
-import { Informer } from "../cache/informer";
+import { Informer, type InformerClient } from "../cache/informer";
 import type { Identity } from "../http/identity";
 
 const BY_OWNER = "owner";
 
 export interface OwnersOptions {
-  client: Pick<KubernetesClient, "list" | "watch">;
+  client: InformerClient;
   /** The type of the objects that own namespaces. */
   type: ResourceType;
   view: Pick<NamespaceView, "ownersOf" | "ownerKeysOf">;
@@ -39,6 +39,7 @@ export class Owners {
       observer: {
         relisted: () => {
           this.#knownSince = undefined;
+          this.#changedAt.clear(); // after a restore of the API server's data, those versions are yet to come
         },
       },
     });

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ApiError, type KubernetesClient, type ListResult, type LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, type ListResult, type LiveObject } from "../../providers/kubernetes/client";
 import { compareResourceVersions, type ObjectChange } from "../../src/cache/change";
-import { Informer, type InformerOptions } from "../../src/cache/informer";
+import { Informer, type InformerClient, type InformerOptions } from "../../src/cache/informer";
 import { fakeDelay } from "../fake-delay";
 
 const type = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
@@ -66,9 +66,12 @@ class FakeWatch {
 }
 
 /** The two calls of the client: lists are answered from `lists` (the last one stays), watches are opened unless refused. */
-class FakeApi implements Pick<KubernetesClient, "list" | "watch"> {
+class FakeApi implements InformerClient {
   lists: (ListResult | Error)[] = [];
   listCalls = 0;
+  /** What {@link revision} gives; as new as can be unless it is set. */
+  latestRevision = "999999";
+  revisionCalls = 0;
   readonly watches: FakeWatch[] = [];
   refusals: Error[] = [];
   labelSelectors: (string | undefined)[] = [];
@@ -91,6 +94,11 @@ class FakeApi implements Pick<KubernetesClient, "list" | "watch"> {
     const watch = new FakeWatch(options.resourceVersion, options.timeoutSeconds, options.signal);
     this.watches.push(watch);
     return watch;
+  }
+
+  async revision(): Promise<string> {
+    this.revisionCalls++;
+    return this.latestRevision;
   }
 
   /** The watch that was opened last. */
@@ -283,20 +291,38 @@ describe("watch", () => {
 });
 
 describe("silence", () => {
-  it("gives up a watch that has been silent for 2 minutes and continues from the last version", async () => {
+  it("gives up a watch that has been silent for 2 minutes and lists again", async () => {
     const informer = await started();
     const first = api.latest;
     await vi.advanceTimersByTimeAsync(119_000);
     await first.send(line("BOOKMARK", { metadata: { resourceVersion: "8" } }));
     expect(informer.lastContact).toBe(119_000);
+    api.lists = [{ items: [object("missed", 9)], resourceVersion: "9" }];
     await vi.advanceTimersByTimeAsync(119_000);
     expect(api.watches).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(first.signal.aborted).toBe(true);
+    expect(api.listCalls).toBe(2);
     expect(api.watches).toHaveLength(2);
-    expect(api.latest.resourceVersion).toBe("8");
-    expect(api.listCalls).toBe(1);
-    expect(informer.lastContact).toBe(119_000);
+    expect(api.latest.resourceVersion).toBe("9");
+    expect(summary()).toEqual(["added missed@9"]);
+    expect(informer.lastContact).toBe(239_000);
+  });
+
+  it("is an outage where lists fail for so long, other than by a refusal", async () => {
+    const informer = await started();
+    const down = new ApiError(500, "InternalError", "etcdserver: request timed out");
+    api.lists = [down];
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(informer.outage).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([informer.outage, informer.failure]).toEqual([down, down]);
+    api.lists = [new ApiError(404, "NotFound", "404 page not found")];
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([informer.outage, informer.failure]).toEqual([undefined, undefined]);
+    api.lists = [{ items: [], resourceVersion: "9" }];
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(informer.outage).toBeUndefined();
   });
 
   it("lists again after the relist interval and tells the observer", async () => {
@@ -402,23 +428,64 @@ describe("errors", () => {
   it("tells that the API server refuses to show the objects, until it shows them again", async () => {
     const forbidden = new ApiError(403, "Forbidden", "pods is forbidden");
     const informer = await started();
-    expect(informer.refusal).toBeUndefined();
+    expect(informer.failure).toBeUndefined();
     api.lists = [forbidden];
     await api.latest.send(line("ERROR", { kind: "Status", code: 403, reason: "Forbidden", message: "no" }));
     await vi.advanceTimersByTimeAsync(500);
-    expect(informer.refusal).toBe(forbidden);
+    expect(informer.failure).toBe(forbidden);
     api.lists = [new ApiError(0, "Unreachable", "no answer")];
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(informer.refusal).toBe(forbidden);
+    expect(informer.failure).toBe(forbidden);
     api.lists = [{ items: [], resourceVersion: "9" }];
     await vi.advanceTimersByTimeAsync(30_000);
     await api.latest.send(line("ADDED", object("a", 10)));
-    expect(informer.refusal).toBeUndefined();
+    expect(informer.failure).toBeUndefined();
   });
 
   it("takes a type that is not served for no refusal: its objects cannot be there", async () => {
     api.lists = [new ApiError(404, "NotFound", "404 page not found")];
-    expect((await started()).refusal).toBeUndefined();
+    expect((await started()).failure).toBeUndefined();
+  });
+
+  it.each([
+    ["is refused a connection", () => api.latest.end(new Error("connect ECONNREFUSED"))],
+    ["is cut off", () => api.latest.end()],
+  ])("lists when a watch %s and the API server is at an earlier version then", async (_, cut) => {
+    api.lists = [{ items: [object("a", 2), object("new", 9)], resourceVersion: "9" }];
+    const restored = vi.fn(() => summary());
+    await started({ onRestore: restored });
+    await vi.advanceTimersByTimeAsync(60_000);
+    changes = [];
+    api.latestRevision = "5";
+    api.lists = [{ items: [object("a", 2)], resourceVersion: "5" }];
+    await cut();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(restored.mock.results).toEqual([{ type: "return", value: [] }]);
+    expect(summary()).toEqual(["deleted new@9"]);
+    expect(api.latest.resourceVersion).toBe("5");
+  });
+
+  it("asks for no version when a watch has lasted as long as it was to", async () => {
+    await started();
+    const watch = api.latest;
+    for (let second = 0; second < watch.timeoutSeconds; second += 60) {
+      await vi.advanceTimersByTimeAsync(60_000);
+      await watch.send(line("BOOKMARK", { metadata: { resourceVersion: "8" } }));
+    }
+    await watch.end();
+    expect(api.watches).toHaveLength(2);
+    expect([api.listCalls, api.revisionCalls]).toEqual([1, 0]);
+  });
+
+  it("reports what has other contents under the same version after a restore", async () => {
+    api.lists = [{ items: [object("a", 8), object("b", 8)], resourceVersion: "9" }];
+    await started();
+    await vi.advanceTimersByTimeAsync(60_000);
+    changes = [];
+    api.latestRevision = "8";
+    api.lists = [{ items: [object("a", 8, { country: "de" }), object("b", 8)], resourceVersion: "8" }];
+    await api.latest.end();
+    expect(summary()).toEqual(["modified a@8"]);
   });
 
   it("lists again after an ERROR event of any code", async () => {

@@ -22,10 +22,13 @@ const queue = {
   addWhenBack: vi.fn(),
   endRetries: vi.fn(),
   abandon: vi.fn(),
+  forget: vi.fn(),
 };
 const reconciler = {
   drop: vi.fn(),
   noteDriftPoll: vi.fn(() => true),
+  noteChange: vi.fn(),
+  noteRestored: vi.fn(),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
 };
@@ -50,7 +53,7 @@ beforeEach(() => {
     informers: { stop: () => {} },
     logger: { warn: () => {} },
     metrics: createMetrics(),
-    owners: { drop: () => {} },
+    owners: { drop: () => {}, set: () => {} },
     queue,
     shards,
   } as unknown as ControllerEnvironment;
@@ -154,5 +157,22 @@ describe("a comparison", () => {
     reconciler.noteDriftPoll.mockReturnValue(true);
     controller.driftPolled(object, "a row was missing", undefined);
     expect(queue.add).toHaveBeenCalledWith(item);
+  });
+});
+
+describe("a restore of the API server's data", () => {
+  it("makes a controller forget what it knows of all objects, and reconcile them", () => {
+    controller.restored();
+    expect(freshness.reset).toHaveBeenCalledOnce();
+    expect(reconciler.drop.mock.calls).toEqual([[item.key]]);
+    expect(queue.add.mock.calls).toEqual([[item]]);
+  });
+
+  it("is noticed in one object, whose generation went back", () => {
+    const at = (generation: number) => ({ ...object, metadata: { ...metadata, generation } });
+    controller.objectChanged({ type: "modified", previous: at(2), object: at(3) });
+    expect(reconciler.noteRestored).not.toHaveBeenCalled();
+    controller.objectChanged({ type: "modified", previous: at(3), object: at(2) });
+    expect(reconciler.noteRestored.mock.calls).toEqual([[item.key]]);
   });
 });

@@ -29,6 +29,12 @@ describe("after a change an object is reconciled", () => {
     ["an annotation", modified(annotated({ team: "a" })), "soon"],
     ["another client writes its status", modified(object({}, { foreign: true })), "soon"],
     ["its own status is written", modified(object({}, { own: true })), "never"],
+    ["a restore of an earlier spec", modified(object({ generation: 1 }), object({ generation: 2 })), "now"],
+    [
+      "a restore, and a change since",
+      modified({ ...object(), spec: { b: 1 } }, { ...object(), spec: { a: 1 } }),
+      "now",
+    ],
     ["only its version", modified(object({ resourceVersion: "2" })), "never"],
   ];
   it.each(cases)("%s", (_, change, when) => {

@@ -942,6 +942,38 @@ describe("a kind whose resources are compared from time to time", () => {
   });
 });
 
+describe("an object that was restored from a backup", () => {
+  it("is updated with a refresh once, though its status says that it is as specified", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.changeSpec();
+    await harness.reconcile();
+    harness.reconciler.noteRestored(KEY);
+    expect(await harness.reconcile()).toBe("done");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.causes).toEqual(["Creating", "Updating", "Refreshing"]);
+  });
+
+  it("is updated to another spec of a generation whose update was refused for good", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    const restored = harness.object;
+    harness.refusal = { errorClass: "terminal", reason: "Conflict", message: "belongs to another object" };
+    harness.changeSpec();
+    await harness.reconcile();
+    harness.refusal = undefined;
+    harness.object = restored;
+    harness.changeSpec();
+    expect(await harness.reconcile()).toBe("done"); // as the same generation, it is refused
+    expect(harness.updates).toBe(2);
+
+    harness.reconciler.noteRestored(KEY);
+    await harness.reconcile();
+    expect(harness.updates).toBe(3);
+    expect(harness.synced()).toMatchObject({ status: "True", observedGeneration: 2 });
+  });
+});
+
 describe("a deletion with --cascade=orphan", () => {
   const deleting = (harness: Harness, annotations: Record<string, string>, ...finalizers: string[]) => {
     harness.destroys.push(upResult({ resourceChanges: { delete: 1 } }));

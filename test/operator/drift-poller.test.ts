@@ -36,7 +36,7 @@ it("tells objects whose resources the API server refuses to show, and when it sh
   let object = objectWith(false);
   const controller = {
     kind: memcached,
-    refusal: undefined as Failure | undefined,
+    failure: undefined as Failure | undefined,
     list: () => [object],
     holds: () => true,
     driftPolled,
@@ -51,11 +51,11 @@ it("tells objects whose resources the API server refuses to show, and when it sh
   };
 
   expect(await failureAfterRound()).toEqual([]);
-  controller.refusal = forbidden;
+  controller.failure = forbidden;
   expect(await failureAfterRound()).toEqual([forbidden]);
   object = objectWith(true);
   expect(await failureAfterRound()).toEqual([forbidden]);
-  controller.refusal = undefined;
+  controller.failure = undefined;
   object = objectWith(true, "False");
   expect(await failureAfterRound()).toEqual([]); // its update fails for the same reason, and is retried later
   object = objectWith(true);

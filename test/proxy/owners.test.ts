@@ -34,6 +34,7 @@ beforeEach(async () => {
         resourceVersion: "10",
       }),
       watch: async () => events,
+      revision: async () => "10",
     },
     type: { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", plural: "tenants", namespaced: false },
     view: capsuleNamespaceView,
