@@ -3,7 +3,7 @@ import { columnsOf, compareRows, describeDifference, isUnreadable, type RowValue
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { formatTableName, parseTableName } from "./identifier";
 import { findUnrecorded } from "./ownership";
-import { describeReplaced, tablesOf } from "./placement";
+import { describeReplaced, replacedAmong, tablesOf } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import type { RowInputs } from "./row-inputs";
@@ -34,7 +34,11 @@ export async function findDriftedRows(
     try {
       for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
         const some = alike.slice(start, start + ROWS_PER_QUERY);
-        for (const [index, problem] of await compare(some)) drifted.set((some[index] as WantedRow).uid, problem);
+        for (const [index, problem] of await compare(some)) {
+          const { uid } = some[index] as WantedRow;
+          if (typeof problem === "string") drifted.set(uid, problem);
+          else unknown.set(uid, problem);
+        }
       }
     } catch (error) {
       if (!isRefusedStatement(error)) throw error;
@@ -51,8 +55,8 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
   return [...Map.groupBy(rows, columnsIn).values()];
 }
 
-/** What is not as it should be, for people, by the row's index. */
-type Problems = ReadonlyMap<number, string>;
+/** What is not as it should be, for people, or why that cannot be told, by the row's index. */
+type Problems = ReadonlyMap<number, string | ClassifiedError>;
 
 /** What cannot be compared because a table, a column or a value is none any more has drifted: the update that follows tells. */
 async function compare(alike: readonly WantedRow[]): Promise<Problems> {
@@ -88,16 +92,28 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
 /** What a table does not have as it should be. */
 async function differentIn(table: Table, alike: readonly WantedRow[]): Promise<Problems> {
   const [first] = alike as [WantedRow];
+  const unrecorded = await findUnrecorded(table, alike);
+  const replaced = unrecorded.length === 0 ? new Map() : await replacedAmong(table, alike);
+  if (replaced.size > 0) {
+    const others = alike.flatMap((row, index) => (replaced.has(index) ? [] : [{ row, index }]));
+    const rest =
+      others.length === 0
+        ? new Map()
+        : await differentIn(
+            table,
+            others.map(({ row }) => row),
+          );
+    return new Map([...replaced, ...[...rest].map(([at, problem]) => [others[at]?.index as number, problem] as const)]);
+  }
   const missing = columnsOf(first).find((name) => table.columns[name] === undefined);
   if (missing !== undefined) {
     const problem = `table ${formatTableName(table)} had no column ${JSON.stringify(missing)}`;
     return new Map(alike.map((_, index) => [index, problem]));
   }
   const different = await compareRows(table, alike);
-  const unrecorded = await findUnrecorded(table, alike);
   if (different.length + unrecorded.length === 0) return new Map();
-  const replaced = await describeReplaced(table);
-  const before = replaced === undefined ? "" : `${replaced}, `;
+  const madeAgain = await describeReplaced(table);
+  const before = madeAgain === undefined ? "" : `${madeAgain}, `;
   return new Map([
     ...unrecorded.map((index) => [index, `${before}the row's owner was not recorded`] as const),
     ...different.map((one) => [one.index, before + describeDifference(alike[one.index] as WantedRow, one)] as const),

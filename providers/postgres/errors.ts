@@ -88,6 +88,11 @@ export function isAboutTable(error: unknown): boolean {
   return state !== undefined && TABLE_STATES.includes(state);
 }
 
+/** Whether an error that was classified here says that row security refuses a row. */
+export function isRefusedByPolicy(error: unknown): error is ClassifiedError {
+  return error instanceof ClassifiedError && sqlStateOf(error) === "42501" && !isAboutTable(error);
+}
+
 /** The function of PostgreSQL that raised an error. */
 function routineOf(error: unknown): string | undefined {
   const { routine, cause } = (error ?? {}) as { routine?: string; cause?: unknown };

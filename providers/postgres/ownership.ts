@@ -96,7 +96,7 @@ export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInp
     "ON CONFLICT (server, oid) DO UPDATE SET table_name = excluded.table_name RETURNING id) " +
     "INSERT INTO kindstack_ownership.records (table_id, key, owner, description, cluster, cluster_uid, incarnation) " +
     `SELECT id, ${record.join(", ")}, gen_random_uuid() FROM known`;
-  return `was not created by Kindstack; use another table, or let the object have the row, which overwrites it: ${adoption}`;
+  return `belongs to no object: others made it, or an object released it. Use another table, or let the object have the row, which overwrites it: ${adoption}`;
 }
 
 /** A row of another owner is in the way; it may be removed without an event, so the update is retried. */

@@ -1,7 +1,7 @@
 import { RetryableError } from "../errors";
 import { formatTableName, parseTableName, quoteTableName, type TableLocation, type TableName } from "./identifier";
 import type { Connection } from "./pool";
-import { keyOf, type RowOutputs } from "./row-inputs";
+import { type Keyed, keyOf, type RowOutputs } from "./row-inputs";
 import { containsTable, findTable, type Table } from "./tables";
 
 /*
@@ -170,12 +170,46 @@ export async function placeOf(
   const held = await findTable(connection, { oid: recorded.oid }, columns);
   if (named === undefined || held === undefined) return { table: held };
   if (await containsTable(connection, named.oid, recorded.oid)) return { table: named };
+  return { table: held, replaced: { by: named, error: tableReplaced(row, held, named, recorded) } };
+}
+
+/**
+ * Of rows that are not recorded in the table that their name means: those recorded in another table, under this name. By their
+ * index, the error that {@link placeOf} has for them.
+ */
+export async function replacedAmong(
+  named: Table,
+  rows: readonly (Keyed & { uid: string })[],
+): Promise<ReadonlyMap<number, RetryableError>> {
+  const { connection } = named;
+  const { rows: recorded } = await connection.query<Omit<RecordedPlace, "incarnation"> & { position: string }>(
+    `SELECT wanted.position, held.table_id AS "tableId", (${PRESENT_OID})::text AS oid
+     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted(key, owner, position)
+     JOIN kindstack_ownership.records AS held ON held.key = wanted.key AND held.owner = wanted.owner
+     JOIN kindstack_ownership.tables AS known ON known.id = held.table_id
+     WHERE table_schema = $3 AND table_name = $4 -- an owner may have rows of one key in several tables`,
+    [rows.map((row) => keyOf(row).value), rows.map(({ uid }) => uid), named.schema, named.name],
+  );
+  const oids = [...new Set(recorded.map(({ oid }) => oid))].filter((oid) => oid !== null && oid !== named.oid);
+  const others = new Map<string | null, Table>();
+  for (const oid of oids as string[]) {
+    const held = await findTable(connection, { oid });
+    if (held !== undefined && !(await containsTable(connection, named.oid, oid))) others.set(oid, held);
+  }
+  return new Map(
+    recorded.flatMap(({ position, ...place }) => {
+      const [index, held] = [Number(position) - 1, others.get(place.oid)];
+      return held === undefined ? [] : [[index, tableReplaced(rows[index] as Keyed, held, named, place)] as const];
+    }),
+  );
+}
+
+function tableReplaced(row: Keyed, held: Table, named: Table, { tableId }: Pick<RecordedPlace, "tableId">) {
   const [present, former] = [formatTableName(named), formatTableName(held)];
-  const error = new RetryableError(
+  return new RetryableError(
     "TableReplaced",
     `row ${JSON.stringify(keyOf(row).value)} is in the table that is now called ${former}; ${present} is another table. ` +
       `Name ${former} in the object, or, if ${present} has taken its place with all rows, run: ` +
-      `UPDATE kindstack_ownership.tables SET oid = ${named.oid} WHERE id = ${recorded.tableId}`,
+      `UPDATE kindstack_ownership.tables SET oid = ${named.oid} WHERE id = ${tableId}`,
   );
-  return { table: held, replaced: { by: named, error } };
 }

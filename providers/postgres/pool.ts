@@ -85,7 +85,8 @@ const SETTINGS_FRESH_MS = 500;
  * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */
 export function withTransaction<T>(work: Work<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
-  return transaction("", WRITE_TIMEOUT_MS, lockTimeoutMs, work);
+  // What is deferred would run in COMMIT, after the rows were read back, and without a time-out.
+  return transaction("", WRITE_TIMEOUT_MS, lockTimeoutMs, work, "; SET CONSTRAINTS ALL IMMEDIATE");
 }
 
 /** The same for what only reads. */
@@ -102,11 +103,12 @@ function transaction<T>(
   statementTimeoutMs: number,
   lockTimeoutMs: number,
   work: Work<T>,
+  settings = "",
 ): Promise<T> {
   return withConnection(async (connection) => {
     connection.begin(
       `BEGIN ISOLATION LEVEL READ COMMITTED ${mode};
-       SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`,
+       SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}${settings}`,
     );
     try {
       const result = await work(connection);

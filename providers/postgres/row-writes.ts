@@ -1,8 +1,9 @@
 import { escapeIdentifier } from "pg";
-import { RetryableError } from "../errors";
+import { type ClassifiedError, RetryableError } from "../errors";
 import { currentHold } from "../observation";
 import { refuseTableName } from "./allow-list";
 import { compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
+import { isRefusedByPolicy } from "./errors";
 import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
 import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
 import { recordTable } from "./placement";
@@ -12,7 +13,7 @@ import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
 import { commonTable, type RowWrite } from "./row-table";
 import { isThere, suppressedWrite } from "./suppressed-write";
-import { describeHooks, type Table } from "./tables";
+import { describeHooks, findTable, mayHideRows, type Table } from "./tables";
 
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
@@ -23,7 +24,9 @@ const writeBatched = batchedRows<HeldRow, TableLocation>({
       return await inTransaction(batch, writeRows);
     } catch (error) {
       const [only, ...others] = batch as [HeldRow, ...HeldRow[]];
-      throw error instanceof UnwrittenError && others.length === 0 ? await explainUnwritten(only, error) : error;
+      if (others.length > 0) throw error;
+      if (error instanceof UnwrittenError) throw await explainUnwritten(only, error);
+      throw isRefusedByPolicy(error) ? await explainPolicy(only, error) : error;
     }
   },
   batchKey: (write) =>
@@ -114,6 +117,17 @@ function explainUnwritten(row: HeldRow, { table: known, mayOverwrite }: Unwritte
       return rowConflict(table, row, describeUnmanaged(table, row));
     }
     return suppressedWrite(table, row, mayOverwrite ? "update" : "insert");
+  });
+}
+
+/** A write reads what is there: the database names no policy, and an INSERT policy alone is not enough. */
+function explainPolicy({ table: name }: HeldRow, error: ClassifiedError): Promise<ClassifiedError> {
+  return withReadTransaction(async (connection) => {
+    const table = await findTable(connection, parseTableName(name, "table"));
+    if (table === undefined || !(await mayHideRows(table))) return error;
+    const advice =
+      "row security may hide rows from Kindstack's role: give it a policy with USING (true) for SELECT as well";
+    return new RetryableError("PermissionDenied", `${error.message}; ${advice}`, { cause: error });
   });
 }
 

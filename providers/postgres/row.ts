@@ -126,9 +126,11 @@ function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
   const read = (compares: boolean): Promise<RowOutputs | undefined> =>
     withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
       const recorded = await hasRecords(connection);
-      const { table } = await findPlace(connection, outs, recorded);
+      const { table, replaced } = await findPlace(connection, outs, recorded);
       if (table === undefined) return undefined;
-      const owner = await recordedOwner(table, outs, recorded);
+      const found = await recordedOwner(table, outs, recorded);
+      // The write that follows says that the table was replaced, unless the object names the former one by now.
+      const owner = found && replaced ? { ...found, uid: "" } : found;
       if (owner === undefined) return undefined;
       const live = await (compares ? readDifferences : readTexts)(table, outs);
       return live && { ...outs, owner, values: { ...outs.values, ...live } };

@@ -71,10 +71,15 @@ export function failedConditions(observedGeneration: number, failures: readonly 
 /** While an object is being deleted, with what that waits for, or why it does not succeed. */
 export function deletingConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const failed = failures.some(({ errorClass }) => errorClass !== "pending");
-  const details = describeFailures(failures);
+  // The condition has a reason of its own.
+  const details = describeFailures(failures.map(withReason));
   const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
   const reason = failed ? "DeletionFailed" : "Deleting";
   return beingDeleted(observedGeneration, reason, message);
+}
+
+function withReason({ errorClass, reason, resource, message }: UpdateFailure) {
+  return { ...(resource && { resource }), message: errorClass === "pending" ? message : `${reason}: ${message}` };
 }
 
 /** When nothing of an object is left but the object, which other controllers keep by their finalizers. */

@@ -5,7 +5,7 @@ import type { OperatorStatus } from "./operator-status";
 import type { Overview } from "./overview";
 
 const NONE = "-";
-const SHOWN_STATES = ["Reconciling", "Stalled", "Paused", "Deleting"] as const;
+const SHOWN_STATES = ["Reconciling", "Stalled", "DriftUnknown", "Paused", "Deleting"] as const;
 
 /** For a terminal: control characters from objects and servers are escaped. */
 export function renderOverview({ kinds, operator, shards, events }: Overview): string {

@@ -394,7 +394,7 @@ describe("a preview", () => {
     expect(report.objects).toMatchObject([
       {
         action: "failed",
-        errors: [expect.stringMatching(/^RowConflict: row ".*found" .* was not created by Kindstack/)],
+        errors: [expect.stringMatching(/^RowConflict: row ".*found" .* belongs to no object/)],
       },
       { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*same" .*belongs to .*else\/where/)] },
     ]);

@@ -37,6 +37,13 @@ describe("withoutPasswords", () => {
     expect(hasPassword(text)).toBe(false);
   });
 
+  it("shows no value of a parameter of the backend's URL that it does not know", () => {
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://b?endpoint=http://127.0.0.1:1&session=hunter2&region=eu-west-1&fresh=true");
+    const text =
+      "open bucket s3://b?session=hunter2&region=eu-west-1&fresh=true: http://127.0.0.1:1 refused hunter2, true";
+    expect(withoutPasswords(text)).toBe(text.replaceAll("hunter2", "***"));
+  });
+
   it("shows no password of the backend in any spelling, wherever it is quoted", () => {
     const password = fc
       .string({ unit: "grapheme-ascii", minLength: 5, maxLength: 20 })

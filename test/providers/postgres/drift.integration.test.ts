@@ -88,6 +88,53 @@ describe("findDriftedRows", () => {
   });
 
   it.each([
+    ["a new, empty table", "ALTER TABLE % RENAME TO %_; CREATE TABLE % (LIKE %_ INCLUDING ALL)"],
+    [
+      "a copy with all rows",
+      "ALTER TABLE % RENAME TO %_; CREATE TABLE % (LIKE %_ INCLUDING ALL); INSERT INTO % SELECT * FROM %_",
+    ],
+    ["a table without the columns", "ALTER TABLE % RENAME TO %_; CREATE TABLE % (id text PRIMARY KEY)"],
+  ])("tells that the table was replaced by %s, and takes no row for drifted", async (_, statements) => {
+    const table = await database.createStudents();
+    const rows = await writtenRows(table, 2);
+    await database.query(statements.replaceAll("%", table));
+    const { drifted, unknown } = await findDriftedRows(rows);
+    expect([...drifted]).toEqual([]);
+    expect([...unknown].map(([uid, { reason }]) => [uid, reason])).toEqual(
+      rows.map(({ uid }) => [uid, "TableReplaced"]),
+    );
+    expect(unknown.get(`${table}-0`)?.message).toContain(
+      `now called public.${table}_; public.${table} is another table`,
+    );
+  });
+
+  it("tells of tables whose names were swapped, and of the rows that are in place by now", async () => {
+    const [one, two] = [await database.createStudents(), await database.createStudents()];
+    const [first, second] = [await writtenRows(one, 2), await writtenRows(two, 1)];
+    await database.query(
+      `ALTER TABLE ${one} RENAME TO swap; ALTER TABLE ${two} RENAME TO ${one}; ALTER TABLE swap RENAME TO ${two}`,
+    );
+    const { drifted, unknown } = await findDriftedRows([...first, ...second]);
+    expect([...drifted]).toEqual([]);
+    expect([...unknown.keys()].sort()).toEqual([...first, ...second].map(({ uid }) => uid).sort());
+    const later = owned(rowIn(one, { key: { id: "default/later" } }), "later");
+    await provider.create(later);
+    await database.query(`UPDATE ${one} SET age = 24 WHERE id = 'default/later'`);
+    const afterwards = await findDriftedRows([...first, later]);
+    expect([...afterwards.drifted]).toEqual([["later", 'column "age" was "24" in place of "23"']]);
+    expect([...afterwards.unknown.keys()]).toEqual(first.map(({ uid }) => uid));
+  });
+
+  it("takes a row that lost its record for drifted where its owner has another one of that key elsewhere", async () => {
+    const [one, two] = [await database.createStudents(), await database.createStudents()];
+    const rows = [one, two].map((table) => owned(rowIn(table), "both"));
+    for (const row of rows) await provider.create(row);
+    await database.forgetRecords(one);
+    const { drifted, unknown } = await findDriftedRows(rows);
+    expect([[...drifted.values()], [...unknown]]).toEqual([["the row's owner was not recorded"], []]);
+  });
+
+  it.each([
     "DROP TABLE %",
     "ALTER TABLE % DROP age",
     "ALTER TABLE % ALTER name TYPE integer USING 7", // of which the wanted value is none

@@ -147,7 +147,7 @@ describe("create", () => {
       refused(
         "RowConflict",
         "retryable",
-        /^row "default\/sample-student" of table public\.students_\w+ was not created by/,
+        /^row "default\/sample-student" of table public\.students_\w+ belongs to no object/,
       ),
     );
     expect(await rowsOf(table)).toEqual([{ id: "default/sample-student", name: "bob", age: 1, country: "peru" }]);
@@ -210,6 +210,14 @@ describe("update", () => {
     await database.query(`CREATE SCHEMA aside; ALTER TABLE ${table} SET SCHEMA aside`);
     await database.query(`CREATE TABLE ${table} (LIKE aside.${table} INCLUDING ALL)`);
     await expect(update(outs, rowIn(table))).rejects.toEqual(refused("TableReplaced", "retryable", `aside.${table}`));
+    expect([await rowsOf(table), await rowsOf(`aside.${table}`)]).toEqual([[], [ALEX]]);
+
+    // A refresh alone finds it as well, and nothing to tell of where the object names the former table.
+    const seen = (await read(outs)) as RowOutputs;
+    expect(await provider.diff("id", seen, rowIn(table))).toMatchObject({ changes: true, replaces: [] });
+    const named = rowIn(`aside.${table}`);
+    expect(await provider.diff("id", seen, named)).toMatchObject({ changes: true, replaces: [] });
+    await update(seen, named);
     expect([await rowsOf(table), await rowsOf(`aside.${table}`)]).toEqual([[], [ALEX]]);
   });
 });
@@ -297,7 +305,7 @@ describe("many rows at once", () => {
     const failures = results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason]] : []));
     expect(failures).toEqual([
       [10, refused("WrongType", "terminal", /type integer: "old"/)],
-      [20, refused("RowConflict", "retryable", `^row "${keys[20]}" .* was not created by Kindstack`)],
+      [20, refused("RowConflict", "retryable", `^row "${keys[20]}" .* belongs to no object`)],
       [30, refused("RowConflict", "retryable", `^row "${keys[30]}" .* belongs to ${OTHER_OWNER.description}`)],
     ]);
     expect(await rowsOf(table)).toHaveLength(99);

@@ -252,6 +252,27 @@ describe("a row that the database changes as it is written", () => {
     expect(await isDrifted(rowIn(table, { values: { ...outs.values, country: "CANADA" } }))).toBe(false);
   });
 
+  it("is not written either where the trigger is deferred to the end of the transaction", async () => {
+    const table = await database.createStudents();
+    const name = await triggerFunction(`UPDATE ${table} SET country = upper(country) WHERE id = NEW.id
+      AND country <> upper(country); RETURN NULL;`);
+    await database.query(`CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION ${name}()`);
+    await expect(create(rowIn(table))).rejects.toEqual(refused("ValueRewritten", "retryable", '"CANADA" of "canada"'));
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("is given up after the time of a statement where a deferred trigger does not end", async () => {
+    const table = await database.createStudents();
+    const name = await triggerFunction("PERFORM pg_sleep(600); RETURN NULL;");
+    await database.query(`CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION ${name}()`);
+    await expect(create(rowIn(table))).rejects.toEqual(refused("StatementTimeout", "retryable", "statement timeout"));
+    const running =
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query = 'COMMIT'";
+    expect(await database.query(running)).toEqual([]);
+  });
+
   it.each([
     ["rounds", "value numeric(5,2)", "1.005", /\(numeric\(5,2\)\): the database makes "1\.0[01]" of "1\.005"/],
     [
@@ -338,7 +359,7 @@ describe("a write that the database suppresses", () => {
     const table = await database.createStudents();
     await database.query(`INSERT INTO ${table} (id) VALUES ('${ID}')`);
     await hookBefore("DELETE", "RETURN NULL;", table);
-    await expect(create(rowIn(table))).rejects.toEqual(refused("RowConflict", "retryable", "was not created by"));
+    await expect(create(rowIn(table))).rejects.toEqual(refused("RowConflict", "retryable", "belongs to no object"));
   });
 
   it.each([
@@ -386,6 +407,14 @@ describe("row security", () => {
     await database.query(`DELETE FROM ${table}`);
     await provider.delete("id", outs); // seen to be gone
     expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it("that hides rows from reading is named where the database names none", async () => {
+    const table = await secured(`FOR INSERT TO ${writer} WITH CHECK (true)`);
+    await as(writer);
+    await expect(create(rowIn(table))).rejects.toEqual(
+      refused("PermissionDenied", "retryable", /give it a policy with USING \(true\) for SELECT as well$/),
+    );
   });
 
   it("that hides the row makes a deletion fail, with the record kept", async () => {
@@ -455,7 +484,7 @@ describe("the page postgresql.md", () => {
         owner: { uid: "UID of the object", description: "" },
       });
       const conflict = await create(adopting).catch((error: unknown) => error as Error);
-      expect(conflict).toEqual(refused("RowConflict", "retryable", "was not created by Kindstack"));
+      expect(conflict).toEqual(refused("RowConflict", "retryable", "belongs to no object"));
       await page.query((conflict as Error).message.split("overwrites it: ")[1] as string);
       const adopted = await create(adopting);
       expect(await page.query("SELECT name, salary FROM app.students")).toEqual([{ name: "alex", salary: 7 }]);
