@@ -8,12 +8,25 @@ const USER_INFO = /(\/\/[^\s:/@]{0,256}):\S{0,256}@/g;
 /** `password=…` of a URL's query or of a DSN, in quotes or not. */
 const PARAMETER =
   /(?<![A-Za-z0-9])([\w.-]{0,40}(?:pass(?:word|wd|phrase)?|pwd|token|secret|signature|sig|account_?key|access_?key|credentials?)\s?=\s?)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^&\s;"]+)/gi;
-/** Parameters of backends' URLs whose values may be shown: those of the libraries that open them. */
-const HARMLESS = new Set(
-  "anonymous accelerate access_id application_name awssdk cdn connect_timeout create_dir database dbname dir_file_mode disable_https disablessl domain dualstack endpoint fips host hostname_immutable kmskeyid localemu metadata no_tmp_dir port private_key_path profile protocol region s3forcepathstyle search_path ssetype sslcert sslkey sslmode sslrootcert storage_account table universe_domain use_path_style user".split(
-    " ",
-  ),
-);
+/** Parameters of backends' URLs whose values may be shown. */
+const HARMLESS = new Set([
+  "application_name",
+  "awssdk",
+  "connect_timeout",
+  "database",
+  "dbname",
+  "domain",
+  "endpoint",
+  "host",
+  "port",
+  "profile",
+  "protocol",
+  "region",
+  "sslmode",
+  "storage_account",
+  "table",
+  "user",
+]);
 const ORDINARY = /^(true|false|yes|no|none|\d+\w?)$/i;
 /** Shorter ones are in many words. */
 const SHORTEST = 4;

@@ -190,9 +190,9 @@ export async function replacedAmong(
      WHERE table_schema = $3 AND table_name = $4 -- an owner may have rows of one key in several tables`,
     [rows.map((row) => keyOf(row).value), rows.map(({ uid }) => uid), named.schema, named.name],
   );
-  const oids = [...new Set(recorded.map(({ oid }) => oid))].filter((oid) => oid !== null && oid !== named.oid);
+  const places = [...new Set(recorded.map(({ oid }) => oid))].filter((oid) => oid !== null && oid !== named.oid);
   const others = new Map<string | null, Table>();
-  for (const oid of oids as string[]) {
+  for (const oid of places as string[]) {
     const held = await findTable(connection, { oid });
     if (held !== undefined && !(await containsTable(connection, named.oid, oid))) others.set(oid, held);
   }

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderSession } from "../../providers/host/session";
+import { withoutPasswords } from "../../providers/passwords";
 import { readLines } from "../text/lines";
 import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
@@ -224,7 +225,7 @@ export class EngineProcess {
 
   #close(code: number | null, signal: NodeJS.Signals | null): void {
     clearInterval(this.#timer);
-    const stderr = this.#stderr().trim();
+    const stderr = withoutPasswords(this.#stderr().trim()); // it quotes the backend's URL
     if (!this.isOver) {
       const facts = { code, signal, operations: this.#working, stderr };
       this.options.log.error(facts, "Pulumi's engine has ended unexpectedly");

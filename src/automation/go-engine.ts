@@ -43,7 +43,7 @@ const answers = {
   export: Compile(Type.Object({ state: Type.Union([Type.Null(), stackStateSchema]) })),
   history: Compile(history),
   names: Compile(Type.Object({ names: Type.Array(Type.String()) })),
-  locks: Compile(Type.Object({ locks: Type.Array(Type.String()) })),
+  locks: Compile(Type.Object({ locks: Type.Union([Type.Array(Type.String()), Type.Null()]) })),
   urns: Compile(Type.Object({ urns: Type.Array(Type.String()) })),
   anything: Compile(Type.Unknown()),
 };
@@ -100,9 +100,9 @@ export class GoEngine extends Operations implements StackEngine {
     await this.#ask(answers.anything, "remove", { stack }, signal);
   }
 
-  /** Removes all locks of a stack. @returns who held them */
-  async unlock(stack: string, signal?: AbortSignal): Promise<string[]> {
-    return (await this.#ask(answers.locks, "unlock", { stack }, signal)).locks;
+  /** Removes all locks of a stack. @returns who held them; `undefined` for a stack that does not exist */
+  async unlock(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
+    return (await this.#ask(answers.locks, "unlock", { stack }, signal)).locks ?? undefined;
   }
 
   /** Takes the protection from a stack's resources, or from one. @returns the URNs of those that were protected */

@@ -99,7 +99,7 @@ describe("the state in PostgreSQL", () => {
       await database.query("INSERT INTO state (key, data) VALUES ($1, $2)", [lock, data]);
       await expect(engine.up("theirs", { a: "1" })).rejects.toMatchObject({
         reason: "Locked",
-        message: expect.stringContaining("created by ada@laptop (pid 1)"),
+        message: expect.stringMatching(/created by ada@laptop \(pid 1\).*, run: kindstack state unlock theirs$/),
       });
       expect(await engine.engine.unlock("theirs")).toEqual([expect.stringContaining("ada@laptop")]);
       expect(await engine.up("theirs", { a: "1" })).toMatchObject({ summary: { result: "succeeded" } });

@@ -82,7 +82,7 @@ describe("while an object is deleted", () => {
     expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
     expect(find(conditions, "Synced")).toMatchObject({
       reason: "DeletionFailed",
-      message: "deletion will be tried again: namespace/acme: Namespace acme belongs to globex",
+      message: "deletion will be tried again: namespace/acme: Conflict: Namespace acme belongs to globex",
     });
   });
 });

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import type { HistoryEntry } from "../../src/automation/engine";
 import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
-import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
 import { apply, client, edit, POD, remove, uniqueName, untilGone, untilReady } from "./objects";
+import { kindstack } from "./operator";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 
 /** A kind whose object is handed over. */
@@ -30,6 +33,13 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
       team.operator.metric("kindstack_resource_operations_total", { ...labels, operation });
     const [created, deleted, replaced] = await Promise.all(["create", "delete", "replace"].map(count));
     return { created, deleted, replaced };
+  };
+
+  const environment = { ...controlPlane().env, PULUMI_BACKEND_URL: `file://${team.operator.stateDirectory}` };
+  const state = (...args: string[]) => kindstack(["state", ...args], environment);
+  const historyOf = (kind: AnyKind, name: string) => {
+    const text = kindstack(["history", kindName(kind), name, "--output", "json"], environment);
+    return (JSON.parse(text) as HistoryEntry[]).map(({ kind, result }) => `${kind} ${result}`);
   };
 
   describe("the hand-over between pulumi up and the operator", () => {
@@ -87,6 +97,16 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
         // To pulumi up for good: the object leaves the cluster, its resources stay.
         await edit(manifest, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
         expect((await team.project.up(stack)).changes).toEqual({ update: count });
+        expect(historyOf(kind, name)).toEqual([
+          "update succeeded", // by pulumi up
+          "update succeeded",
+          "update succeeded", // by pulumi up
+          "update failed", // by pulumi up, which the operator's object refused
+          "update succeeded",
+          "update succeeded", // by pulumi up
+        ]);
+        expect(state("unlock", kindName(kind), name)).toBe(`${stack} is not locked\n`);
+        expect(() => state("unlock", kindName(kind), "nosuch")).toThrow("there is no stack");
         await edit(manifest, { metadata: { finalizers: null } });
         await remove(manifest);
         await untilGone(manifest);

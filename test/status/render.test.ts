@@ -11,6 +11,11 @@ const overview: Overview = {
     countObjects(tenant, [
       withConditions(named("a"), { Synced: ["True", "Succeeded"], Ready: ["True", "Succeeded"] }),
       withConditions(named("b"), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
+      withConditions(named("u"), {
+        Synced: ["True", "Succeeded"],
+        Ready: ["True", "Succeeded"],
+        DriftUnknown: ["True", "TableMissing"],
+      }),
       ...["c", "d", "e", "f"].map((name) => withConditions(named(name), { Ready: ["False", "Unreachable"] })),
       named("\u001b[31mg"),
     ]),
@@ -29,7 +34,7 @@ const overview: Overview = {
 it("the overview counts objects by kind and by reason, most frequent first, and has no effect on a terminal", () => {
   const lines = renderOverview(overview).split("\n");
   const cells = lines.map((line) => line.split(/ {2,}/));
-  expect(cells).toContainEqual(["tenants.multitenancy.codereliant.io", "7", "1", "1", "6", "0", "1", "0", "0"]);
+  expect(cells).toContainEqual(["tenants.multitenancy.codereliant.io", "8", "2", "2", "6", "0", "1", "1", "0", "0"]);
   expect(cells).toContainEqual(["podsets.batch.tutorial.kubebuilder.io", "not installed"]);
   const reasons = cells.filter(([kind]) => kind?.startsWith("tenants")).map(([, reason, objects]) => [reason, objects]);
   expect(reasons.slice(1)).toEqual([

@@ -25,7 +25,7 @@ import (
 //	history {stack}               → {entries}, newest first, or {entries: null}
 //	names                         → {names} of stacks
 //	remove {stack}                → {}
-//	unlock {stack}                → {locks}, descriptions of those that were removed
+//	unlock {stack}                → {locks}, descriptions of those that were removed, or {locks: null}
 //	unprotect {stack, urn?}       → {urns} of resources that were protected
 //	ping                          → {usage}
 //
@@ -75,7 +75,12 @@ func (s *server) handle(m rpc.Message) {
 	var p params
 	if len(m.Params) > 0 {
 		if err := json.Unmarshal(m.Params, &p); err != nil {
-			s.conn.Answer(m.ID, nil, &rpc.Error{Message: fmt.Sprintf("%s: %v", m.Method, err)})
+			message := fmt.Sprintf("%s: %v", m.Method, err)
+			if m.ID == 0 {
+				s.conn.Log("a notification cannot be read", map[string]any{"reason": message})
+				return
+			}
+			s.conn.Answer(m.ID, nil, &rpc.Error{Message: message})
 			return
 		}
 	}

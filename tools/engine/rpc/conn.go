@@ -83,7 +83,10 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMes
 	answered := make(chan Message, 1)
 	id := c.lastID.Add(1)
 	c.calls.Store(id, answered)
-	c.send(outgoing{ID: id, Method: method, Params: params})
+	if err := c.send(outgoing{ID: id, Method: method, Params: params}); err != nil {
+		c.calls.Delete(id)
+		return nil, err
+	}
 	select {
 	case m := <-answered:
 		if m.Error != nil {
@@ -96,8 +99,12 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMes
 	}
 }
 
-// Notify tells the other side something.
-func (c *Conn) Notify(method string, params any) { c.send(outgoing{Method: method, Params: params}) }
+// Notify tells the other side something; what cannot be encoded is left out.
+func (c *Conn) Notify(method string, params any) {
+	if err := c.send(outgoing{Method: method, Params: params}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
 
 // Log gives the operator's log a line.
 func (c *Conn) Log(message string, facts map[string]any) {
@@ -111,19 +118,23 @@ func (c *Conn) Answer(id int64, result any, err *Error) {
 	} else if result == nil {
 		result = struct{}{}
 	}
-	c.send(outgoing{ID: id, Result: result, Error: err})
+	if unsent := c.send(outgoing{ID: id, Result: result, Error: err}); unsent != nil {
+		_ = c.send(outgoing{ID: id, Error: &Error{Message: unsent.Error()}})
+	}
 }
 
-func (c *Conn) send(message outgoing) {
+// send returns an error for what cannot be encoded.
+func (c *Conn) send(message outgoing) error {
 	line := &bytes.Buffer{}
 	encoder := json.NewEncoder(line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(message); err != nil {
-		panic(err)
+		return fmt.Errorf("cannot encode a message: %w", err)
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if _, err := c.out.Write(line.Bytes()); err != nil {
 		os.Exit(0) // the reader is gone
 	}
+	return nil
 }

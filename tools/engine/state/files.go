@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type files struct{ root string }
 const asideFolder = ".pulumi/kindstack-tmp"
 
 const asideLifetime = time.Hour
+
+// The CLI keeps what its library knows of a file, such as a checksum, in one beside it. That is no file of a backend.
+const attributes = ".attrs"
 
 func openFiles(root string) files {
 	f := files{filepath.Clean(root)}
@@ -87,8 +91,10 @@ func inFolder(name func(from, to string) error, from, to string) error {
 func (f files) Delete(_ context.Context, keys ...string) error {
 	for _, key := range keys {
 		path := f.path(key)
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		for _, file := range []string{path, path + attributes} {
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		_ = os.Remove(filepath.Dir(path))
 	}
@@ -111,7 +117,7 @@ func (f files) List(_ context.Context, folder string) ([]File, error) {
 	}
 	var list []File
 	for _, entry := range entries {
-		if entry.IsDir() {
+		if entry.IsDir() || strings.HasSuffix(entry.Name(), attributes) {
 			continue
 		}
 		file := File{Name: entry.Name()}

@@ -162,7 +162,10 @@ func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
 	}
-	files = slices.DeleteFunc(files, func(file File) bool { return !strings.Contains(file.Name, ".history.json") })
+	files = slices.DeleteFunc(files, func(file File) bool {
+		parts := historyFile.FindStringSubmatch(file.Name)
+		return parts == nil || parts[2] != "history"
+	})
 	entries, checkpoints := []Entry{}, []string{}
 	for _, file := range slices.Backward(files) {
 		data, err := s.store.Read(ctx, historyFolder(name)+"/"+file.Name)

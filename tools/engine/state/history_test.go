@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pulumi/pulumi/pkg/v3/backend"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -22,8 +23,8 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for time := 8; time <= 12; time++ { // 9 is older than 10
-		for _, what := range []string{"history", "checkpoint"} {
-			name := fmt.Sprintf("a-%d.%s.json", time, what)
+		for _, what := range []string{"history.json", "checkpoint.json", "history.json.attrs", "checkpoint.json.attrs"} {
+			name := fmt.Sprintf("a-%d.%s", time, what)
 			if err := os.WriteFile(filepath.Join(folder, name), make([]byte, 100), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -33,8 +34,8 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		files, _ := stacks.store.List(ctx, historyFolder("a"))
 		var kept []string
 		for _, file := range files {
-			if strings.Contains(file.Name, ".history.") {
-				kept = append(kept, strings.TrimSuffix(strings.TrimPrefix(file.Name, "a-"), ".history.json"))
+			if time, isHistory := strings.CutSuffix(file.Name, ".history.json"); isHistory {
+				kept = append(kept, strings.TrimPrefix(time, "a-"))
 			}
 		}
 		return strings.Join(kept, " ")
@@ -50,6 +51,34 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		if got := times(); got != step.want {
 			t.Fatalf("%d entries, %d bytes: %q", step.entries, step.bytes, got)
 		}
+	}
+	if left, err := os.ReadDir(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("something is left: %v, %v", left, err)
+	}
+}
+
+func TestWhatTheCLIWritesBesideAHistoryIsNoUpdate(t *testing.T) {
+	ctx := context.Background()
+	root := t.TempDir()
+	stacks, _ := open(t, root, "s")
+	if err := stacks.Import(ctx, "a", deployment(t, "a", false)); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"update", "refresh"} {
+		if err := stacks.Append(ctx, "a", &Entry{UpdateInfo: backend.UpdateInfo{Kind: apitype.UpdateKind(what)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, _ := stacks.store.List(ctx, historyFolder("a"))
+	for _, file := range kept {
+		path := filepath.Join(root, historyFolder("a"), file.Name+".attrs")
+		if err := os.WriteFile(path, []byte(`{"user.content_type":"text/plain"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := stacks.History(ctx, "a")
+	if len(entries) != 2 || err != nil || entries[0].Kind != "refresh" || entries[1].Kind != "update" {
+		t.Fatalf("%v, %v", entries, err)
 	}
 }
 

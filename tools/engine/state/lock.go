@@ -78,26 +78,71 @@ func (h *Holder) exitIfOver() {
 	}
 }
 
-func (h *Holder) contentNow() []byte {
+// contentNow is what a lock says when it is written now, and until when it counts.
+func (h *Holder) contentNow() (data []byte, until time.Time) {
 	content := h.content
 	content.Timestamp = time.Now()
-	until := content.Timestamp.Add(lockLease)
+	until = content.Timestamp.Add(lockLease)
 	if allowed := h.until.Load(); allowed != 0 && allowed < until.UnixMilli() {
 		until = time.UnixMilli(allowed)
 	}
 	content.Kindstack = &lease{Session: h.session, Process: identity(content.Pid), Until: until}
-	data, _ := json.Marshal(content)
-	return data
+	data, _ = json.Marshal(content)
+	return data, until
+}
+
+// heldLock is one that this process has taken.
+type heldLock struct {
+	key string
+	// Until when nobody else may remove it, in Unix milliseconds: by the clock, which goes on while a process is frozen.
+	until atomic.Int64
+	// Whether it was removed in spite of that, or after it.
+	removed atomic.Bool
+}
+
+// isRemoved looks whether a lock is still there.
+func (l *heldLock) isRemoved(ctx context.Context, store Store) (bool, error) {
+	if l.removed.Load() {
+		return true, nil
+	}
+	_, err := store.Read(ctx, l.key)
+	if errors.Is(err, ErrNotFound) {
+		l.removed.Store(true)
+		return true, nil
+	}
+	return false, err
+}
+
+// checkLock refuses a write to a stack whose lock was removed: another process may have it, as after this one was frozen.
+func (s *Stacks) checkLock(ctx context.Context, name string) error {
+	found, isHeld := s.locks.Load(name)
+	if !isHeld {
+		return nil
+	}
+	lock := found.(*heldLock)
+	if !lock.removed.Load() && time.Now().UnixMilli() <= lock.until.Load() {
+		return nil
+	}
+	isRemoved, err := lock.isRemoved(ctx, s.store)
+	if err != nil {
+		return fmt.Errorf("cannot read the lock of the stack %s: %w", name, err)
+	}
+	if isRemoved {
+		return fmt.Errorf("the lock of the stack %s was removed while an operation held it: its state is not written", name)
+	}
+	return nil
 }
 
 // LockedError names who holds the lock of a stack.
 type LockedError struct {
 	Stack  string
 	Holder string
+	// Advice is what ends the lock.
+	Advice string
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("the stack %s is locked: %s", e.Stack, e.Holder)
+	return fmt.Sprintf("the stack %s is locked: %s. %s", e.Stack, e.Holder, e.Advice)
 }
 
 func lockFolder(name string) string { return ".pulumi/locks/" + string(qualifiedName(name)) }
@@ -108,8 +153,8 @@ func lockFolder(name string) string { return ".pulumi/locks/" + string(qualified
 // It returns a LockedError when somebody else has it.
 func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	file := uuid.NewString() + ".json"
-	key := lockFolder(name) + "/" + file
-	if err := s.store.Write(ctx, key, s.holder.contentNow()); err != nil {
+	lock := &heldLock{key: lockFolder(name) + "/" + file}
+	if err := s.extend(ctx, lock); err != nil {
 		return nil, fmt.Errorf("cannot lock the stack %s: %w", name, err)
 	}
 	ended := make(chan struct{})
@@ -119,7 +164,7 @@ func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err erro
 		renewal.Wait() // one that is on its way would bring the lock back
 		ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 		defer cancel()
-		if err := s.store.Delete(ctx, key); err != nil {
+		if err := s.store.Delete(ctx, lock.key); err != nil {
 			s.holder.warn("failed to remove a lock", map[string]any{"stack": name, "reason": err.Error()})
 		}
 	}
@@ -127,11 +172,24 @@ func (s *Stacks) Lock(ctx context.Context, name string) (unlock func(), err erro
 		release()
 		return nil, err
 	}
-	renewal.Go(func() { s.renew(key, ended) })
-	return release, nil
+	s.locks.Store(name, lock)
+	renewal.Go(func() { s.renew(lock, ended) })
+	return func() {
+		s.locks.Delete(name)
+		release()
+	}, nil
 }
 
-func (s *Stacks) renew(key string, ended <-chan struct{}) {
+func (s *Stacks) extend(ctx context.Context, lock *heldLock) error {
+	data, until := s.holder.contentNow()
+	err := s.store.Write(ctx, lock.key, data)
+	if err == nil {
+		lock.until.Store(max(lock.until.Load(), until.UnixMilli()))
+	}
+	return err
+}
+
+func (s *Stacks) renew(lock *heldLock, ended <-chan struct{}) {
 	var writes sync.WaitGroup
 	defer writes.Wait()
 	due := time.Tick(lockLease - renewBefore)
@@ -144,7 +202,10 @@ func (s *Stacks) renew(key string, ended <-chan struct{}) {
 			writes.Go(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), lockLease-renewBefore)
 				defer cancel()
-				_ = s.store.Write(ctx, key, s.holder.contentNow()) // the next one may succeed
+				// One that was removed is not brought back. If neither can be done, the next renewal may succeed.
+				if isRemoved, err := lock.isRemoved(ctx, s.store); !isRemoved && err == nil {
+					_ = s.extend(ctx, lock)
+				}
 			})
 		}
 	}
@@ -176,7 +237,7 @@ func (s *Stacks) refuseOthers(ctx context.Context, name, own string) error {
 			facts["lock"] = lock.describe()
 			s.holder.warn("removed the lock of a dead process", facts)
 		default:
-			return &LockedError{Stack: name, Holder: lock.describe()}
+			return &LockedError{Stack: name, Holder: lock.describe(), Advice: lock.advice(name)}
 		}
 		if err := s.store.Delete(ctx, key); err != nil {
 			return fmt.Errorf("cannot lock the stack %s: %w", name, err)
@@ -204,9 +265,21 @@ func (l *lockContent) describe() string {
 	return fmt.Sprintf("created by %s@%s (pid %d) at %s", l.Username, l.Hostname, l.Pid, l.Timestamp.Format(time.RFC3339))
 }
 
-// Unlock removes all locks of a stack, whoever holds them, and returns them.
+func (l *lockContent) advice(name string) string {
+	if l.Kindstack != nil {
+		return fmt.Sprintf("Wait for that Kindstack, or end it: the lock ends %.0f seconds after its process", lockLease.Seconds())
+	}
+	return "Wait for that process, or end it. Only if it is gone, run: kindstack state unlock " + name
+}
+
+// Unlock removes all locks of a stack, whoever holds them, and returns them; nil for a stack that does not exist.
 func (s *Stacks) Unlock(ctx context.Context, name string) ([]string, error) {
 	files, err := s.store.List(ctx, lockFolder(name))
+	if err == nil && len(files) == 0 {
+		if _, err = s.read(ctx, name); errors.Is(err, ErrNotFound) {
+			return nil, nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the locks of the stack %s: %w", name, err)
 	}

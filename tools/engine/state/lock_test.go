@@ -165,3 +165,85 @@ func TestALockIsRenewedBesideARenewalThatHangs(t *testing.T) {
 		unlock()
 	})
 }
+
+func TestALockThatWasRemovedIsNotBroughtBack(t *testing.T) {
+	ctx := context.Background()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		stacks, _ := open(t, root, "s")
+		unlock, err := stacks.Lock(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if err := stacks.Import(ctx, "a", deployment(t, "a", false)); err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := stacks.Unlock(ctx, "a"); len(removed) != 1 || err != nil {
+			t.Fatalf("%v, %v", removed, err)
+		}
+		time.Sleep(lockLease - renewBefore + time.Second) // its renewal was due
+		if locks, _ := stacks.store.List(ctx, lockFolder("a")); len(locks) != 0 {
+			t.Fatalf("%v", locks)
+		}
+		if err := stacks.Import(ctx, "a", deployment(t, "a", true)); err == nil || !strings.Contains(err.Error(), "was removed") {
+			t.Fatalf("%v", err)
+		}
+		if err := stacks.Remove(ctx, "a"); err == nil {
+			t.Fatal("it was removed")
+		}
+	})
+}
+
+func TestAProcessThatWasFrozenWritesOnlyWhileItsLockIsThere(t *testing.T) {
+	ctx := context.Background()
+	frozen, _ := open(t, t.TempDir(), "one")
+	unlock, err := frozen.Lock(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	found, _ := frozen.locks.Load("a")
+	lock := found.(*heldLock)
+	lock.until.Store(time.Now().Add(-time.Second).UnixMilli()) // it slept longer than its lease
+	if err := frozen.Import(ctx, "a", deployment(t, "a", false)); err != nil {
+		t.Fatalf("nobody had removed the lock: %v", err)
+	}
+	if err := frozen.store.Delete(ctx, lock.key); err != nil {
+		t.Fatal(err)
+	}
+	if err := frozen.Import(ctx, "a", deployment(t, "a", true)); err == nil {
+		t.Fatal("it wrote beside the next holder")
+	}
+	data, _ := frozen.read(ctx, "a")
+	if !strings.Contains(string(data), `"protect":false`) {
+		t.Fatalf("%s", data)
+	}
+}
+
+func TestOnlyAStackThatExistsIsUnlocked(t *testing.T) {
+	ctx := context.Background()
+	root := t.TempDir()
+	stacks, _ := open(t, root, "s")
+	if locks, err := stacks.Unlock(ctx, "a"); locks != nil || err != nil {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	// The first update of a stack may have been killed before it had a state. The CLI's library describes each file in another.
+	writeLock(t, root, lockOf(t, 7, nil))
+	sidecar := filepath.Join(root, lockFolder("a"), "other.json.attrs")
+	if err := os.WriteFile(sidecar, []byte(`{"user.content_type":"text/plain"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if locks, err := stacks.Unlock(ctx, "a"); len(locks) != 1 || !strings.Contains(locks[0], "ada@laptop (pid 7)") || err != nil {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	if _, err := os.Stat(filepath.Dir(sidecar)); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("something is left: %v", err)
+	}
+	if err := stacks.Import(ctx, "a", deployment(t, "a", false)); err != nil {
+		t.Fatal(err)
+	}
+	if locks, err := stacks.Unlock(ctx, "a"); locks == nil || len(locks) != 0 || err != nil {
+		t.Fatalf("%v, %v", locks, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
@@ -32,6 +33,8 @@ type Stacks struct {
 	sharing sharing
 	secrets secrets.Provider
 	hasMeta atomic.Bool
+	// By the name of the stack, the locks that this process holds.
+	locks sync.Map
 }
 
 // New opens the stacks of a backend.
@@ -81,11 +84,6 @@ func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.Checkpoi
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
 	return checkpoint, nil
-}
-
-func unmarshal(data []byte) (*apitype.CheckpointV3, error) {
-	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshalerOf(data), data)
-	return checkpoint, err
 }
 
 func marshalerOf(data []byte) encoding.Marshaler {
@@ -146,6 +144,9 @@ func (s *Stacks) Save(ctx context.Context, name string, deployment apitype.Typed
 
 func (s *Stacks) write(ctx context.Context, name string, checkpoint *apitype.VersionedCheckpoint) error {
 	s.holder.exitIfOver()
+	if err := s.checkLock(ctx, name); err != nil {
+		return err
+	}
 	data, err := compact{}.Marshal(checkpoint)
 	if err != nil {
 		return err
@@ -215,6 +216,9 @@ func (s *Stacks) Unprotect(ctx context.Context, name, urn string) ([]string, err
 
 // Remove removes a stack's state, history and backups. It is for the holder of the stack's lock.
 func (s *Stacks) Remove(ctx context.Context, name string) error {
+	if err := s.checkLock(ctx, name); err != nil {
+		return err
+	}
 	key := checkpointKey(name)
 	keys := []string{key, key + ".bak", stacksFolder + "/" + name + ".pulumi-tags"}
 	for _, extension := range compressed {

@@ -17,14 +17,9 @@ func (s *Stacks) Export(ctx context.Context, name string) (*apitype.UntypedDeplo
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	var versioned struct {
-		apitype.VersionedCheckpoint
-		Checkpoint struct {
-			Latest json.RawMessage `json:"latest"`
-		} `json:"checkpoint"`
-	}
+	var versioned versionedCheckpoint
 	if err == nil {
-		err = marshalerOf(data).Unmarshal(data, &versioned)
+		versioned, err = unmarshalVersioned(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
@@ -61,7 +56,7 @@ func (s *Stacks) ExportAll(ctx context.Context, each func(string, *apitype.Untyp
 func (s *Stacks) Import(ctx context.Context, name string, deployment *apitype.UntypedDeployment) error {
 	latest, err := stack.UnmarshalUntypedDeployment(ctx, deployment)
 	if err != nil {
-		return fmt.Errorf("not a deployment: %w", err)
+		return fmt.Errorf("not a deployment: %w", explainNewer(err, deployment.Version, deployment.Deployment))
 	}
 	for _, resource := range latest.Resources {
 		if of := resource.URN.Stack().String(); of != name {
