@@ -53,3 +53,12 @@ function mustBeReplaced(
   const wasSwapped = grantsRights(live) && (former === undefined || differsForGood(live, former.manifest));
   return isOwners && differsForGood(live, manifest, wasSwapped ? ["*"] : replaceOnChanges);
 }
+
+/** Whether an object's label, or that of its owner, still says that it is the owner's. */
+export function isGiven(
+  live: LiveObject,
+  { manifest, owner, givenBy }: Pick<ObjectInputs, "manifest" | "owner" | "givenBy">,
+): boolean {
+  if (ownerUidOf(live) === owner.uid) return true;
+  return givenBy !== undefined && live.metadata.labels?.[givenBy] === manifest.metadata.labels?.[givenBy];
+}

@@ -1,6 +1,6 @@
 import { RetryableError, TerminalError } from "../errors";
 import { currentHold } from "../observation";
-import { type Applied, effectOf, isDisplaced, ownersAllowed } from "./apply-effect";
+import { type Applied, effectOf, isDisplaced, isGiven, ownersAllowed } from "./apply-effect";
 import { FIELD_MANAGER, isApiError, type KubernetesClient, known } from "./client";
 import { connectKubernetes } from "./connection";
 import { createOnly, withoutCreators } from "./create-object";
@@ -9,6 +9,7 @@ import { appliedManifest, driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy, refuseOutdated } from "./object-observation";
 import { differsForGood, grantsRights, NAMESPACE, typeName } from "./object-types";
+import { lastingOwner, withLastingOwner } from "./owner-references";
 import {
   CREATED_ANNOTATION,
   describeConflict,
@@ -67,7 +68,7 @@ async function applyAsRead(inputs: ObjectInputs, owners: string[], former?: Appl
   const applied =
     live === undefined
       ? await create(client, inputs)
-      : (await client.apply(withOwner(inputs, live, wasCreated(live)))).object;
+      : (await client.apply(withOwner(await lasting(client, inputs, live), live, wasCreated(live)))).object;
   const isMade = former === undefined && wasCreated(applied);
   const creators = [FIELD_MANAGER, ...(initial ? [initial.fieldManager] : [])];
   const object = isMade ? await withoutCreators(client, applied, creators) : applied;
@@ -76,6 +77,8 @@ async function applyAsRead(inputs: ObjectInputs, owners: string[], former?: Appl
     manifest,
     owner,
     ...(inputs.existing && { existing: true }),
+    ...(inputs.givenBy && { givenBy: inputs.givenBy }),
+    ...(inputs.deletedWith && { deletedWith: inputs.deletedWith }),
     ...(inputs.awaitDeletion === false && { awaitDeletion: false }),
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
@@ -111,7 +114,7 @@ async function liveToUpdate(
     refuseOutdated(hold, found, inputs, live, former);
   }
   if (live === undefined) return undefined;
-  if (givenBy !== undefined && !isGiven(live, manifest, givenBy)) {
+  if (givenBy !== undefined && !isGiven(live, inputs)) {
     throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
   }
   const effect = effectOf(live, inputs, owners, former);
@@ -135,20 +138,24 @@ async function liveToUpdate(
 /** Creates the object. When another client was faster, it is theirs, and only adopted; with a plan, it is not touched. */
 async function create(
   client: KubernetesClient,
-  inputs: ObjectInputs,
+  given: ObjectInputs,
   fieldManager: string = FIELD_MANAGER,
 ): Promise<LiveObject> {
+  const inputs = await lasting(client, given, undefined);
   const held = currentHold() && (await createOnly(client, withOwner(inputs, undefined, true), fieldManager));
   const { object, created } = await client.apply(withOwner(inputs, held, true), { fieldManager });
   if (created || held !== undefined) return object;
   return (await client.apply(withOwner(inputs, object, false), { fieldManager })).object;
 }
 
-/** Whether a label, or an owner reference, still says that an object is the owner's. */
-function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): boolean {
-  const { labels, ownerReferences: owners = [] } = manifest.metadata;
-  const isOwned = metadata.ownerReferences?.some(({ uid }) => owners.some((owner) => owner.uid === uid)) ?? false;
-  return isOwned || metadata.labels?.[label] === labels?.[label];
+/** Inputs whose manifest has the owner with which a Pod outlives the stack's object. */
+async function lasting(
+  client: KubernetesClient,
+  inputs: ObjectInputs,
+  live: LiveObject | undefined,
+): Promise<ObjectInputs> {
+  const owner = await lastingOwner(client, inputs.manifest, live);
+  return owner === undefined ? inputs : { ...inputs, manifest: withLastingOwner(inputs.manifest, owner) };
 }
 
 /** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */

@@ -63,19 +63,6 @@ export async function makeUnmanaged(client: KubernetesClient, manifest: Manifest
   await client.apply({ ...manifest, metadata: { ...metadata, ...exactly(live) } });
 }
 
-/** Whether an owner that the manifest names is gone, or on its way out and does not leave its dependents behind. */
-export async function endOfOwner(
-  client: KubernetesClient,
-  { metadata }: Manifest,
-): Promise<"gone" | "ending" | undefined> {
-  for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
-    const owner = await known(client.get({ apiVersion, kind }, name, metadata.namespace));
-    if (owner?.metadata.uid !== uid) return "gone";
-    if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return "ending";
-  }
-  return undefined;
-}
-
 /**
  * Returns when an object is gone whose deletion the API server has accepted.
  *

@@ -1,6 +1,7 @@
 import { refuseProtected, withOwner } from "./apply-object";
 import { FIELD_MANAGER, type KubernetesClient } from "./client";
 import type { ObjectInputs } from "./object-inputs";
+import { lastingOwnerOf, withLastingOwner } from "./owner-references";
 import { wasCreated } from "./ownership";
 import type { LiveObject, Manifest } from "./types";
 
@@ -14,6 +15,7 @@ export async function dryRunApply(
   refuseProtected(inputs.manifest);
   const { manifest, fieldManager = FIELD_MANAGER }: { manifest: Manifest; fieldManager?: string } =
     (live === undefined && inputs.initial) || inputs;
-  const applied = withOwner({ ...inputs, manifest }, live, live === undefined || wasCreated(live));
+  const lasting = withLastingOwner(manifest, lastingOwnerOf(live));
+  const applied = withOwner({ ...inputs, manifest: lasting }, live, live === undefined || wasCreated(live));
   return (await client.apply(applied, { dryRun: true, signal, fieldManager })).object;
 }

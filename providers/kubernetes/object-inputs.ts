@@ -1,6 +1,6 @@
 import type { FieldDrift } from "../provider";
 import type { Owner } from "./ownership";
-import type { Manifest } from "./types";
+import type { Manifest, OwnerReference } from "./types";
 
 /** What a program gives for one Kubernetes object. */
 export interface ObjectInputs {
@@ -19,15 +19,20 @@ export interface ObjectInputs {
    */
   replaceOnChanges?: readonly string[];
   /**
-   * `true` never creates the object nor deletes it, and leaves one that is on its way out alone. It is released, unless
-   * the garbage collector is about to take it along with an owner that the manifest names.
+   * `true` never creates the object, and leaves one that is on its way out alone. It is released and not deleted, unless
+   * {@link deletedWith} says otherwise.
    */
   existing?: boolean;
   /**
    * With `existing`: a label of the manifest. Users give the object to its owner with it. An object with neither this label
-   * nor an owner reference of the manifest was released, and is left as it is.
+   * nor that of its owner was released, and is left as it is.
    */
   givenBy?: string;
+  /**
+   * The stack's object, where this one ends with it: when that is deleted, one that is `existing` is deleted as well, and what
+   * limits a namespace stays until the namespace is gone.
+   */
+  deletedWith?: OwnerReference;
   /** What a new object is created with, for fields that another field manager owns from then on. */
   initial?: { manifest: Manifest; fieldManager: string };
   /** With `false`, a deletion is done as soon as the API server has accepted it. */

@@ -95,7 +95,9 @@ function fieldsOf(
   const fields = applied.flatMap((one) =>
     isRecord(one?.manifest) ? liveFields(withStoredData(one.manifest), rest) : [],
   );
-  return Object.fromEntries(fields.filter(([path]) => !ignored.some((other) => covers(other, path))));
+  // The garbage collector drops references.
+  const counted = fields.filter(([path]) => !path.startsWith("metadata.ownerReferences"));
+  return Object.fromEntries(counted.filter(([path]) => !ignored.some((other) => covers(other, path))));
 }
 
 /**

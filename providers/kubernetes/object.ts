@@ -14,9 +14,9 @@ import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
 import { grantsRights, groupOf, holdsData, isSecret } from "./object-types";
-import { ownedFieldsDigest } from "./ownership";
+import { isAsApplied, withoutOwnReferences } from "./owner-references";
 import { observeRemoval, releaseObject, removeObject } from "./remove-object";
-import type { Manifest } from "./types";
+import type { Manifest, OwnerReference } from "./types";
 
 /** The options of a resource. Its provider replaces, so that the object is deleted first and nothing with data is. */
 export type ObjectOptions = DynamicResourceOptions & Pick<CustomResourceOptions, "replaceOnChanges">;
@@ -83,10 +83,13 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     };
     const missing = Object.entries(required).filter(([, value]) => !value);
     const failures = missing.map(([property]) => ({ property, reason: "is required" }));
-    return { inputs: news, failures: failures.length > 0 ? failures : checkReplaced(news as unknown as ObjectInputs) };
+    const inputs = withoutOwnReferences(news as unknown as ObjectInputs);
+    const failed = failures.length > 0 ? failures : checkReplaced(inputs);
+    return { inputs: inputs as unknown as Properties, failures: failed };
   },
 
-  async diff(_id, olds, news): Promise<DiffResult> {
+  async diff(_id, recorded, news): Promise<DiffResult> {
+    const olds = withoutOwnReferences(recorded);
     // Unknown while a dependency is replaced first, in states where all inputs depend on it.
     if (typeof news.manifest !== "object") return { changes: true };
     if (identity(olds.manifest) !== identity(news.manifest)) return { changes: true, replaces: ["manifest"] };
@@ -104,30 +107,33 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     return { id: identity(inputs.manifest), outs };
   },
 
-  async read(id, outs) {
+  async read(id, recorded) {
+    const outs = withoutOwnReferences(recorded);
     const live = await known(lookUp(connectKubernetes(), outs.manifest));
     const isEnding = live?.metadata.deletionTimestamp !== undefined;
     // What is being deleted counts as gone: it cannot be repaired, only created again. What grants rights does so until its end:
     // out of the state, it would keep them when the program has it no more.
     if (live === undefined || (isEnding && !grantsRights(live))) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
-    const drifted = isEnding || live.metadata.uid !== outs.uid || ownedFieldsDigest(live, ignored) !== outs.fields;
+    const drifted =
+      isEnding || live.metadata.uid !== outs.uid || !isAsApplied(live, outs.fields, ignored, formerOf(recorded));
     const drift = drifted ? driftOf(outs, live) : [];
-    const { drift: _, ...former } = outs;
+    const { drift: _, ...former } = recorded;
     return { id, props: { ...former, ...(drift.length > 0 && { drift }), drifted } };
   },
 
   async update(_id, olds, news) {
-    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], olds) };
+    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], withoutOwnReferences(olds)) };
   },
 
-  delete: (_id, outs) => removeObject(outs),
+  delete: (_id, outs) => removeObject(withoutOwnReferences(outs)),
 
-  release: (_id, outs) => releaseObject(outs),
+  release: (_id, outs) => releaseObject(withoutOwnReferences(outs)),
 
   comparesInWrite: true,
 
-  async observe(inputs, outs) {
+  async observe(inputs, recorded) {
+    const outs = recorded && withoutOwnReferences(recorded);
     if (inputs === undefined) return observeRemoval(outs as ObjectOutputs);
     const named = nameable(inputs, outs);
     const live = named && (await known(lookUp(connectKubernetes(), named.manifest)));
@@ -148,6 +154,11 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
   return replaceOnChanges
     .filter((path) => path !== "*" && (typeof path !== "string" || parsePath(path) === undefined))
     .map((path) => ({ property, reason: `${JSON.stringify(path)} must be a field, such as spec.selector, or *` }));
+}
+
+/** The owner references that a state has of releases before. */
+function formerOf({ manifest, owner }: ObjectOutputs): OwnerReference[] {
+  return (manifest.metadata.ownerReferences ?? []).filter(({ uid }) => uid === owner.uid);
 }
 
 /** A Secret's values are secrets of the state as well. Its keys are not, so that previews can name them. */

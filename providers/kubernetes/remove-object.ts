@@ -1,26 +1,26 @@
 import { currentHold } from "../observation";
+import { isGiven } from "./apply-effect";
 import { writeAsRead } from "./apply-object";
 import { type KubernetesClient, known } from "./client";
 import { connectKubernetes, lookUp } from "./connection";
-import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
+import { deleteObject, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { appliedManifest } from "./ignored-fields";
 import type { ObjectOutputs } from "./object-inputs";
 import { refuseOutdated, removedFrom } from "./object-observation";
 import { grantsRights, limitsNamespace } from "./object-types";
+import { releasedReferences } from "./owner-references";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf, wasCreated } from "./ownership";
 import { referenceTo } from "./termination";
-import type { LiveObject, Manifest } from "./types";
+import type { LiveObject } from "./types";
 
 /** Deletes what Kindstack created of a resource, and takes its fields from what it found. @throws RetryableError `PlanOutdated` */
 export function removeObject(outs: ObjectOutputs): Promise<void> {
   return asRead(outs, async (client, live) => {
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      const end = await endOfOwner(client, outs.manifest);
-      // The garbage collector would come late, and leave what has another owner, too.
-      if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
-      else if (end === undefined) await relinquish(client, appliedManifest(outs, live), live);
-    } else if (await limitsEndingNamespace(client, live, outs.manifest)) {
+      if (isGiven(live, outs) && (await isEnding(client, outs))) await deleteObject(client, live);
+      else await relinquish(client, appliedManifest(outs, live), live);
+    } else if (limitsNamespace(live) && (await isEnding(client, outs))) {
       return;
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, live);
@@ -66,15 +66,22 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
 }
 
-/** Whether an object has to stay: a namespace that ends with the same owner is limited until it is gone. */
-async function limitsEndingNamespace(client: KubernetesClient, live: LiveObject, owned: Manifest): Promise<boolean> {
-  return limitsNamespace(live) && (await endOfOwner(client, owned)) === "ending";
+/** Whether the object with which another one ends is being deleted, and does not leave that behind. */
+async function isEnding(
+  client: KubernetesClient,
+  { deletedWith, manifest }: Pick<ObjectOutputs, "deletedWith" | "manifest">,
+): Promise<boolean> {
+  if (deletedWith === undefined) return false;
+  const { apiVersion, kind, name, uid } = deletedWith;
+  const object = await known(client.get({ apiVersion, kind }, name, manifest.metadata.namespace));
+  if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp === undefined) return false;
+  return !object.metadata.finalizers?.includes("orphan");
 }
 
-/** Whether a live object has an owner that the manifest names. */
-function isDependent(live: LiveObject, manifest: Manifest): boolean {
-  const owners = (manifest.metadata.ownerReferences ?? []).map(({ uid }) => uid);
-  return live.metadata.ownerReferences?.some(({ uid }) => owners.includes(uid)) ?? false;
+/** Whether the namespace of an object is being deleted. */
+async function isInEndingNamespace(client: KubernetesClient, { metadata }: LiveObject): Promise<boolean> {
+  const namespace = await known(client.get({ apiVersion: "v1", kind: "Namespace" }, metadata.namespace ?? ""));
+  return namespace?.metadata.deletionTimestamp !== undefined;
 }
 
 /**
@@ -86,7 +93,7 @@ function isDependent(live: LiveObject, manifest: Manifest): boolean {
  */
 export async function removeOrphan(seen: LiveObject, { release }: { release: boolean }): Promise<void> {
   const client = connectKubernetes();
-  const { name, namespace, resourceVersion, ownerReferences = [] } = seen.metadata;
+  const { name, namespace, resourceVersion } = seen.metadata;
   const owner = ownerUidOf(seen);
   if (release) {
     await client.mergePatch(seen, name, namespace, {
@@ -94,14 +101,14 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
         resourceVersion,
         labels: { [OWNER_UID_LABEL]: null },
         annotations: { [OWNER_ANNOTATION]: null, [CREATED_ANNOTATION]: null },
-        ownerReferences: ownerReferences.filter(({ uid }) => uid !== owner),
+        ownerReferences: releasedReferences(seen, owner),
       },
     });
     return;
   }
   const live = await known(client.find(seen));
   if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
-  if (await limitsEndingNamespace(client, live, live)) return;
+  if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return;
   if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
-  else await relinquish(client, referenceTo(live), live);
+  else if (live.metadata.deletionTimestamp === undefined) await relinquish(client, referenceTo(live), live);
 }

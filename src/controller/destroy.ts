@@ -10,7 +10,7 @@ import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
 import { bindingOptions, proposeDestroy } from "./propose";
-import { removePlannedUntracked, removeUntracked } from "./untracked";
+import { removeDeletedWith, removePlannedUntracked, removeUntracked } from "./untracked";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -43,8 +43,11 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
     if (result.summary.result === "succeeded") {
-      if (binding !== undefined) await removePlannedUntracked(binding.untracked);
-      else if (action.mayHaveUntracked) await removeUntracked(reconcile, [], { release: action.release });
+      if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: true });
+      else if (!action.release) await removeDeletedWith(reconcile);
+      if (binding === undefined && action.mayHaveUntracked) {
+        await removeUntracked(reconcile, [], { release: action.release });
+      }
       return {
         type: "destroyed",
         action,

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import type { LiveObject } from "../../providers/kubernetes/client";
-import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import type { LiveObject, OwnerReference } from "../../providers/kubernetes/client";
+import { isAsApplied } from "../../providers/kubernetes/owner-references";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { type CachedView, hasSeen } from "./kind-cache";
 
@@ -21,11 +21,13 @@ export interface Drift {
  *
  * @param applied the version that Kindstack's own last apply left, by id
  * @param view what a cache shows of an id; `undefined` for a type that is not watched
+ * @param former see {@link isAsApplied}
  */
 export function findDrift(
   records: readonly OwnedRecord[],
   applied: ReadonlyMap<string, string>,
   view: (id: string) => CachedView | undefined,
+  former: readonly OwnerReference[] = [],
 ): Drift {
   const drift: Drift = { edited: [], missing: [], contents: [], unseen: [] };
   for (const { id, fields, ignored } of records) {
@@ -36,7 +38,7 @@ export function findDrift(
       drift.unseen.push(id);
     } else if (object === undefined || object.metadata.deletionTimestamp) {
       drift.missing.push(id);
-    } else if (ownedFieldsDigest(object, ignored) !== fields) {
+    } else if (!isAsApplied(object, fields, ignored, former)) {
       drift.edited.push(id);
       drift.contents.push(contentsDigest(object));
     }

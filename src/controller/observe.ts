@@ -2,7 +2,14 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
-import { type CommonStatus, FINALIZER, objectId, objectKey, stackName } from "../../stacks/contract/object";
+import {
+  type CommonStatus,
+  controllerReference,
+  FINALIZER,
+  objectId,
+  objectKey,
+  stackName,
+} from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
@@ -87,7 +94,9 @@ function factsOf(seen: ObservedObject): Facts {
   const problem = obeyed.problem ?? setMode.problem;
   const orphaned = state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(object.metadata);
   const status = ownStatus(kind, object);
-  const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
+  const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view, [
+    controllerReference(object),
+  ]);
   const completed = completedOf(seen);
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();

@@ -23,6 +23,7 @@ import type { Proposed } from "./outcome";
 import { reasonOf } from "./plan-cause";
 import type { PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
+import { deletedWith } from "./untracked";
 
 /*
  * Where changes wait for an approval, each reconcile previews what it would do. Only if exactly this was approved, by its digest,
@@ -84,10 +85,11 @@ async function propose(
   preview: PreviewResult,
   operation: PlanOperation,
 ): Promise<Proposal> {
-  const { object, facts, state, context } = reconcile;
+  const { object, item, facts, state, context } = reconcile;
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
   const { changes, observed = new Map() } = preview;
-  const untracked = untrackedBeside(ownedOf(reconcile), changes, operation);
+  const others = operation === "delete" ? deletedWith(context.kind, item.key, context.cache.watched(item.key)) : [];
+  const untracked = untrackedBeside(ownedOf(reconcile), changes, operation, others);
   const effect = { removed: operation !== "update", orphaned: operation === "release" };
   const work = { operation, resources: await effectsOf(reconcile, changes, effect), untracked, observed };
   const binding = { ...boundBy(preview, operation), untracked };

@@ -10,6 +10,7 @@ import { maintain } from "./maintain";
 import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
 import { observe } from "./observe";
+import { correctOwnerReferences } from "./owner-references";
 import { record } from "./record";
 
 /**
@@ -32,13 +33,14 @@ export class Reconciler {
         if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";
       }
+      const againMs = [reconcile.facts.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
       const action = decide(reconcile.facts);
-      const maintainAgainMs = maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0;
+      againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
       const outcome = await execute(reconcile, action);
       const result = await record(reconcile, outcome);
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
       if (outcome.type === "destroyed") this.#noteDestroyed(item.key, reconcile.object.metadata.uid);
-      return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
+      return againMs.filter((ms) => ms > 0).reduce<Result>(earlier, result);
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
       throw error;

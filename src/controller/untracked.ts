@@ -1,8 +1,10 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
-import { ownerDescription } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
+import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackResource } from "../automation/event-log";
 import { findUntracked } from "../preview/untracked";
 import type { Reconcile } from "./context";
@@ -12,9 +14,37 @@ import type { Reconcile } from "./context";
  * and so takes it over; when the object has changed meanwhile, or is deleted, only its owner's mark leads to it.
  */
 
-/** Removes what a plan has told of, if it is still what it was. */
-export async function removePlannedUntracked(untracked: readonly LiveObject[]): Promise<void> {
-  for (const object of untracked) await removeOrphan(object, { release: false });
+/** Removes what a plan has told of, if it is still what it was. @param isGone whether the object has been destroyed */
+export async function removePlannedUntracked(
+  { context: { client, kind }, item: { key } }: Reconcile,
+  untracked: readonly LiveObject[],
+  { isGone }: { isGone: boolean },
+): Promise<void> {
+  const ending = new Set(isGone ? deletedWith(kind, key, untracked) : []);
+  for (const object of untracked) {
+    if (ending.has(object)) await deleteObject(client, object);
+    else await removeOrphan(object, { release: false });
+  }
+}
+
+/** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
+export function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): LiveObject[] {
+  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
+  return objects.filter(
+    (object) =>
+      object.metadata.deletionTimestamp === undefined &&
+      watches.some(
+        (watch) =>
+          watch.apiVersion === object.apiVersion && watch.kind === object.kind && watch.keysOf(object).includes(key),
+      ),
+  );
+}
+
+/** Deletes what others made for an object that is gone, also what no update has seen. */
+export async function removeDeletedWith({ context: { client, kind }, item: { key } }: Reconcile): Promise<void> {
+  if (kind.capabilities.watches?.some(({ deletedWithObject }) => deletedWithObject) !== true) return;
+  for (const object of deletedWith(kind, key, await watchedObjects(client, kind, key)))
+    await deleteObject(client, object);
 }
 
 /** @param kept the resources that the object is to have */

@@ -61,7 +61,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
-    if (binding !== undefined) await removePlannedUntracked(binding.untracked);
+    if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: false });
     else if (action.mayHaveUntracked) await removeUntracked(reconcile, result.resources, { release: false });
     return { type: "updated", action, object: await progress.end(), result, program, approval: binding?.approval };
   } catch (error) {

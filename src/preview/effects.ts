@@ -4,6 +4,7 @@ import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubern
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
 import { ownerUidOf, wasCreated } from "../../providers/kubernetes/ownership";
 import type { Properties } from "../../providers/provider";
 import { isRetained } from "../../providers/retained";
@@ -167,9 +168,7 @@ function deletionOf(
   if (isRetained(outputs)) return "release";
   if (!isObjectOutputs(outputs)) return "delete";
   if (outputs.existing) {
-    // The garbage collector takes it along with the object that it refers to.
-    const owners = outputs.manifest.metadata.ownerReferences ?? [];
-    return removed && owners.some((owner) => owner.uid === uid) ? "delete" : "release";
+    return removed && withoutOwnReferences(outputs).deletedWith?.uid === uid ? "delete" : "release";
   }
   if (!outputs.created) return "release";
   if (!isKnown || live === undefined) return "delete";

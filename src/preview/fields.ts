@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isRecord } from "../../providers/kubernetes/field-path";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
@@ -10,7 +12,7 @@ import type { PlannedChange } from "../automation/planned-changes";
 import type { FieldChange } from "./report";
 
 /** Properties that say nothing about what a resource is. */
-const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
+const HIDDEN: readonly string[] = ["owner", "replaceOnChanges", "deletedWith"];
 
 /**
  * The fields that an update or a replacement would change: what the program gives, compared with what the state has.
@@ -19,17 +21,18 @@ const HIDDEN: readonly string[] = ["owner", "replaceOnChanges"];
  */
 export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: LiveObject): FieldChange[] {
   if (old === undefined || inputs === undefined) return [];
+  const recorded = isObjectOutputs(old.outputs) ? withoutOwnReferences(old.outputs) : old.outputs;
   let fields = Object.keys(inputs)
     .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
     .flatMap((name) => {
       // Outputs, since a refresh puts there what it found.
-      const before = name in old.outputs ? old.outputs[name] : old.inputs[name];
+      const before = name in recorded ? recorded[name] : old.inputs[name];
       return compare(before, inputs[name], name === "manifest" ? [] : [name]);
     });
   if (old.outputs.drifted === true && live !== undefined) {
     // Only what the manifest names: everything else in a live object belongs to the server or another manager.
     const drifted = driftIn(old.outputs).map(({ field }) => field);
-    const named = compare(live, inputs.manifest, [], "named").filter(
+    const named = compareWithLive(live, inputs.manifest as Manifest).filter(
       ({ path, after }) => after !== MASKED || drifted.includes(formatPath(path)),
     );
     // What is alive takes the place of what the state has.
@@ -58,12 +61,20 @@ function secretsThatDiffer(
 
 /** The fields of an object that exists already which its adoption changes. */
 export function adoptedFields(live: LiveObject | undefined, manifest: Manifest): FieldChange[] {
-  return live === undefined ? [] : shown(compare(live, manifest, [], "named"), manifest);
+  return live === undefined ? [] : shown(compareWithLive(live, manifest), manifest);
 }
 
 /** What an apply changes in a live object, by the answer to its dry run; without what only records the apply. */
 export function appliedFields(live: LiveObject, applied: LiveObject): FieldChange[] {
   return shown(compare(withoutRecords(live), withoutRecords(applied), []), applied);
+}
+
+/** What a manifest names. References that are not among its own are others', or keep a Pod from the garbage collector. */
+function compareWithLive(live: LiveObject, manifest: Manifest): Difference[] {
+  const own = manifest.metadata?.ownerReferences ?? [];
+  if (own.length === 0) return compare(live, manifest, [], "named");
+  const ownerReferences = (live.metadata.ownerReferences ?? []).filter(({ uid }) => own.some((one) => one.uid === uid));
+  return compare({ ...live, metadata: { ...live.metadata, ownerReferences } }, manifest, [], "named");
 }
 
 const RECORDS: readonly string[] = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
@@ -72,7 +83,8 @@ function withoutRecords({ metadata, status: _, ...fields }: LiveObject): object 
   const { labels, annotations, ownerReferences, finalizers } = metadata;
   const others = (texts: Readonly<Record<string, string>> = {}) =>
     Object.fromEntries(Object.entries(texts).filter(([key]) => !RECORDS.includes(key)));
-  const kept = { labels: others(labels), annotations: others(annotations), ownerReferences, finalizers };
+  const references = ownerReferences?.filter(({ uid }) => uid !== labels?.[OWNER_UID_LABEL]) ?? [];
+  const kept = { labels: others(labels), annotations: others(annotations), ownerReferences: references, finalizers };
   return { ...fields, metadata: kept };
 }
 

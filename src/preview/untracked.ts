@@ -17,14 +17,21 @@ export function findUntracked(owned: readonly LiveObject[], kept: ReadonlySet<st
 /** What a plan does to a stack. */
 export type PlanOperation = "update" | "delete" | "release";
 
-/** What an update that was cut off has made and no state has; its removal is part of a plan, unless that releases all. */
+/**
+ * What an update that was cut off has made and no state has; its removal is part of a plan, unless that releases all.
+ *
+ * @param others what is deleted with the object though others made it
+ */
 export function untrackedBeside(
   owned: readonly LiveObject[],
   changes: readonly PlannedChange[],
   operation: PlanOperation,
+  others: readonly LiveObject[] = [],
 ): LiveObject[] {
   if (operation === "release") return [];
-  return findUntracked(owned, new Set(changes.map(touchedObject).filter((id) => id !== undefined)));
+  const touched = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
+  const untracked = [...findUntracked(owned, touched), ...others.filter((object) => !touched.has(objectId(object)))];
+  return [...new Map(untracked.map((object) => [object.metadata.uid, object])).values()];
 }
 
 /** Whether there is anything to be planned. */

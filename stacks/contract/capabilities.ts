@@ -63,6 +63,8 @@ export interface Watch extends ObjectType {
   selectorOf(key: string): string;
   /** The keys of the kind's objects that one of these concerns; a change of it leads to them. */
   keysOf(object: LiveObject): string[];
+  /** Whether the deletion of an object deletes all that is watched for it, though others made that. */
+  deletedWithObject?: true;
 }
 
 /** What a kind has at hand to maintain an object; see {@link Capabilities.maintain}. */

@@ -1,6 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { authorPolicies } from "./author-policy";
 import { customResourceDefinition } from "./crd";
+import { finalizerPolicies } from "./finalizer-policy";
 import type { AnyKind } from "./kind";
 import { modePolicies } from "./mode-policy";
 import { planDefinitions } from "./plan-definitions";
@@ -18,5 +19,10 @@ export function installedDefinitions(kinds: readonly AnyKind[], rules: Installed
 
 /** All of that but the CRDs of kinds. */
 export function installedPolicies(kinds: readonly AnyKind[], { authorMayNotApprove }: InstalledRules): Manifest[] {
-  return [...planDefinitions(), ...modePolicies(kinds), ...(authorMayNotApprove ? authorPolicies(kinds) : [])];
+  return [
+    ...planDefinitions(),
+    ...modePolicies(kinds),
+    ...finalizerPolicies(kinds),
+    ...(authorMayNotApprove ? authorPolicies(kinds) : []),
+  ];
 }

@@ -103,8 +103,11 @@ export function objectKey(metadata: { name?: string; namespace?: string }): stri
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
 }
 
-/** A controller's owner reference to an object, for kinds that want Kubernetes' garbage collection as well. */
-export function controllerReference(object: KindObject): OwnerReference {
+/**
+ * A controller's owner reference to an object. Pods need one. No other resource is given it: with a deletion in the foreground, the
+ * garbage collector would delete what a stack made, whatever the mode and the annotations of the object.
+ */
+export function controllerReference(object: Pick<LiveObject, "apiVersion" | "kind" | "metadata">): OwnerReference {
   return {
     apiVersion: object.apiVersion,
     kind: object.kind,

@@ -169,7 +169,13 @@ describe.each(Object.values(OWNERS))("an owner that is a $spec.kind", (owner) =>
         ["label", "ns", name, `${TENANT_LABEL}=other`, "--overwrite"],
         ["annotate", "ns", name, "scheduler.alpha.kubernetes.io/node-selector=a=b"],
         ["patch", "ns", name, "-p", '{"metadata":{"finalizers":["example.com/held"]}}'],
-        ["patch", "ns", name, "-p", '{"metadata":{"ownerReferences":null}}'],
+        [
+          "patch",
+          "ns",
+          name,
+          "-p",
+          '{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}',
+        ],
         ["label", "ns", "default", "mine=yes"],
         ["label", "ns", home, "mine=yes"],
       ]) {

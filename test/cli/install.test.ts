@@ -102,11 +102,13 @@ describe("kindstack crds", () => {
       ...["plans.kindstack.dev", "approvals.kindstack.dev"].flatMap((name) => `  name: ${name}`),
       ...["approvals.kindstack.dev", "plans.kindstack.dev"].flatMap((name) => [`  name: ${name}`, `  name: ${name}`]),
       ...[
-        "tenants.multitenancy.codereliant.io",
-        "podsets.batch.tutorial.kubebuilder.io",
-        "namespaces.kindstack.dev",
+        "mode.tenants.multitenancy.codereliant.io",
+        "mode.podsets.batch.tutorial.kubebuilder.io",
+        "mode.namespaces.kindstack.dev",
+        "finalizer.tenants.multitenancy.codereliant.io",
+        "finalizer.podsets.batch.tutorial.kubebuilder.io",
       ].flatMap(
-        (name) => [`  name: mode.${name}`, `  name: mode.${name}`], // the policy and its binding
+        (name) => [`  name: ${name}`, `  name: ${name}`], // the policy and its binding
       ),
     ]);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import {
   failedConditions,
   pausedConditions,
@@ -9,7 +10,7 @@ import {
 } from "../../src/controller/conditions";
 import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
 import type { Condition } from "../../stacks/contract/condition";
-import { type CommonStatus, controllerReference } from "../../stacks/contract/object";
+import type { CommonStatus } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
@@ -53,7 +54,7 @@ describe("composeStatus", () => {
 
   it("shortens what the kind says in a condition, which the API server would not take", () => {
     const namespaces = Array.from({ length: 1_000 }, (_, index) =>
-      namespace(`${"oil-".repeat(14)}${index}`, { ownerReferences: [controllerReference(oilTenant())] }),
+      namespace(`${"oil-".repeat(14)}${index}`, { labels: { [OWNER_UID_LABEL]: oilTenant().metadata.uid } }),
     );
     const status = composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW);
     const messages = status.conditions?.map(({ message }) => message) ?? [];

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { controllerReference, type KindObject } from "../../stacks/contract/object";
 import { removeAdmission } from "../admission/leftovers";
 import { kubectl, noKubectl } from "./kubectl";
 import {
@@ -83,7 +84,6 @@ describe("the sample oil", () => {
       expect((await get(namespace(name))).metadata).toMatchObject({
         labels: { "capsule.clastix.io/tenant": "oil", team: "blue" },
         annotations: { "scheduler.alpha.kubernetes.io/node-selector": "kubernetes.io/os=linux" },
-        ownerReferences: [{ kind: "Tenant", name: "oil", uid: object.metadata.uid, controller: true }],
       });
     }
   });
@@ -212,15 +212,15 @@ describe("a tenant", () => {
     });
   });
 
-  it("releases a namespace that lost both its label and its owner, and gives back what it set there", async () => {
+  it("releases a namespace that lost both its labels, and gives back what it set there", async () => {
     await untilReady(tenant);
     await edit(namespace(second), {
-      metadata: { labels: { "capsule.clastix.io/tenant": null }, ownerReferences: null },
+      metadata: { labels: { "capsule.clastix.io/tenant": null, "kindstack.dev/owner-uid": null } },
     });
     await eventually(async () => {
-      const { labels, ownerReferences, deletionTimestamp } = (await get(namespace(second))).metadata;
+      const { labels, deletionTimestamp } = (await get(namespace(second))).metadata;
       expect(Object.keys(labels ?? {}).sort()).toEqual(["kubernetes.io/metadata.name", "mine"]);
-      expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
+      expect(deletionTimestamp).toBeUndefined();
       expect(await contents(second, name)).toEqual([]);
     });
     await untilNamespaces(tenant, [first]);
@@ -253,8 +253,7 @@ describe("a tenant", () => {
     await edit(tenant, { metadata: { annotations: { "kindstack.dev/deletion-policy": "Orphan" } } });
     await remove(tenant);
     await untilGone({ ...tenant, kind: CAPSULE_TENANT.kind });
-    const { ownerReferences, deletionTimestamp } = (await get(namespace(first))).metadata;
-    expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
+    expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
     for (const left of [first, second]) await remove(namespace(left));
   });
 });
@@ -268,16 +267,16 @@ describe("a tenant that is restored from a backup, or made again after its final
       await apply(wanted);
       await create(labelled(dev, name));
       const { metadata: former } = await untilNamespaces(wanted, [dev]);
-      await eventually(async () => {
-        expect((await get(namespace(dev))).metadata.ownerReferences).toMatchObject([{ uid: former.uid }]);
-      });
-      const { labels = {}, annotations = {}, ownerReferences = [] } = (await get(namespace(dev))).metadata;
+      const { labels = {}, annotations = {} } = (await get(namespace(dev))).metadata;
+      // As backups have it of releases that applied references.
+      const ownerReferences = [controllerReference({ ...wanted, metadata: former } as KindObject)];
       const backup = { ...namespace(dev), metadata: { name: dev, labels, annotations, ownerReferences } };
 
       await edit(wanted, { metadata: { finalizers: null, annotations: { "kindstack.dev/paused": "true" } } });
       await remove(wanted);
       await untilGone(wanted);
-      await untilGone(namespace(dev)); // the garbage collector takes it along
+      await remove(namespace(dev));
+      await untilGone(namespace(dev));
 
       const steps = [() => create(backup), () => apply(wanted)];
       for (const step of first === "itself" ? steps.reverse() : steps) await step();
@@ -287,7 +286,7 @@ describe("a tenant that is restored from a backup, or made again after its final
         expect(found.metadata.labels).toMatchObject({ "kindstack.dev/owner-uid": metadata.uid });
         return found;
       });
-      expect(live.metadata.ownerReferences).toMatchObject([{ kind: "Tenant", name, uid: metadata.uid }]);
+      expect(live.metadata.ownerReferences).toBeUndefined();
       await eventually(async () => expect(await contents(dev, name)).not.toEqual([]));
       await remove(wanted);
       await untilGone(namespace(dev));

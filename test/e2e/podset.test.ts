@@ -85,7 +85,8 @@ describe("the sample PodSet", () => {
         metadata: {
           generateName: "podset-sample-pod-",
           labels: { app: "podset-sample", version: "v0.1" },
-          ownerReferences: [controllerReference(object)],
+          // The second owner keeps it when the first one is deleted in the foreground.
+          ownerReferences: [controllerReference(object), { apiVersion: "v1", kind: "Namespace", name: "default" }],
         },
         spec: { containers: [{ image: "busybox", command: ["sleep", "3600"] }] },
       });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -54,8 +55,8 @@ describe("an operator to which its objects are shown as they are, and what they 
       return lists
         .flatMap(({ items }) => items)
         .filter(isTested)
-        .map(({ kind, metadata: { name, namespace, uid, labels, ownerReferences, deletionTimestamp } }) => {
-          const owners = ownerReferences?.map((owner) => owner.name).join();
+        .map(({ kind, metadata: { name, namespace, uid, labels, deletionTimestamp } }) => {
+          const owners = labels?.[OWNER_UID_LABEL];
           const tenant = labels?.[TENANT_LABEL];
           return { what: `${kind} ${namespace ?? ""}/${name}`, uid, owners, tenant, deletionTimestamp };
         })
@@ -95,7 +96,7 @@ describe("an operator to which its objects are shown as they are, and what they 
       ["moved", gas.metadata.name],
       ["released", null],
     ] as const) {
-      const metadata = { labels: { [TENANT_LABEL]: tenant }, ownerReferences: null };
+      const metadata = { labels: { [TENANT_LABEL]: tenant, [OWNER_UID_LABEL]: null } };
       await edit(namespace(`${name}-${part}`), { metadata });
     }
     await edit(grown, { spec: { replicas: 4 } });

@@ -37,11 +37,12 @@ it("ends when discovery has the kinds, some time after their CRDs were applied",
   await installKinds(client, [postgresWriter]);
 
   const plans = ["plans.kindstack.dev", "approvals.kindstack.dev"];
-  const modes = ["mode.postgreswriters.demo.yash.com", "mode.namespaces.kindstack.dev"];
+  const kind = "postgreswriters.demo.yash.com";
+  const policies = [`mode.${kind}`, "mode.namespaces.kindstack.dev", `finalizer.${kind}`];
   expect(client.steps).toEqual([
     "apply postgreswriters.demo.yash.com",
     ...plans.map((name) => `apply ${name}`),
-    ...[...plans.toReversed(), ...modes].flatMap((name) => [`apply ${name}`, `apply ${name}`]), // each with its binding
+    ...[...plans.toReversed(), ...policies].flatMap((name) => [`apply ${name}`, `apply ${name}`]), // each with its binding
     ...Array(2 + 3).fill("discover"),
   ]);
 });

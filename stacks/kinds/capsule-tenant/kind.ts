@@ -58,8 +58,6 @@ export const capsuleTenant = defineKind({
         resourceNames: ["admin", NAMESPACE_DELETER],
         verbs: ["bind"],
       },
-      // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
-      { apiGroups: ["capsule.clastix.io"], resources: ["tenants/finalizers"], verbs: ["update"] },
     ],
     optionalPermissions: {
       [DELETE_YOUNGER]: [{ apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["delete"] }],
@@ -71,6 +69,7 @@ export const capsuleTenant = defineKind({
         labelSelector: TENANT_LABEL,
         selectorOf: (tenant) => `${TENANT_LABEL}=${tenant}`,
         keysOf: tenantsOf,
+        deletedWithObject: true,
       },
     ],
     liveState: {

@@ -10,17 +10,15 @@ export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] 
 }
 
 /**
- * The tenant's namespaces by name: those with its label, and those of its stack that name it as their owner, so that a
- * label that a user removes is restored. Those on their way out are left alone.
+ * The tenant's namespaces by name: those with its label, and those with the label of its stack, so that the other one is
+ * restored when a user removes it. Those on their way out are left alone.
  */
 export function namespacesOf(
   { metadata: { uid } }: KindObject,
   owned: readonly LiveObject[],
   watched: readonly LiveObject[],
 ): string[] {
-  const kept = owned.filter(
-    ({ kind, metadata }) => kind === "Namespace" && metadata.ownerReferences?.some((owner) => owner.uid === uid),
-  );
+  const kept = owned.filter(({ kind, metadata }) => kind === "Namespace" && metadata.labels?.[OWNER_UID_LABEL] === uid);
   const names = [...watched, ...kept]
     .filter(({ metadata }) => !metadata.deletionTimestamp && !isProtectedNamespace(metadata.name))
     .map(({ metadata }) => metadata.name);

@@ -50,7 +50,7 @@ interface ItemFields {
 /** For each of the tenant's namespaces: its metadata, its limits, and then what its owner may do in it. */
 export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watched }: ProgramContext): void {
   const { metadata, spec } = tenant;
-  const ownerReferences = [controllerReference(tenant)];
+  const deletedWith = controllerReference(tenant);
   const bindings = policyBindings(tenant).map(
     (manifest) =>
       new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest, replaceOnChanges: ["roleRef"] }),
@@ -60,12 +60,13 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
       `namespace/${namespace}`,
       {
         owner,
-        existing: true, // its owner created it, and the garbage collector deletes it
+        existing: true, // its owner created it
         givenBy: TENANT_LABEL,
+        deletedWith,
         manifest: {
           apiVersion: "v1",
           kind: "Namespace",
-          metadata: { name: namespace, ...namespaceMetadata(tenant), ownerReferences },
+          metadata: { name: namespace, ...namespaceMetadata(tenant) },
         },
       },
       { dependsOn: bindings },
@@ -74,11 +75,11 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
       items.map(({ balanced, ...fields }, index) => {
         const labels = { [TENANT_LABEL]: metadata.name, [label]: String(index) };
         const name = indexedName(metadata.name, index);
-        const manifest = { ...type, metadata: { name, namespace, labels, ownerReferences }, ...fields };
+        const manifest = { ...type, metadata: { name, namespace, labels }, ...fields };
         const initial = balanced && { manifest: { ...manifest, ...balanced }, fieldManager: QUOTA_MANAGER };
         return new KubernetesObject(
           `${type.kind.toLowerCase()}/${namespace}/${index}`,
-          { owner, manifest, adopt: "replace", replaceOnChanges: REPLACED, ...(initial && { initial }) },
+          { owner, manifest, deletedWith, adopt: "replace", replaceOnChanges: REPLACED, ...(initial && { initial }) },
           { dependsOn: [inNamespace, ...dependsOn] },
         );
       });
@@ -99,7 +100,7 @@ const ALLOWED_ANNOTATIONS = {
   containerRegistries: "capsule.clastix.io/allowed-registries",
 } as const;
 
-/** What each of the tenant's namespaces gets, besides the owner reference. */
+/** What each of the tenant's namespaces gets. */
 export function namespaceMetadata(tenant: CapsuleTenant): ObjectMeta {
   const { metadata, spec } = tenant;
   const { nodeSelector, namespacesMetadata, servicesMetadata, resourceQuotas = [] } = spec;

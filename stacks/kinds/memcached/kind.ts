@@ -25,8 +25,6 @@ export const memcached = defineKind({
     rules: [
       { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
     ],
-    // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
-    permissions: [{ apiGroups: ["cache.example.com"], resources: ["memcacheds/finalizers"], verbs: ["update"] }],
     settings: memcachedImage,
     environment: { MEMCACHED_IMAGE: `the image of Memcacheds (default: ${DEFAULT_IMAGE})` },
     conditions: memcachedConditions,

@@ -1,7 +1,7 @@
 import type { input } from "@pulumi/kubernetes/types";
 import type { Output } from "@pulumi/pulumi/output";
 import { KubernetesObject } from "../../../providers/kubernetes/index";
-import { controllerReference, type KindObject, type ProgramContext } from "../../contract/index";
+import type { KindObject, ProgramContext } from "../../contract/index";
 import type { MemcachedSpec } from "./schema";
 
 export const DEFAULT_IMAGE = "memcached:1.4.36-alpine";
@@ -26,7 +26,7 @@ export async function memcachedProgram(object: KindObject<MemcachedSpec>, { owne
     manifest: {
       apiVersion: "apps/v1",
       kind: "Deployment",
-      metadata: { name, namespace, ownerReferences: [controllerReference(object)] },
+      metadata: { name, namespace },
       spec: {
         replicas: object.spec.size,
         selector: { matchLabels: labels },

@@ -1,12 +1,18 @@
-import { beforeAll, describe, expect, it } from "vitest";
-import { known, type LiveObject, type Manifest, type ResourceType } from "../../../providers/kubernetes/client";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  KubernetesClient,
+  known,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../../providers/kubernetes/remove-object";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
-import { CONFIG_MAP, TestCluster } from "./test-cluster";
+import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
 beforeAll(async () => {
@@ -208,23 +214,23 @@ describe("what no state knows", () => {
     expect(ownershipOf(live)).toEqual([]);
   });
 
-  it("is left to the garbage collector where it limits a namespace that ends with its owner", async () => {
-    const { uid } = (
-      await cluster.applyAs("someone", cluster.configMap("tenant", {}, { finalizers: ["example.com/held"] }))
-    ).metadata;
-    const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "tenant", uid }];
-    const metadata = { name: "limits", namespace: cluster.namespace, ownerReferences };
+  it("limits its namespace until that is gone", async () => {
+    const namespace = `${cluster.namespace}-ending`;
+    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+    // The end of the namespace waits for it.
+    const metadata = { name: "limits", namespace, finalizers: ["example.com/held"] };
     const limits: Manifest = { apiVersion: "v1", kind: "LimitRange", metadata, spec: { limits: [] } };
-    await create(limits, { owner: { ...acme, uid } });
+    await create(limits);
     const seen = (await known(cluster.client.find(limits))) as LiveObject;
-    await cluster.client.delete(CONFIG_MAP, "tenant", cluster.namespace);
+    const remove = vi.spyOn(KubernetesClient.prototype, "delete");
+    await cluster.client.delete(NAMESPACE, namespace);
+    remove.mockClear();
 
     await removeOrphan(seen, { release: false });
 
-    expect((await known(cluster.client.find(limits)))?.metadata).toMatchObject({ uid: seen.metadata.uid });
-    await cluster.client.mergePatch(CONFIG_MAP, "tenant", cluster.namespace, { metadata: { finalizers: null } });
-    await removeOrphan(seen, { release: false });
-    expect((await known(cluster.client.find(limits)))?.metadata.uid).toBeUndefined();
+    expect(remove).not.toHaveBeenCalled();
+    remove.mockRestore();
+    await cluster.client.mergePatch(limits, "limits", namespace, { metadata: { finalizers: null } });
   });
 
   it("is left alone by who has seen it before it became another owner's, or unmanaged", async () => {

@@ -514,13 +514,14 @@ describe("an object that others make", () => {
     await cluster.edit("ending", { metadata: { finalizers: null } });
   });
 
-  it("is released without a deletion, and deleted with its owner, whoever owns it besides", async () => {
+  it("is released without a deletion, and deleted with the object with which it ends, unless it was released", async () => {
     const owner = await cluster.applyAs("someone", cluster.configMap("boss", {}, { finalizers: ["example.com/held"] }));
     const { uid } = owner.metadata;
-    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid, blockOwnerDeletion: false };
+    const deletedWith = { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid };
     await cluster.applyAs("someone", cluster.configMap("found", { theirs: "1" }));
-    const manifest = cluster.configMap("found", { ours: "1" }, { ownerReferences: [reference] });
-    const { outs } = await provider.create(existing(manifest));
+    const manifest = cluster.configMap("found", { ours: "1" });
+    const ending = { ...existing(manifest), deletedWith };
+    const { outs } = await provider.create(ending);
     expect(outs).toMatchObject({ created: false, existing: true });
 
     await remove(outs);
@@ -528,19 +529,21 @@ describe("an object that others make", () => {
     expect(released).toMatchObject({ data: { theirs: "1" } });
     expect(released?.metadata.ownerReferences).toBeUndefined();
 
-    const again = (await provider.create(existing(manifest))).outs;
+    const again = (await provider.create(ending)).outs;
+    await cluster.applyAs("someone", cluster.configMap("taken-out", { theirs: "1" }));
+    const takenOut = await provider.create({ ...ending, manifest: cluster.configMap("taken-out", { ours: "1" }) });
+    await cluster.edit("taken-out", { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
     await cluster.client.delete(CONFIG_MAP, "boss", cluster.namespace);
-    const other = await cluster.applyAs("someone", cluster.configMap("other-boss", {}));
-    const theirs = { ...reference, name: "other-boss", uid: other.metadata.uid };
-    await cluster.edit("found", { metadata: { ownerReferences: [reference, theirs] } });
-    const limits = {
+    await remove(takenOut.outs);
+    expect(await cluster.find("taken-out")).toMatchObject({ data: { theirs: "1" } });
+    const limits: Manifest = {
       apiVersion: "v1",
       kind: "LimitRange",
-      metadata: { name: "limits", namespace: cluster.namespace, ownerReferences: [reference] },
+      metadata: { name: "limits", namespace: cluster.namespace },
       spec: { limits: [] },
     };
-    await remove(await create(limits as Manifest));
-    expect(await known(cluster.client.find(limits as unknown as LiveObject))).toHaveProperty("metadata.uid"); // it limits what is left
+    await remove((await provider.create({ manifest: limits, owner: acme, deletedWith })).outs);
+    expect(await cluster.client.find(limits as unknown as LiveObject)).toHaveProperty("metadata.uid"); // it limits what is left
     await remove(again);
     expect(await cluster.find("found")).toBeUndefined();
     await cluster.edit("boss", { metadata: { finalizers: null } });
@@ -581,13 +584,9 @@ describe("an object that users give by a label", () => {
     expect(await cluster.find("busy")).toMatchObject({ data: { ours: "1", theirs: "2" } });
   });
 
-  it("is given back its label while an owner reference is left", async () => {
-    const boss = await cluster.applyAs("someone", cluster.configMap("giver"));
-    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "giver", uid: boss.metadata.uid };
-    await cluster.applyAs("someone", cluster.configMap("kept", {}, { ownerReferences: [reference] }));
-    const inputs = given("kept");
-    Object.assign(inputs.manifest.metadata, { ownerReferences: [reference] });
-    await provider.create(inputs);
+  it("is given back its label while that of its owner is left", async () => {
+    await cluster.applyAs("someone", cluster.configMap("kept", {}, { labels: { [OWNER_UID_LABEL]: acme.uid } }));
+    await provider.create(given("kept"));
     expect((await cluster.find("kept"))?.metadata.labels).toMatchObject({ [LABEL]: "acme" });
   });
 });

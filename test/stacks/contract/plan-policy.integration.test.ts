@@ -5,6 +5,7 @@ import { eventually } from "../../../src/testing/eventually";
 import { APPROVAL_TYPE } from "../../../stacks/contract/approval";
 import { kindName, kindType } from "../../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../../stacks/contract/mode";
+import { FINALIZER } from "../../../stacks/contract/object";
 import { PLAN_TYPE } from "../../../stacks/contract/plan";
 import { operatorRules } from "../../../stacks/contract/rbac";
 import { podSet } from "../../../stacks/kinds/podset/kind";
@@ -50,7 +51,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const client of clients) await client.close();
-  for (const name of ["editor", "approver", "other-approver", "approver-everywhere", "the-operator"].map(roleOf)) {
+  const users = ["editor", "approver", "other-approver", "approver-everywhere", "approver-elsewhere", "the-operator"];
+  for (const name of users.map(roleOf)) {
     for (const kind of ["ClusterRole", "ClusterRoleBinding"]) {
       await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind }, name);
     }
@@ -200,6 +202,98 @@ describe("a plan", () => {
     await approve(everywhere, { namespace, spec: { approver: "approver-everywhere" } });
     await cluster.client.delete(NAMESPACE, namespace);
     await expect.poll(() => known(cluster.client.get(NAMESPACE, namespace))).toBeUndefined();
+  });
+});
+
+describe("the finalizer of an object", () => {
+  const OTHER = "example.com/other";
+  const metadataOf = (name: string) => ({ name, namespace: cluster.namespace });
+  const path = (name: string, subresource = "") =>
+    `/apis/${kindType(podSet).apiVersion}/namespaces/${cluster.namespace}/podsets/${name}${subresource}`;
+  const make = (client: KubernetesClient | undefined, name: string, finalizers?: string[]) =>
+    asserted(client).create({
+      ...kindType(podSet),
+      metadata: { ...metadataOf(name), ...(finalizers && { finalizers }) },
+      spec: { replicas: 1 },
+    });
+  const patch = (client: KubernetesClient | undefined, name: string, metadata: object) =>
+    asserted(client).mergePatch(kindType(podSet), name, cluster.namespace, { metadata });
+  const find = async (name: string) => {
+    const live = await known(cluster.client.get(kindType(podSet), name, cluster.namespace));
+    if (live === undefined) throw new Error(`${name} is gone`);
+    return live;
+  };
+  const put = async (client: KubernetesClient | undefined, name: string, metadata: object, subresource = "") => {
+    const live = await find(name);
+    const body = { ...live, metadata: { ...live.metadata, ...metadata } };
+    return asserted(client).json<LiveObject>("PUT", path(name, subresource), { body });
+  };
+
+  beforeAll(async () => {
+    await make(editor, "probe", [FINALIZER]);
+    await eventually(async () => {
+      const said = await patch(editor, "probe", { finalizers: null }).then(String, String);
+      await patch(editor, "probe", { finalizers: [FINALIZER] });
+      expect(said).toContain("is removed by the operator");
+    });
+  });
+
+  it.each(["at rest", "being deleted"])("is not removed by who may edit, of one that is %s", async (state) => {
+    const name = state.replace(/\W/g, "-");
+    await make(editor, name, [OTHER, FINALIZER]);
+    const apply = { ...kindType(podSet), metadata: { ...metadataOf(name), finalizers: [FINALIZER] } };
+    await asserted(editor).apply(apply, { fieldManager: "editor" });
+    if (state === "being deleted") await asserted(editor).delete(kindType(podSet), name, cluster.namespace);
+    const refused = `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`;
+    // To what is being deleted, the API server adds no finalizers.
+    const spelled = state === "being deleted" ? [] : [{ finalizers: [`${FINALIZER}2`, OTHER] }];
+    for (const metadata of [{ finalizers: null }, { finalizers: [OTHER] }, ...spelled]) {
+      await expect(patch(editor, name, metadata)).rejects.toThrow(refused);
+      await expect(put(editor, name, { finalizers: metadata.finalizers ?? undefined })).rejects.toThrow(refused);
+    }
+    const operations = [{ op: "remove", path: "/metadata/finalizers/1" }];
+    await expect(asserted(editor).patchExactly(await find(name), operations)).rejects.toThrow(refused);
+    // Another manager's apply without it leaves it, as do the subresources.
+    await asserted(editor).apply({ ...kindType(podSet), metadata: metadataOf(name) }, { fieldManager: "editor" });
+    await put(editor, name, { finalizers: [] }, "/status");
+    const scale = await asserted(editor).json<LiveObject>("GET", path(name, "/scale"), {});
+    await asserted(editor).json("PUT", path(name, "/scale"), { body: { ...scale, spec: { replicas: 2 } } });
+    expect((await find(name)).metadata.finalizers).toEqual([OTHER, FINALIZER]);
+
+    await patch(editor, name, { finalizers: [FINALIZER], labels: { a: "b" } });
+    await put(editor, name, { labels: { a: "c" } });
+    await patch(approver, name, { finalizers: null });
+  });
+
+  it("is removed by the operator, and by who may approve in the namespace or everywhere", async () => {
+    for (const [index, client] of [operator, approver, everywhere, cluster.client].entries()) {
+      await make(cluster.client, `held-${index}`, [FINALIZER]);
+      expect((await patch(client, `held-${index}`, { finalizers: null })).metadata.finalizers).toBeUndefined();
+    }
+    const elsewhere = await user("approver-elsewhere", [APPROVE], [operators]);
+    await make(cluster.client, "held", [FINALIZER]);
+    await expect(patch(elsewhere, "held", { finalizers: null })).rejects.toThrow();
+  });
+
+  it("is no matter of an object that has none, nor of a copy of one that has it", async () => {
+    await make(editor, "without");
+    await put(editor, "without", { labels: { a: "b" } });
+    await asserted(editor).delete(kindType(podSet), "without", cluster.namespace);
+    const { metadata, ...copied } = await make(editor, "original", [FINALIZER]);
+    const { uid: _, resourceVersion: __, ...rest } = metadata;
+    await asserted(editor).create({ ...copied, metadata: { ...rest, name: "copy" } });
+    for (const name of ["original", "copy"]) await patch(approver, name, { finalizers: null });
+  });
+
+  it("is kept, where it has no namespace, from who may approve in one", async () => {
+    const metadata = { name: `${cluster.namespace}-held`, finalizers: [FINALIZER] };
+    const spec = { adminEmail: "a@example.com", adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
+    await cluster.client.create({ ...kindType(tenant), metadata, spec });
+    const release = (client: KubernetesClient | undefined) =>
+      asserted(client).mergePatch(kindType(tenant), metadata.name, undefined, { metadata: { finalizers: null } });
+    await expect.poll(() => release(editor).then(String, String)).toContain("plans.kindstack.dev cluster-wide");
+    await release(everywhere);
+    await cluster.client.delete(kindType(tenant), metadata.name);
   });
 });
 

@@ -49,6 +49,7 @@ const planNames = ["plans.kindstack.dev", "approvals.kindstack.dev"];
 const policyNames = [
   ...planNames,
   ...["namespaces.kindstack.dev", ...kinds.map(kindName)].map((name) => `mode.${name}`),
+  ...kinds.map((kind) => `finalizer.${kindName(kind)}`),
 ];
 
 describe("the installation with nothing configured", () => {

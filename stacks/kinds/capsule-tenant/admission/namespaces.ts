@@ -1,8 +1,6 @@
 import { hash } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import {
   isProtectedNamespace,
-  known,
   type Manifest,
   type OwnerReference,
   protectedNamespaces,
@@ -11,7 +9,6 @@ import {
   type AdmissionRequest,
   type AdmissionView,
   type AdmissionWebhook,
-  controllerReference,
   type Decision,
   generateName,
   type PatchOperation,
@@ -29,8 +26,6 @@ const MAX_NAME_LENGTH = 63;
 /** Each key of a namespace is compared with a tenant's expressions; Kubernetes' own keys have at most 317 characters. */
 const MAX_KEYS = 200;
 const MAX_KEY_LENGTH = 317;
-/** Each is asked for. */
-const MAX_TENANTS = 10;
 const CAPSULE_GROUP = "capsule.clastix.io/";
 
 /** What the webhooks for new namespaces have in common. */
@@ -68,24 +63,18 @@ const NAMES_A_TENANT =
   `object.metadata.ownerReferences.exists(owner, owner.kind == 'Tenant' && owner.apiVersion.startsWith('${CAPSULE_GROUP}'))`;
 
 /**
- * The references of a new namespace to a tenant that lives no more, as a backup has them, become those to the tenant of the
- * name, or go: the garbage collector deletes a namespace with a dead owner within a second, whatever restores it.
+ * A new namespace loses its references to tenants, as old backups have them: the garbage collector deletes a namespace with a dead
+ * owner within a second, whatever restores it.
  */
 export function restoredNamespaceWebhook(): AdmissionWebhook {
   return {
     ...OF_CREATIONS,
     name: "restored.namespaces.capsule.clastix.io",
     matchConditions: [{ name: "names-a-tenant", expression: NAMES_A_TENANT }],
-    review: async ({ object }, view) => {
+    review: ({ object }) => {
       const { ownerReferences = [] } = object?.metadata ?? {};
-      const names = new Set(ownerReferences.filter(namesTenant).map(({ name }) => name));
-      if (names.size > MAX_TENANTS) return refuse(`a namespace cannot name ${names.size} Tenants as its owners`);
-      const living = await livingTenants([...names], view);
-      const value = ownerReferences.flatMap((owner) => {
-        const uid = namesTenant(owner) ? living.get(owner.name) : owner.uid;
-        return uid === undefined ? [] : [{ ...owner, uid }];
-      });
-      if (isDeepStrictEqual(value, ownerReferences)) return { allowed: true };
+      const value = ownerReferences.filter((owner) => !namesTenant(owner));
+      if (value.length === ownerReferences.length) return { allowed: true };
       return { allowed: true, patch: [{ op: "add", path: "/metadata/ownerReferences", value }] };
     },
   };
@@ -93,17 +82,6 @@ export function restoredNamespaceWebhook(): AdmissionWebhook {
 
 function namesTenant({ apiVersion, kind }: OwnerReference): boolean {
   return kind === "Tenant" && apiVersion.startsWith(CAPSULE_GROUP);
-}
-
-/** The UIDs of the tenants of these names that are not being deleted; not from a cache: one may have come a moment ago. */
-async function livingTenants(
-  names: readonly string[],
-  { client }: AdmissionView,
-): Promise<ReadonlyMap<string, string>> {
-  const type = { apiVersion: `${CAPSULE_GROUP}v1alpha1`, kind: "Tenant" };
-  const found = await Promise.all(names.map((name) => known(client.get(type, name))));
-  const living = found.filter((tenant) => tenant !== undefined).filter(({ metadata }) => !metadata.deletionTimestamp);
-  return new Map(living.map(({ metadata }) => [metadata.name, metadata.uid]));
 }
 
 function reviewNamespace(
@@ -210,8 +188,7 @@ function isReferenceTo({ metadata }: LiveTenant, owner: OwnerReference): boolean
 function assignment(namespace: Manifest, tenant: LiveTenant): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
   const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });
-  const value = [controllerReference(tenant)];
-  if (!isDeepStrictEqual(ownerReferences, value)) patch.push({ op: "add", path: "/metadata/ownerReferences", value });
+  if (ownerReferences.length > 0) patch.push({ op: "remove", path: "/metadata/ownerReferences" });
   return patch;
 }
 

@@ -71,9 +71,8 @@ export function namespacePolicy(): Manifest[] {
         messageExpression: `'the label ${TENANT_LABEL} says whose a namespace is; it cannot be set, changed or removed' + (variables.tenant == '' ? '' : ': this namespace is of the tenant ' + variables.tenant)`,
       },
       {
-        expression: `variables.ownersBefore == variables.ownersAfter || ${isAssigned} || ${ADMINISTERS_TENANTS}`,
-        messageExpression:
-          "'a namespace keeps its tenant: owner references to a Tenant cannot be set, changed or removed'",
+        expression: `variables.ownersAfter.all(uid, uid in variables.ownersBefore) || ${ADMINISTERS_TENANTS}`,
+        messageExpression: `'a namespace cannot be owned by a Tenant: the label ${TENANT_LABEL} says whose it is'`,
       },
       {
         expression: `request.operation != 'UPDATE' || !variables.isOwner || (variables.tenant != '' && ${mayInNamespace("delete")}) || ${mayInNamespace("update")}`,
@@ -81,9 +80,9 @@ export function namespacePolicy(): Manifest[] {
           "'the namespace ' + request.name + ' is of no tenant of yours, or you have no rights in it yet'",
       },
       {
-        // Else a namespace would not end with its tenant. The garbage collector removes references to what is gone.
+        // Else a namespace would not end with its tenant, or before it. The garbage collector removes references to what is gone.
         expression:
-          `(request.operation == 'CREATE' ? !variables.isOwner || size(${listOf("object", "ownerReferences")}) <= 1 : ` +
+          `(request.operation == 'CREATE' ? !variables.isOwner || size(${listOf("object", "ownerReferences")}) == 0 : ` +
           `variables.tenant == '' || ${listOf("object", "ownerReferences")} == ${listOf("oldObject", "ownerReferences")}) || ` +
           `'system:serviceaccounts:kube-system' in request.userInfo.groups || ${ADMINISTERS_TENANTS}`,
         messageExpression: "'a tenant\\'s namespace ends with its tenant: it can have no other owner'",

@@ -10,10 +10,10 @@ import { tenantsOf } from "../../../../stacks/kinds/capsule-tenant/namespaces";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
 import { labelled, object, oil, oilTenant, sample } from "./objects";
 
-const member = (name: string) => labelled(name, "oil", { ownerReferences: [{ ...owner, uid: oil.uid }] });
+const member = (name: string) =>
+  labelled(name, "oil", { labels: { "capsule.clastix.io/tenant": "oil", [OWNER_UID_LABEL]: oil.uid } });
 const given = (namespace: string) =>
   object("RoleBinding", namespace, "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
-const owner = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", name: "oil" };
 
 describe("Capsule's Tenant", () => {
   it("takes the source's sample", () => {

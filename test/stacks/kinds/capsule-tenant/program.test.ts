@@ -90,7 +90,11 @@ describe("the stack of Capsule's Tenant", () => {
       containerRegistries: { allowed: ["docker.io", "quay.io"], allowedRegex: "^internal" },
     };
     const namespace = (await register(spec)).find(({ name }) => name === "namespace/oil-dev");
-    expect(namespace?.inputs).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
+    expect(namespace?.inputs).toMatchObject({
+      existing: true,
+      givenBy: "capsule.clastix.io/tenant",
+      deletedWith: reference,
+    });
     expect(namespace?.inputs.manifest.metadata).toEqual({
       name: "oil-dev",
       labels: { env: "x", "capsule.clastix.io/tenant": "oil", "kindstack.dev/resource-quotas": "workloads" },
@@ -102,17 +106,15 @@ describe("the stack of Capsule's Tenant", () => {
         "capsule.clastix.io/allowed-registries-regexp": "^internal",
         "scheduler.alpha.kubernetes.io/node-selector": "disk=ssd,kubernetes.io/os=linux",
       },
-      ownerReferences: [reference],
     });
   });
 
-  it("labels what it makes with tenant and index, and has the tenant own it", async () => {
+  it("labels what it makes with tenant and index", async () => {
     const manifest = await manifestOf("networkpolicy/oil-dev/0", sample.spec);
     expect(manifest?.metadata).toEqual({
       name: "capsule-oil-0",
       namespace: "oil-dev",
       labels: { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/network-policy": "0" },
-      ownerReferences: [reference],
     });
   });
 

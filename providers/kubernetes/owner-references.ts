@@ -1,0 +1,147 @@
+import { isApiError, type KubernetesClient, known } from "./client";
+import type { ObjectInputs } from "./object-inputs";
+import { typeName } from "./object-types";
+import { isOwnEntry, ownedFieldsDigest } from "./ownership";
+import type { LiveObject, Manifest, OwnerReference } from "./types";
+
+/*
+ * The garbage collector deletes what refers to an owner that is gone, or is deleted in the foreground, whatever finalizers and
+ * annotations that owner has. What a stack made is deleted by the stack alone, so it does not refer to the stack's object. A Pod
+ * needs a controller, and refers to its namespace as well: of two owners, the collector only drops the one that ends.
+ */
+
+const NAMESPACE = { apiVersion: "v1", kind: "Namespace" } as const;
+
+/** Whether an object needs a controller: without one, it is not drained, and ReplicaSets adopt it. */
+function needsController(object: Manifest): boolean {
+  return typeName(object) === "v1/Pod";
+}
+
+/**
+ * Inputs as their manifest is applied: without references to their own owner. What releases before had applied is read as if it
+ * had none, so that it is no difference.
+ */
+export function withoutOwnReferences<Inputs extends Pick<ObjectInputs, "manifest" | "owner">>(inputs: Inputs): Inputs {
+  const { manifest, owner } = inputs;
+  const references = manifest?.metadata?.ownerReferences;
+  if (!Array.isArray(references) || needsController(manifest)) return inputs;
+  const own = references.find(({ uid }) => uid === owner?.uid);
+  if (own === undefined) return inputs;
+  return { ...inputs, manifest: withReferences(manifest, others(references, own.uid)), deletedWith: own };
+}
+
+/** What is applied of a manifest: a Pod that refers to an owner refers to its namespace as well, as far as that is known. */
+export function withLastingOwner(manifest: Manifest, lasting: OwnerReference | undefined): Manifest {
+  const { ownerReferences: references = [] } = manifest.metadata;
+  if (lasting === undefined || references.length === 0) return manifest;
+  return withReferences(manifest, [...references, lasting]);
+}
+
+/** The reference to its namespace that a Pod is to have; what is live has it in most cases. */
+export async function lastingOwner(
+  client: Pick<KubernetesClient, "get">,
+  manifest: Manifest,
+  live: LiveObject | undefined,
+): Promise<OwnerReference | undefined> {
+  const { namespace = "", ownerReferences = [] } = manifest.metadata;
+  if (!needsController(manifest) || ownerReferences.length === 0) return undefined;
+  return lastingOwnerOf(live) ?? (await namespaceReference(client, namespace));
+}
+
+/** The reference to its namespace that a live Pod has. */
+export function lastingOwnerOf(live: LiveObject | undefined): OwnerReference | undefined {
+  if (live === undefined || !needsController(live)) return undefined;
+  return live.metadata.ownerReferences?.find(isNamespace);
+}
+
+/**
+ * The references that a live object is to have instead of those that it has; `undefined` where these are as they are to be.
+ *
+ * @param owner the UID of the object whose stack has it
+ * @throws ApiError
+ */
+export async function correctedReferences(
+  client: Pick<KubernetesClient, "get">,
+  live: LiveObject,
+  owner: string,
+): Promise<OwnerReference[] | undefined> {
+  const { namespace = "", ownerReferences: references = [] } = live.metadata;
+  if (!references.some(({ uid }) => uid === owner)) return undefined;
+  if (!needsController(live)) return others(references, owner);
+  if (lastingOwnerOf(live) !== undefined) return undefined;
+  const lasting = await namespaceReference(client, namespace);
+  return lasting && [...references, lasting];
+}
+
+/** The references of an object that is no longer an owner's. */
+export function releasedReferences(live: LiveObject, owner: string | undefined): OwnerReference[] {
+  const lasting = lastingOwnerOf(live);
+  return (live.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner && uid !== lasting?.uid);
+}
+
+/**
+ * Whether the fields that Kindstack owns in a live object are those of a digest ({@link ownedFieldsDigest}).
+ *
+ * @param former the owner references that releases before applied, and that have been removed since
+ */
+export function isAsApplied(
+  live: LiveObject,
+  fields: string,
+  ignored: readonly string[] | undefined,
+  former: readonly OwnerReference[],
+): boolean {
+  if (ownedFieldsDigest(live, ignored) === fields) return true;
+  return former.length > 0 && ownedFieldsDigest(withFormerReferences(live, former), ignored) === fields;
+}
+
+/** A live object as it was while it had these references, which Kindstack had applied. */
+function withFormerReferences(live: LiveObject, former: readonly OwnerReference[]): LiveObject {
+  const managed = Object.fromEntries(former.map(({ uid }) => [`k:${JSON.stringify({ uid })}`, {}]));
+  const { managedFields = [], ownerReferences = [] } = live.metadata;
+  const entries = managedFields.map((entry) => {
+    if (!isOwnEntry(entry)) return entry;
+    const { "f:metadata": metadata, ...fields } = entry.fieldsV1 ?? {};
+    return {
+      ...entry,
+      fieldsV1: { ...fields, "f:metadata": { ...(metadata as object), "f:ownerReferences": managed } },
+    };
+  });
+  const references = [...ownerReferences, ...former];
+  return { ...live, metadata: { ...live.metadata, ownerReferences: references, managedFields: entries } };
+}
+
+function others(references: readonly OwnerReference[], owner: string): OwnerReference[] {
+  return references.filter(({ uid }) => uid !== owner);
+}
+
+function withReferences(manifest: Manifest, references: readonly OwnerReference[]): Manifest {
+  const { ownerReferences: _, ...metadata } = manifest.metadata;
+  return { ...manifest, metadata: { ...metadata, ...(references.length > 0 && { ownerReferences: [...references] }) } };
+}
+
+function isNamespace({ apiVersion, kind }: OwnerReference): boolean {
+  return apiVersion === NAMESPACE.apiVersion && kind === NAMESPACE.kind;
+}
+
+/** Long enough for the Pods of one update. */
+const KNOWN_FOR_MS = 10_000;
+const namespaces = new WeakMap<object, Map<string, { reference: OwnerReference; until: number }>>();
+
+/** @returns undefined where the namespace is gone or may not be read */
+async function namespaceReference(
+  client: Pick<KubernetesClient, "get">,
+  name: string,
+): Promise<OwnerReference | undefined> {
+  const references = namespaces.get(client) ?? new Map();
+  namespaces.set(client, references);
+  const last = references.get(name);
+  if (last !== undefined && performance.now() < last.until) return last.reference;
+  const namespace = await known(client.get(NAMESPACE, name)).catch((error) => {
+    if (isApiError(error, 403)) return undefined;
+    throw error;
+  });
+  if (namespace === undefined) return undefined;
+  const reference = { ...NAMESPACE, name, uid: namespace.metadata.uid };
+  references.set(name, { reference, until: performance.now() + KNOWN_FOR_MS });
+  return reference;
+}
