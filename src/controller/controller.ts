@@ -66,8 +66,8 @@ export class Controller {
     const { own, owned } = this.informers;
     const failure = [this.objects, ...owned, ...own]
       .map(({ failure }) => failure)
-      .find((failure) => failure instanceof ApiError);
-    return failure && failureOf(failure);
+      .find((failure) => failure instanceof ApiError && failure.status !== 0);
+    return failure === undefined ? undefined : failureOf(failure);
   }
 
   /** Whether an object is this replica's to work on. */

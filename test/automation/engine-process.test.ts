@@ -1,20 +1,26 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EngineGoneError, EngineProcess } from "../../src/automation/engine-process";
 import { helloOf } from "./test-engine";
 
 let folder: string;
+let logged: string[];
 beforeEach(async () => {
+  logged = [];
   folder = await mkdtemp(join(tmpdir(), "kindstack-engine-process-"));
 });
-afterEach(() => rm(folder, { recursive: true }));
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true });
+});
 
 async function start(script: string, args: string[] = []): Promise<EngineProcess> {
   const file = join(folder, "engine");
   await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const log = { warn: () => {}, error: () => {} };
+  const note = (...line: unknown[]) => void logged.push(JSON.stringify(line));
+  const log = { warn: note, error: note };
   return new EngineProcess({ file, args, environment: process.env, log }, () => {});
 }
 
@@ -39,5 +45,14 @@ describe("a process of the engine", () => {
   ])("that ends at its start and %s is waited for", async (_, script, message) => {
     const engine = await start(script);
     await expect(engine.ready).rejects.toMatchObject({ reason: "NoEngine", errorClass: "retryable", message });
+  });
+
+  it("that quotes the backend's URL at its start is told without what that must not show", async () => {
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://b?accessKey=hunter2&session=hunter3");
+    const engine = await start('echo "open bucket $PULUMI_BACKEND_URL" >&2; exit 1');
+    const message = "Pulumi's engine did not start: open bucket s3://b?accessKey=***&session=***";
+    await expect(engine.ready).rejects.toMatchObject({ message });
+    expect(logged.join()).toContain("open bucket s3://b?accessKey=***&session=***");
+    expect(logged.join()).not.toContain("hunter");
   });
 });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import type { Informer } from "../../src/cache/informer";
 import type { Result } from "../../src/controller/context";
 import { Controller, type ControllerEnvironment } from "../../src/controller/controller";
@@ -34,6 +34,7 @@ const reconciler = {
 };
 let cached: LiveObject[];
 let held: boolean;
+let failure: unknown;
 let controller: Controller;
 const freshness = { reset: vi.fn() };
 
@@ -41,6 +42,7 @@ beforeEach(() => {
   vi.resetAllMocks();
   cached = [object];
   held = true;
+  failure = undefined;
   const shards: NonNullable<ControllerEnvironment["shards"]> = {
     holds: () => held,
     work: async (_, signal, work) => {
@@ -57,7 +59,13 @@ beforeEach(() => {
     queue,
     shards,
   } as unknown as ControllerEnvironment;
-  const objects = { list: () => cached, get: () => cached[0] };
+  const objects = {
+    list: () => cached,
+    get: () => cached[0],
+    get failure() {
+      return failure;
+    },
+  };
   controller = new Controller(
     memcached,
     environment,
@@ -174,5 +182,15 @@ describe("a restore of the API server's data", () => {
     expect(reconciler.noteRestored).not.toHaveBeenCalled();
     controller.objectChanged({ type: "modified", previous: at(3), object: at(2) });
     expect(reconciler.noteRestored.mock.calls).toEqual([[item.key]]);
+  });
+});
+
+describe("why the objects of a kind are not seen as they are", () => {
+  it("is told in the API server's words, and not where it does not answer: it would take no status either", () => {
+    expect(controller.failure).toBeUndefined();
+    failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
+    expect(controller.failure).toMatchObject({ message: expect.stringContaining("request timed out") });
+    failure = new ApiError(0, "Unreachable", "the API server did not answer");
+    expect(controller.failure).toBeUndefined();
   });
 });
