@@ -101,6 +101,7 @@ export const REASONS = [
   "NoWorkspace",
   "PlanOutdated",
   "PlansUnsupported",
+  "ProgramTimedOut",
   "SystemError",
   "Timeout",
   "Unreadable",

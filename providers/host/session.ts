@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
@@ -5,7 +6,6 @@ import { type Fence, withinFence } from "../fence";
 import { inTime } from "../in-time";
 import { holdOf, type Observations, type WriteCall, withinHold, withObserved } from "../observation";
 import type { Properties } from "../provider";
-import { currentSnapshot, withinSnapshot } from "../snapshot";
 
 export type AnyProvider = DefinedProvider["provider"];
 
@@ -59,8 +59,8 @@ export class ProviderSession {
   readonly observed = new Map<string, string>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
-  /** What all of them read once: the engine calls from elsewhere than the work that opened the session. */
-  readonly #snapshot = currentSnapshot();
+  /** Calls belong to the work that opened the session, and the engine makes them from elsewhere. */
+  readonly #within = AsyncLocalStorage.snapshot();
   readonly #end = new AbortController();
 
   /** @param providerOf the provider behind a stub that the state may hold */
@@ -94,10 +94,12 @@ export class ProviderSession {
     try {
       const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
       if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
-      const answered = withinFence(this.fence, async () => {
-        this.fence.check();
-        return withinSnapshot(this.#snapshot, () => answer(this, request));
-      });
+      const answered = this.#within(() =>
+        withinFence(this.fence, async () => {
+          this.fence.check();
+          return answer(this, request);
+        }),
+      );
       const seconds = request.timeout;
       if (!seconds) return await answered;
       // What a call that took too long still does is found again by the next one, as after a crash.

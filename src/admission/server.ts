@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Logger } from "pino";
+import { withUnhandled } from "../automation/unhandled";
 import { type Answer, sendAnswer } from "../http/answer";
 import { readBody } from "../http/body";
 import { ConnectionLimit, clientOf } from "../http/connection-limit";
@@ -65,7 +66,9 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
     const body = await readBody(request, handler.maxBytes, flight);
     // Between two reviews, the event loop does what else there is.
     await turns.run(clientOf(request), () => setImmediate());
-    return { status: 200, body: await handler.answer(body) };
+    const unhandled = (error: unknown) =>
+      logger.error({ err: error, path }, "unhandled error in the work for a review");
+    return { status: 200, body: await withUnhandled(unhandled, () => handler.answer(body)) };
   }
 
   const server = await createTlsServer(

@@ -6,7 +6,7 @@ import pLimit from "p-limit";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
-import { declaredBy, NotRegisteredError } from "../../providers/registration";
+import { NotRegisteredError } from "../../providers/registration";
 import type { HistoryEntry, StackEngine } from "./engine";
 import { EngineGoneError } from "./engine-process";
 import { reportOf } from "./event-log";
@@ -14,6 +14,7 @@ import type { Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { exportStack, findStack, openLocalWorkspace, perform, type Workspace } from "./local-workspace";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
+import { declaredInTime } from "./program";
 import { serveProviders } from "./provider-server";
 import { withScratch } from "./scratch";
 import { noteUnmade } from "./sdk-program";
@@ -48,7 +49,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     return this.#turn(async () => {
       try {
         // Else what a program registers before it throws would be done.
-        if (program !== undefined && !options.sdkRuntime) await declaredBy(program);
+        if (program !== undefined && !options.sdkRuntime) await declaredInTime(program, this.options.timeoutMs);
       } catch (programError) {
         return { ...NOTHING, programError };
       }

@@ -127,7 +127,7 @@ export class GoEngine extends Operations implements StackEngine {
     let programError: unknown;
     let ended: Ended = {};
     try {
-      if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime);
+      if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
       const operation = { stack, refresh, savesOnce, plans, plan, message };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };

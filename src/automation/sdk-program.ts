@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as afterRejections } from "node:timers/promises";
 import type { ServiceError } from "@grpc/grpc-js";
 import { isGrpcError } from "@pulumi/pulumi/errors";
@@ -7,9 +6,7 @@ import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_p
 import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
-
-/** What is rejected in a program and awaited by nothing, as the SDK reports errors of its resources. */
-const rejections = new AsyncLocalStorage<unknown[]>();
+import { withUnhandled } from "./unhandled";
 
 type RegisterResource = ResourceMonitorClient["registerResource"];
 
@@ -29,38 +26,40 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
     import("@pulumi/pulumi/runtime/config.js"),
     import("@pulumi/pulumi/log/index.js"),
   ]);
-  divertRejections();
+  // The SDK reports errors of its resources by promises that nothing awaits.
   const rejected: unknown[] = [];
   const { withLocalStorage } = state as unknown as { withLocalStorage(run: () => Promise<void>): Promise<void> };
-  await rejections.run(rejected, () =>
-    withLocalStorage(async () => {
-      settings.resetOptions(
-        request.getProject(),
-        request.getStack(),
-        request.getParallel(),
-        request.getArgsList()[0] ?? "",
-        request.getMonitorAddress(),
-        request.getDryrun(),
-        request.getOrganization(),
-      );
-      const unmade = noteUnmade(settings.getMonitor() as ResourceMonitorClient);
-      config.setAllConfig(Object.fromEntries(request.getConfigMap().entries()), request.getConfigsecretkeysList());
-      try {
-        await stack.runInPulumiStack(async () => {
-          await program();
-        });
-        await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
-        await afterRejections();
-        if (rejected.length > 0) throw rejected[0];
-        if (unmade.size > 0) throw new NotRegisteredError(`${[...unmade].join(", ")}: not made`);
-        if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
-        // Tells the engine that all is registered: it deletes the rest.
-        await settings.disconnect(true);
-      } catch (error) {
-        await settings.disconnect(false);
-        throw classified(error);
-      }
-    }),
+  await withUnhandled(
+    (error) => void rejected.push(error),
+    () =>
+      withLocalStorage(async () => {
+        settings.resetOptions(
+          request.getProject(),
+          request.getStack(),
+          request.getParallel(),
+          request.getArgsList()[0] ?? "",
+          request.getMonitorAddress(),
+          request.getDryrun(),
+          request.getOrganization(),
+        );
+        const unmade = noteUnmade(settings.getMonitor() as ResourceMonitorClient);
+        config.setAllConfig(Object.fromEntries(request.getConfigMap().entries()), request.getConfigsecretkeysList());
+        try {
+          await stack.runInPulumiStack(async () => {
+            await program();
+          });
+          await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
+          await afterRejections();
+          if (rejected.length > 0) throw rejected[0];
+          if (unmade.size > 0) throw new NotRegisteredError(`${[...unmade].join(", ")}: not made`);
+          if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
+          // Tells the engine that all is registered: it deletes the rest.
+          await settings.disconnect(true);
+        } catch (error) {
+          await settings.disconnect(false);
+          throw classified(error);
+        }
+      }),
   );
 }
 
@@ -93,20 +92,4 @@ function classified(error: unknown): unknown {
   if (!REFUSED.test(message)) return error;
   const [, dependency] = /no resource (plugin '[^']+')/.exec(message) ?? [];
   return new RetryableError("UpdateFailed", message, { dependency });
-}
-
-let diverted = false;
-
-/** From now on an unhandled rejection of a program is that program's; others are handled as before. */
-function divertRejections(): void {
-  if (diverted) return;
-  diverted = true;
-  const others = process.listeners("unhandledRejection");
-  process.removeAllListeners("unhandledRejection");
-  process.on("unhandledRejection", (error, promise) => {
-    const rejected = rejections.getStore();
-    if (rejected !== undefined) rejected.push(error);
-    else if (others.length === 0) throw error;
-    else for (const listener of others) listener(error, promise);
-  });
 }

@@ -1,7 +1,8 @@
-import type { Failure } from "../../providers/errors";
+import { errorMessageOf, type Failure } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { statusOf } from "../../stacks/contract/kind";
+import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
+import { withUnhandled } from "../automation/unhandled";
 import { driftUnknownCondition, isReported } from "./conditions";
 import { isOutdated, type KindContext, type Result } from "./context";
 import { decide, maintainsBefore } from "./decide";
@@ -26,7 +27,14 @@ export class Reconciler {
 
   constructor(private readonly context: KindContext) {}
 
-  async reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
+  reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
+    return withUnhandled(
+      (error) => this.#tellUnhandled(item.key, error),
+      () => this.#reconcile(item, signal),
+    );
+  }
+
+  async #reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
     try {
       const reconcile = await observe(this.context, item, this.#stateOf(item.key), signal);
       if (reconcile === undefined) {
@@ -102,6 +110,15 @@ export class Reconciler {
     if (state === undefined) return;
     state.lastAttempt = undefined;
     state.reconsidered++;
+  }
+
+  /** Code of a kind or a provider has failed where nothing waits for it, perhaps after the reconcile. */
+  #tellUnhandled(key: string, error: unknown): void {
+    const { cache, kind, logger, writer } = this.context;
+    logger.error({ err: error, kind: kindName(kind), object: key }, "unhandled error in the work for an object");
+    const object = cache.object(key);
+    const note = `an error that nothing awaits: ${errorMessageOf(error)}`;
+    if (object !== undefined) writer.event(object, "Warning", "InternalError", note);
   }
 
   /** All that matters of an object now is that it is not destroyed again, until the cache shows that it is gone. */

@@ -5,6 +5,7 @@ import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { StackEngine } from "../automation/engine";
+import { withUnhandled } from "../automation/unhandled";
 import { type Answer, sendAnswer } from "../http/answer";
 import { authenticate, bearerToken } from "../http/authenticate";
 import { parseBody, readBody } from "../http/body";
@@ -84,7 +85,10 @@ export async function startInspectionServer(options: InspectionServerOptions): P
         },
       };
       try {
-        return await inspectStacks(inspection, path as RequestPath, body as Requests[RequestPath]);
+        const unhandled = (error: unknown) =>
+          logger.error({ err: error, path }, "unhandled error in the work for a request");
+        const inspect = () => inspectStacks(inspection, path as RequestPath, body as Requests[RequestPath]);
+        return await withUnhandled(unhandled, inspect);
       } catch (error) {
         if (!timeout.aborted) throw error;
         throw new Refusal(504, "Timeout", "it took too long: ask for fewer objects");
