@@ -4,23 +4,27 @@ import { ClassifiedError, type ErrorClass, errorMessageOf } from "../errors";
 import { checkFence, currentFence } from "../fence";
 import type { Reason } from "../reasons";
 import { Login } from "./login";
+import { healingDependency } from "./refusals";
 
 /** The API server's refusal, with its own words, status code and reason. */
 export class ApiError extends ClassifiedError {
   readonly errorClass: ErrorClass;
+  /** The name of the object that the API server itself says does not exist. */
+  readonly absent: string | undefined;
 
   constructor(
     readonly status: number,
     reason: string,
     message: string,
-    /** The name of the object that the API server itself says does not exist. */
-    readonly absent?: string,
+    { path, absent }: { path?: string; absent?: string | undefined } = {},
   ) {
-    super(reason as Reason, message); // the server has reasons of its own
+    // The server has reasons of its own.
+    super(reason as Reason, message, { dependency: path && healingDependency({ status, message, path }) });
+    this.absent = absent;
     // What the server understood and refused stays refused until the request changes.
     // A type that it does not serve is installed by someone, and not by waiting.
     const refused = [400, 403, 405, 413, 415, 422].includes(status) || reason === "UnknownKind";
-    this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
+    this.errorClass = refused && this.dependency === undefined ? "terminal" : "retryable";
   }
 }
 
@@ -28,23 +32,6 @@ export class ApiError extends ClassifiedError {
 export function isApiError(error: unknown, ...codes: readonly number[]): error is ApiError {
   return error instanceof ApiError && codes.includes(error.status);
 }
-
-/**
- * Refusals that heal: for a missing right, which can be granted without touching the object; in a namespace that is
- * being deleted, or so new that its ServiceAccount or the status of its quota is still to come; where a quota is used up;
- * and while the API server starts. Other refusals by admission do not heal.
- */
-const HEALS = new RegExp(
-  [
-    '" cannot \\w+ resource "',
-    "is attempting to grant RBAC permissions not currently held",
-    "is being terminated",
-    "error looking up service account",
-    "exceeded quota",
-    "status unknown for quota",
-    "not yet ready to handle request",
-  ].join("|"),
-);
 
 export interface RequestArguments {
   query?: Record<string, string | undefined>;
@@ -107,7 +94,7 @@ export class ApiServer {
     const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     const { statusCode, body } = await this.#request(method, path, { ...options, signal }, REQUEST_TIMEOUT_MS);
-    const text = await this.#unlessSilent(signal, body.text());
+    const text = await this.#unlessSilent(signal, path, body.text());
     return { status: statusCode, body: text.startsWith("{") ? JSON.parse(text) : text };
   }
 
@@ -131,7 +118,7 @@ export class ApiServer {
       if (error instanceof ClassifiedError) throw error;
       // A plugin fails as the network does, and a certificate may be replaced before its key is.
       const message = `the credentials for the API server at ${this.server} cannot be read: ${errorMessageOf(error)}`;
-      throw new ApiError(0, "Unreachable", message);
+      throw new ApiError(0, "Unreachable", message, { path });
     });
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
@@ -151,19 +138,21 @@ export class ApiServer {
       bodyTimeout: silenceMs,
       ...(signal && { signal }),
     });
-    const response = await this.#unlessSilent(signal, answer);
+    const response = await this.#unlessSilent(signal, path, answer);
     if (response.statusCode < 400) return response;
-    throw errorOf(response.statusCode, await this.#unlessSilent(signal, response.body.text()));
+    throw errorOf(response.statusCode, await this.#unlessSilent(signal, path, response.body.text()), path);
   }
 
   /** @throws ApiError 0 when there is no answer, or not all of it */
-  async #unlessSilent<T>(signal: AbortSignal | undefined, answer: Promise<T>): Promise<T> {
+  async #unlessSilent<T>(signal: AbortSignal | undefined, path: string, answer: Promise<T>): Promise<T> {
     try {
       return await answer;
     } catch (error) {
       if (signal?.aborted) throw error;
       const { message, code } = error as { code?: string; message?: string };
-      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${message || code}`);
+      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${message || code}`, {
+        path,
+      });
     }
   }
 
@@ -183,13 +172,17 @@ function yamlSafeJson(body: unknown): string {
 /** The API server calls it its own error when what is applied has a field, or a type of value, that its schema does not have. */
 const UNTYPED = /^failed to create typed patch object/;
 
-function errorOf(statusCode: number, text: string): ApiError {
+function errorOf(statusCode: number, text: string, path: string): ApiError {
+  const { reason = "", message = text.slice(0, 1000), details } = statusOf(text);
+  if (UNTYPED.test(message)) return new ApiError(422, "Invalid", message, { path });
+  const absent = reason === "NotFound" ? details?.name : undefined;
+  return new ApiError(statusCode, reason || `Http${statusCode}`, message, { path, absent });
+}
+
+function statusOf(text: string): { reason?: string; message?: string; details?: { name?: string } } {
   try {
-    const status = JSON.parse(text) as { reason?: string; message?: string; details?: { name?: string } };
-    if (UNTYPED.test(status.message ?? "")) return new ApiError(422, "Invalid", status.message ?? text);
-    const absent = status.reason === "NotFound" ? status.details?.name : undefined;
-    return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text, absent);
+    return JSON.parse(text) as object;
   } catch {
-    return new ApiError(statusCode, `Http${statusCode}`, text.slice(0, 1000));
+    return {};
   }
 }

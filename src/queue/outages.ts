@@ -17,10 +17,10 @@ interface Outage<T> {
 }
 
 const BASE_MS = 1_000;
-/** With many that wait, the dependency is probed this often: they are well within 30 s of its return. */
-const SHORTEST_CAP_MS = 15_000;
-/** Never more often than if each backed off by itself. */
-const CAP_PER_ITEM_MS = 5 * 60_000;
+/** A dependency is probed at least this often: what waits is tried soon after its return. */
+const CAP_MS = 5_000;
+/** With many dependencies that are away, all probes together are at most ten a second. */
+const CAP_PER_OUTAGE_MS = 100;
 /** How many more are tried for each that succeeds: a dependency that is back gets its load in a few rounds. */
 const TRIED_AFTER_SUCCESS = 2;
 
@@ -45,7 +45,7 @@ export class Outages<T extends Item> {
     outage.waiting.delete(item.id); // its next try follows those of all others
     outage.waiting.set(item.id, item);
     if (outage.probes.size > 0) return changed;
-    return [...changed, ...probe(outage, outage.failures++)];
+    return [...changed, ...this.#probe(outage, outage.failures++)];
   }
 
   /** An item needs no other try: what it waited for is back, so that others are tried. */
@@ -60,7 +60,13 @@ export class Outages<T extends Item> {
   abandoned(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined || outage.probes.size > 0) return [];
-    return probe(outage, Math.max(0, outage.failures - 1));
+    return this.#probe(outage, Math.max(0, outage.failures - 1));
+  }
+
+  /** The next try, if anything waits. */
+  #probe(outage: Outage<T>, failures: number): Retry<T>[] {
+    const capMs = Math.max(CAP_MS, this.#outages.size * CAP_PER_OUTAGE_MS);
+    return take(outage, 1, exponentialBackoff(failures, { baseMs: BASE_MS, capMs }));
   }
 
   #remove({ id }: T): Outage<T> | undefined {
@@ -73,12 +79,6 @@ export class Outages<T extends Item> {
     if (outage.waiting.size + outage.probes.size === 0) this.#outages.delete(dependency);
     return outage;
   }
-}
-
-/** The next try, if anything waits. */
-function probe<T extends Item>(outage: Outage<T>, failures: number): Retry<T>[] {
-  const capMs = Math.max(SHORTEST_CAP_MS, CAP_PER_ITEM_MS / outage.waiting.size);
-  return take(outage, 1, exponentialBackoff(failures, { baseMs: BASE_MS, capMs }));
 }
 
 function take<T extends Item>({ waiting, probes }: Outage<T>, count: number, afterMs: number): Retry<T>[] {

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { ResourceType } from "../../providers/kubernetes/client";
+import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -77,7 +77,7 @@ const odd = async (type: ResourceType, mode: string) => {
   return name;
 };
 const synced = async (type: ResourceType, name: string) => {
-  const object = await client.get(type, name, "default");
+  const object = await known(client.get(type, name, "default"));
   return object && findCondition(statusOf(object).conditions, "Synced");
 };
 const isSynced = (type: ResourceType, name: string) =>
@@ -99,7 +99,7 @@ it.each([
   );
   await isSynced(type, await odd(type, "fine"));
   await client.delete(type, name, "default");
-  await eventually(async () => expect(await client.get(type, name, "default")).toBeUndefined());
+  await eventually(async () => expect(await known(client.get(type, name, "default"))).toBeUndefined());
   expect(operator.pid).toBe(pid);
 });
 
@@ -123,7 +123,7 @@ it.each([
     await isSynced(type, await odd(type, "fine"));
     for (const name of names) await client.delete(type, name, "default");
     for (const name of names) {
-      await eventually(async () => expect(await client.get(type, name, "default")).toBeUndefined());
+      await eventually(async () => expect(await known(client.get(type, name, "default"))).toBeUndefined());
     }
   },
 );
@@ -141,5 +141,5 @@ it("tells of an error that comes after the update", async () => {
       }),
     );
   });
-  expect(await client.get(CONFIG_MAP, name, "default")).toMatchObject({ data: { mode: "late" } });
+  expect(await known(client.get(CONFIG_MAP, name, "default"))).toMatchObject({ data: { mode: "late" } });
 });

@@ -5,7 +5,6 @@ import https from "node:https";
 import { type AddressInfo, connect, type Server } from "node:net";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ApiError } from "../../../providers/kubernetes/api-server";
 import { KubernetesClient, known } from "../../../providers/kubernetes/client";
 import { caBundleOf, renew } from "../../../src/tls/material";
 
@@ -60,15 +59,6 @@ describe("an answer that breaks off", () => {
       errorClass: "retryable",
       message: expect.stringMatching(/^the API server at http:\/\/127\.0\.0\.1:\d+ did not answer: /),
     });
-  });
-});
-
-describe("a refusal while something in the cluster is still to come", () => {
-  it.each([
-    'pods "a" is forbidden: status unknown for quota: few, resources: pods',
-    'pods "a" is forbidden: not yet ready to handle request',
-  ])("can be tried again: %s", (message) => {
-    expect(new ApiError(403, "Forbidden", message).errorClass).toBe("retryable");
   });
 });
 

@@ -1,0 +1,87 @@
+/** A refusal of the API server: its HTTP status, its words, and the path of the request. */
+interface Refusal {
+  status: number;
+  message: string;
+  path: string;
+}
+
+/** Refusals that time heals, by what only the API server's words tell. */
+interface Healing {
+  words: RegExp;
+  /** What has to be there, or over, before the request is granted; by the groups of `words`. */
+  dependency(groups: Record<string, string>, refusal: Refusal): string;
+}
+
+/**
+ * Each is tested against the API server's own words (`refusals.integration.test.ts`). Other refusals by admission do not
+ * heal: what the server understood and refused stays refused until the request changes.
+ */
+const HEALING: readonly Healing[] = [
+  {
+    words: /error looking up service account (?<account>[^:]+):/,
+    dependency: ({ account }) => `service account ${account}`,
+  },
+  {
+    words: /in namespace (?<namespace>\S+) because it is being terminated/,
+    dependency: ({ namespace }) => `namespace ${namespace}`,
+  },
+  {
+    words: /(exceeded quota: |status unknown for quota: )(?<quota>[^\s,]+)/,
+    dependency: ({ quota }, { path }) => `quota ${namespaceIn(path)}/${quota}`,
+  },
+  {
+    // Granted without a change of the object.
+    words: /" cannot (?<right>\w+ resource ".+)$/s,
+    dependency: ({ right }) => `right to ${right}`,
+  },
+  {
+    words: /is attempting to grant RBAC permissions not currently held/,
+    dependency: (_, { path }) => `rights that ${path} grants`,
+  },
+  {
+    words: /failed calling webhook "(?<webhook>[^"]+)"/,
+    dependency: ({ webhook }) => `webhook ${webhook}`,
+  },
+  {
+    words: /no PriorityClass with name (?<name>\S+) was found/,
+    dependency: ({ name }) => `PriorityClass ${name}`,
+  },
+  {
+    words: /RuntimeClass "(?<name>[^"]+)" not found/,
+    dependency: ({ name }) => `RuntimeClass ${name}`,
+  },
+  {
+    // What a request refers to, such as the namespace of a new object or the role of a binding.
+    words: /^(?<resource>[a-z.]+) "(?<name>[^"]+)" not found$/,
+    dependency: ({ resource, name }, { path }) => `${resource} ${namespaceIn(path)}/${name}`,
+  },
+  {
+    words: /not yet ready to handle request/,
+    dependency: () => "API server",
+  },
+];
+
+/** Statuses of a server that cannot answer now: 0 without any answer. */
+const AWAY = [0, 503];
+
+/**
+ * What a refused request waits for: all requests that wait for it are granted, or refused, alike, so that one is tried for all
+ * of them. `undefined` for a refusal that says nothing about others.
+ */
+export function healingDependency(refusal: Refusal): string | undefined {
+  for (const { words, dependency } of HEALING) {
+    const match = words.exec(refusal.message);
+    if (match !== null) return dependency(match.groups ?? {}, refusal);
+  }
+  return AWAY.includes(refusal.status) ? awayDependency(refusal.path) : undefined;
+}
+
+/** Another server answers for an aggregated API. */
+function awayDependency(path: string): string {
+  const [, group] = /^\/apis\/([^/]+)\//.exec(path) ?? [];
+  return group === undefined ? "API server" : `API server for ${group}`;
+}
+
+function namespaceIn(path: string): string {
+  return decodeURIComponent(/\/namespaces\/([^/]+)\//.exec(path)?.[1] ?? "");
+}
