@@ -52,7 +52,7 @@ const HEALING: readonly Healing[] = [
   },
   {
     // What a request refers to, such as the namespace of a new object or the role of a binding.
-    words: /^(?<resource>[a-z.]+) "(?<name>[^"]+)" not found$/,
+    words: /^(?<resource>[a-z0-9.-]+) "(?<name>[^"]+)" not found$/,
     dependency: ({ resource, name }, { path }) => `${resource} ${namespaceIn(path)}/${name}`,
   },
   {

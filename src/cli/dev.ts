@@ -3,7 +3,6 @@ import path from "node:path";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { loadKinds, portableWords } from "../../stacks/kinds/catalog";
 import { CONSOLE_PATH } from "../console/paths";
@@ -18,11 +17,11 @@ import { quoteForShell } from "../dev/environment";
 import { followFile } from "../dev/follow";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
-import { applySamples, describeSamples } from "../dev/samples";
+import { applySamples, describeSamples, needsControllers, type SampleState, untilSamplesReady } from "../dev/samples";
 import { renderTable } from "../text/table";
 import { resolveEngine } from "../toolchain/engine";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
-import { Progress } from "./progress";
+import { duration, Progress, secondsSince } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
@@ -100,12 +99,23 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
     // First, because it may take minutes or fail, and nothing else runs yet.
     const engine = options.operator ? await resolveEngine({ signal, observe: observeTools }) : undefined;
     let step: string | undefined = "development cluster";
-    let samples: LiveObject[] = [];
+    const startedAt = Date.now();
+    const tell = ({ kind, name }: SampleState) =>
+      progress.note(`${kind} ${name}: Ready after ${duration(secondsSince(startedAt))}`);
+    let early: Promise<SampleState[]> = Promise.resolve([]);
+    let isServing = false;
     cluster = await startDevCluster({
       dir,
       fresh,
       signal,
-      observeTools,
+      observeTools(event) {
+        if (isServing && event.type === "making") {
+          progress.done();
+          print(worksAlready(dir, kinds));
+          isServing = false;
+        }
+        observeTools(event);
+      },
       log(message) {
         if (step !== undefined) progress.begin(step); // the tools are there, their own steps are over
         step = undefined;
@@ -120,19 +130,33 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
           if (!detach) unfollow = followFile(logFile, terminalLog());
         };
         await serving.start({ ...component, onSpawn });
-        if (options.samples) samples = await applySamples(serving, kinds);
         progress.done();
+        isServing = true;
+        if (!options.samples) return;
+        const applied = await applySamples(
+          serving,
+          kinds.filter((kind) => !needsControllers(kind)),
+        );
+        early = untilSamplesReady(serving, applied, tell, signal);
+        early.catch(() => undefined); // awaited below, unless the start fails before
       },
     });
-    if (samples.length > 0) {
+    let unready: SampleState[] = [];
+    if (options.operator && options.samples) {
       progress.begin("samples");
-      const tables = await describeSamples(cluster, samples, signal);
+      const applied = await applySamples(cluster, kinds.filter(needsControllers));
+      const samples = [...(await early), ...(await untilSamplesReady(cluster, applied, tell, signal))];
+      unready = samples.filter(({ ready }) => !ready);
+      const tables = await describeSamples(cluster, samples);
       progress.done();
       print(`\n${tables.join("\n\n")}\n`);
     }
     progress.done();
-    print(hints(dir, kinds, options));
-    if (detach) return;
+    print(hints(dir, kinds, unready, options));
+    if (detach) {
+      if (unready.length > 0) process.exitCode = 1; // a script must not take it for a working state
+      return;
+    }
     const interrupted = signal.aborted ? undefined : once(signal, "abort").then(() => undefined);
     const failure = await Promise.race([cluster.failure, interrupted]);
     if (failure !== undefined) throw failure;
@@ -186,14 +210,38 @@ function status(dir: string): void {
   }
 }
 
-function hints(dir: string, kinds: readonly AnyKind[], { detach, watch }: DevOptions): string {
-  const layout = layoutOf(dir);
-  const operator = devClusterStatus(dir).processes.find(({ name }) => name === "operator");
+/** While controllers and nodes are made, which takes minutes the first time. */
+function worksAlready(dir: string, kinds: readonly AnyKind[]): string {
+  const waiting = kinds.filter(needsControllers).map(({ kind }) => kind);
   return [
-    "Ready. In a shell:",
-    `  . ${shownPath(layout.env)}`,
+    "The API server, PostgreSQL and the operator work already. In a shell:",
+    ...commands(dir, kinds),
+    ...(waiting.length > 0 ? [`Controllers and nodes, which these kinds need, follow: ${waiting.join(", ")}`] : []),
+  ].join("\n");
+}
+
+function commands(dir: string, kinds: readonly AnyKind[]): string[] {
+  return [
+    `  . ${shownPath(layoutOf(dir).env)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
     "  psql -c 'table students'",
+  ];
+}
+
+function hints(
+  dir: string,
+  kinds: readonly AnyKind[],
+  unready: readonly SampleState[],
+  { detach, watch }: DevOptions,
+): string {
+  const layout = layoutOf(dir);
+  const operator = devClusterStatus(dir).processes.find(({ name }) => name === "operator");
+  const names = unready.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+  return [
+    unready.length === 0
+      ? "Ready. In a shell:"
+      : `Running, but not Ready: ${names}. The operator tries again; its log: ${shownPath(logFileOf(layout, "operator"))}. In a shell:`,
+    ...commands(dir, kinds),
     ...(operator ? [`  console: http://127.0.0.1:${operator.port}${CONSOLE_PATH}`] : []),
     ...(watch ? [`  edits: applied as you save; errors are in ${shownPath(logFileOf(layout, "operator"))}`] : []),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",

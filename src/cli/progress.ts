@@ -48,6 +48,14 @@ export class Progress {
     else this.#write(`  ${text}`);
   }
 
+  /** Writes a line; the step continues. */
+  note(line: string): void {
+    const spinner = this.#step?.spinner;
+    spinner?.clear();
+    this.#write(line);
+    spinner?.render();
+  }
+
   done(): void {
     this.#end((step, seconds) => {
       const text = `${step.text}${seconds >= 1 ? ` (${duration(seconds)})` : ""}`;
@@ -97,12 +105,13 @@ export class Progress {
   }
 }
 
-function secondsSince(milliseconds: number): number {
+/** In whole seconds. */
+export function secondsSince(milliseconds: number): number {
   return Math.round((Date.now() - milliseconds) / 1000);
 }
 
 /** `45 s`, `3 min`, `3 min 5 s`. */
-function duration(seconds: number): string {
+export function duration(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
   if (minutes === 0) return `${rest} s`;
   return rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`;

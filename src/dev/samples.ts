@@ -16,10 +16,26 @@ import type { DevCluster } from "./cluster";
 import { adminClient, FIELD_MANAGER } from "./control-plane";
 import { withClient } from "./postgres";
 
-const READY_TIMEOUT_MS = 60_000;
+/** Ends what hangs: on a slow machine, images of controllers and nodes take minutes as well. */
+const READY_TIMEOUT_MS = 5 * 60_000;
 const POLL_MS = 250;
 
-/** Applies the samples of all kinds, and returns them. */
+/** A sample, and what its condition Ready says. */
+export interface SampleState {
+  kind: string;
+  name: string;
+  ready: boolean;
+  message: string;
+}
+
+/** Whether what a kind makes is completed by controllers and nodes: its Pods run nowhere without. */
+export function needsControllers({ owns }: Pick<AnyKind, "owns">): boolean {
+  return owns.some(
+    ({ apiVersion, kind }) => /^(apps|batch)\//.test(apiVersion) || (apiVersion === "v1" && kind === "Pod"),
+  );
+}
+
+/** Applies the samples of kinds, and returns them. */
 export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly AnyKind[]): Promise<LiveObject[]> {
   const client = adminClient(kubeconfig);
   try {
@@ -35,25 +51,45 @@ export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly A
 }
 
 /**
- * Waits, for a minute at most, until each of the samples is Ready.
+ * Waits, for some minutes at most, until samples are Ready, and tells of each as soon as it is.
  *
- * @returns tables of the samples, of the namespaces that are made for them and of their rows
+ * @returns the state of each at the end
  */
+export async function untilSamplesReady(
+  { kubeconfig }: DevCluster,
+  applied: readonly LiveObject[],
+  tell: (state: SampleState) => void,
+  signal: AbortSignal,
+): Promise<SampleState[]> {
+  const client = adminClient(kubeconfig);
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  try {
+    return await Promise.all(
+      applied.map(async (object) => {
+        const state = await untilReady(client, object, deadline, signal);
+        if (state.ready) tell(state);
+        return state;
+      }),
+    );
+  } finally {
+    await client.close();
+  }
+}
+
+/** Tables of samples, of the namespaces that are made for them and of their rows. */
 export async function describeSamples(
   { kubeconfig, postgres }: DevCluster,
-  applied: readonly LiveObject[],
-  signal: AbortSignal,
+  samples: readonly SampleState[],
 ): Promise<string[]> {
   const client = adminClient(kubeconfig);
   try {
-    const deadline = Date.now() + READY_TIMEOUT_MS;
-    const samples = await Promise.all(applied.map((object) => untilReady(client, object, deadline, signal)));
     const namespaces = await ownedNamespaces(client);
     const { rows } = await withClient(postgres, (sql) =>
       sql.query<string[]>({ text: "select id, name, age, country from students order by id", rowMode: "array" }),
     );
+    const lines = samples.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]);
     return [
-      renderTable(["kind", "name", "ready", "message"], samples),
+      renderTable(["kind", "name", "ready", "message"], lines),
       ...(namespaces.length > 0 ? [renderTable(["namespace", "role bindings"], namespaces)] : []),
       ...(rows.length > 0 ? [renderTable(["row of students", "name", "age", "country"], rows)] : []),
     ];
@@ -77,22 +113,21 @@ function sampleFiles(kind: AnyKind): string[] {
   return [builtIn.includes(kind) ? own : sampleOf(kind)].filter((file) => file !== undefined);
 }
 
-/** @returns kind, name, whether it is Ready, and the message of that condition */
 async function untilReady(
   client: KubernetesClient,
   applied: LiveObject,
   deadline: number,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<SampleState> {
+  const { kind } = applied;
+  const name = objectKey(applied.metadata);
   for (;;) {
     const object = await known(client.find(applied));
-    const name = objectKey(applied.metadata);
-    if (object === undefined) return [applied.kind, name, "False", "it was deleted"];
+    if (object === undefined) return { kind, name, ready: false, message: "it was deleted" };
     const ready = isReady(object);
     if (ready || Date.now() > deadline) {
       const condition = findCondition(statusOf(object).conditions, "Ready");
-      const message = condition?.message ?? "the operator has not reported on it";
-      return [applied.kind, name, ready ? "True" : "False", message];
+      return { kind, name, ready, message: condition?.message ?? "the operator has not reported on it" };
     }
     await delay(POLL_MS, undefined, { signal });
   }
