@@ -120,7 +120,7 @@ describe("the sample Memcached", () => {
         containers: [
           {
             image: "memcached:1.4.36-alpine",
-            command: ["memcached", "-m=64", "-o", "modern", "-v"],
+            command: ["memcached", "-m=64", "-o", "modern", "-v", "-p", "11211"],
             ports: [{ name: "memcached", containerPort: 11211 }],
             securityContext: { runAsUser: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
           },

@@ -52,7 +52,7 @@ async function podSpec({ containerPort }: MemcachedSpec): Promise<Output<input.c
         name: "memcached",
         image: memcachedImage(),
         imagePullPolicy: "IfNotPresent",
-        command: ["memcached", "-m=64", "-o", "modern", "-v"],
+        command: ["memcached", "-m=64", "-o", "modern", "-v", "-p", String(containerPort)],
         ports: { memcached: containerPort },
         securityContext: {
           runAsNonRoot: true,

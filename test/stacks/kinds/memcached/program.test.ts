@@ -44,7 +44,7 @@ describe("the program of a Memcached", () => {
                 name: "memcached",
                 image: "memcached:1.4.36-alpine",
                 imagePullPolicy: "IfNotPresent",
-                command: ["memcached", "-m=64", "-o", "modern", "-v"],
+                command: ["memcached", "-m=64", "-o", "modern", "-v", "-p", "11212"],
                 ports: [{ name: "memcached", containerPort: 11212 }],
                 securityContext: {
                   runAsNonRoot: true,
