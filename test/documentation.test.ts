@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { REASONS } from "../providers/reasons";
+import { dependencies } from "../src/package";
 import { kinds } from "../stacks/kinds/index";
 import { declaredObjects } from "../stacks/up/objects";
 import { type Block, blocksOf } from "./e2e/blocks";
@@ -25,6 +26,28 @@ describe("the documentation", () => {
     }
     const commands = blocksOf("README.md").filter(isRun);
     expect([...new Set(commands.map(({ section }) => section))]).toEqual(README_SECTIONS);
+  });
+
+  it("names files of the work directory that the operator writes", () => {
+    const texts = PAGES.map((page) => fs.readFileSync(path.join(ROOT, "docs", page), "utf8"));
+    const named = texts.flatMap((text) => [...text.matchAll(/`([^`\n]+)` in\s+`KINDSTACK_WORK_DIR`/g)]);
+    const workspace = fs.readFileSync(path.join(ROOT, "src/automation/workspace.ts"), "utf8");
+    expect(named.length).toBeGreaterThan(0);
+    for (const [, file] of named) expect(workspace).toContain(`"${file}"`);
+  });
+
+  it("says where Pulumi's CLI comes from on each page that runs it, and the version of its SDK", () => {
+    const runs = ["README.md", ...PAGES.map((page) => `docs/${page}`)].filter((page) =>
+      blocksOf(page).some(({ language, text }) => language === "sh" && /^\s*pulumi /m.test(text)),
+    );
+    expect(runs).toContain("docs/hand-over.md");
+    for (const page of runs) {
+      const text = fs.readFileSync(path.join(ROOT, page), "utf8");
+      expect(text, page).toMatch(/\]\(((docs\/)?install\.md)?#pulumis-cli\)/);
+    }
+    const install = fs.readFileSync(path.join(ROOT, "docs/install.md"), "utf8");
+    const [, version] = /--version (\S+)/.exec(install) ?? [];
+    expect(version).toBe(dependencies["@pulumi/pulumi"]);
   });
 
   it("shows objects that their kinds take", async () => {
