@@ -117,7 +117,7 @@ it("a missing right, and a role that is still to be made", async () => {
     const absent = roleBinding("late", "Role", "late");
     await heals(
       absent,
-      `roles.${RBAC} ${namespace}/late`,
+      `rolebindings.${RBAC} ${namespace}/late`, // the API server names the binding's type with it
       () => client.create({ ...role, metadata: { name: "late", namespace }, rules }),
       limited,
     );
