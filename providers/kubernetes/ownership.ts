@@ -44,13 +44,20 @@ export function describeConflict(
   owners: readonly string[],
   adopt: boolean,
 ): string | undefined {
+  const { uid } = owner;
   const holder = ownerUidOf(live);
   const what = `${live.kind} ${live.metadata.name}`;
   if (holder === undefined && !adopt) return `${what} exists already and is not adopted`;
   if (holder === undefined || owners.includes(holder) || isPredecessor(live, owner)) return undefined;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
+  // An object that two stacks have is of one name in both.
+  const where = description === owner.description ? ` of another stack (the owner ${holder}, not ${uid})` : "";
+  const advice =
+    live.kind === "Namespace"
+      ? `${KEEP_CONTENTS}; that object must no longer name it`
+      : "Give one of them another name";
   return (
-    `${what} belongs to ${description}. ${KEEP_CONTENTS}, and remove it there; ` +
+    `${what} belongs to ${description}${where}. ${advice}; ` +
     `if that owner is gone, remove the label ${OWNER_UID_LABEL} of ${what}`
   );
 }

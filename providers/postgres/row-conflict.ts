@@ -1,33 +1,60 @@
-import { parseTableName } from "./identifier";
+import { ClassifiedError } from "../errors";
+import type { Reason } from "../reasons";
+import { refuseTableName } from "./allow-list";
+import { columnsOf, compareRows, type LiveColumns } from "./comparison";
+import type { TableLocation } from "./identifier";
 import { describeHolder, describeUnmanaged, findRecord, mayClaim, rowConflict } from "./ownership";
 import { withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import type { RowInputs } from "./row-inputs";
+import { tableToWrite } from "./row-observation";
 import { isThere } from "./suppressed-write";
-import { findTable } from "./tables";
+import { columnMissing } from "./tables";
+
+/** What a write of a row would find, by looking alone. */
+export interface RowFinding {
+  /** Why the write would be refused. */
+  refusal?: ClassifiedError;
+  /** The columns that differ, as text, of a row that a creation takes over. */
+  live?: LiveColumns;
+}
+
+/** What a write may say of the table and not of its row, so that it is known without writing. */
+const OF_TABLE: readonly Reason[] = ["ColumnMissing", "KeyNotUnique", "SchemaMissing", "TableMissing", "TableReplaced"];
 
 /**
- * Why a row would be refused with `RowConflict`, found by looking alone; `undefined` when nothing is in its way.
+ * Looks at what a write of a row would meet: the table with its columns, and whose the row is.
  *
- * @param owners UIDs under which the row may be recorded
- * @param incarnation that of the row in the state; absent for a row that is yet to be created
+ * @param claimant the UIDs under which the row may be recorded, and what the state has of it, which a new row is not in
  * @throws ClassifiedError when it cannot be told
  */
-export function findRowConflict(
+export async function inspectRow(
   inputs: RowInputs,
-  { owners, incarnation }: { owners: readonly string[]; incarnation?: string },
-): Promise<string | undefined> {
-  return withReadTransaction(async (connection) => {
-    const table = await findTable(connection, parseTableName(inputs.table, "table"));
-    if (table === undefined) return undefined; // a table that does not exist has no rows
-    const record = (await hasRecords(connection)) ? await findRecord(table, inputs) : undefined;
-    if (record !== undefined) {
-      if (mayClaim(record, inputs.owner, owners, incarnation)) return undefined;
-      return rowConflict(table, inputs, describeHolder(inputs, record)).message;
-    }
-    if (incarnation !== undefined) return undefined;
-    return (await isThere(table, inputs))
-      ? rowConflict(table, inputs, describeUnmanaged(table, inputs)).message
-      : undefined;
-  });
+  { owners, made }: { owners: readonly string[]; made?: { incarnation: string; location: TableLocation } },
+): Promise<RowFinding> {
+  try {
+    return await withReadTransaction(async (connection) => {
+      const { table } = await tableToWrite(connection, [{ ...inputs, incarnation: "", ...made }]);
+      refuseTableName(table, inputs.owner.namespace);
+      const missing = columnsOf(inputs).find((column) => table.columns[column] === undefined);
+      if (missing !== undefined) throw columnMissing(table, missing);
+      const record = (await hasRecords(connection)) ? await findRecord(table, inputs) : undefined;
+      if (record !== undefined && !mayClaim(record, inputs.owner, owners, made?.incarnation)) {
+        return { refusal: rowConflict(table, inputs, describeHolder(inputs, record)) };
+      }
+      if (made !== undefined) return {};
+      if (record === undefined) {
+        const isTaken = await isThere(table, inputs);
+        return isTaken ? { refusal: rowConflict(table, inputs, describeUnmanaged(table, inputs)) } : {};
+      }
+      if (!(await isThere(table, inputs))) return {};
+      const [difference] = await compareRows(table, [inputs]);
+      return { live: difference?.live ?? {} };
+    });
+  } catch (error) {
+    const isKnown =
+      error instanceof ClassifiedError && (error.errorClass === "terminal" || OF_TABLE.includes(error.reason));
+    if (!isKnown) throw error;
+    return { refusal: error };
+  }
 }

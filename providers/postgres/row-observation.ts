@@ -61,7 +61,7 @@ const lookUp = batchedRows<RowWrite, ReadonlyMap<RowWrite, unknown>>({
   run: (batch) => {
     const all = batch as readonly [RowWrite, ...RowWrite[]];
     return withTable(parseTableName(all[0].table, "table"), withReadTransaction, async (connection) => {
-      const { table, id } = await recordedTable(connection, all);
+      const { table, id } = await tableToWrite(connection, all);
       const found = await find(table, id, all);
       const done = await findDone(table, all, found).catch((error: unknown) => {
         // A value that the column's type has no notion of is not there.
@@ -73,8 +73,8 @@ const lookUp = batchedRows<RowWrite, ReadonlyMap<RowWrite, unknown>>({
   },
 });
 
-/** The same as a write would find, where there may be no records yet. */
-async function recordedTable(connection: Connection, all: readonly [RowWrite, ...RowWrite[]]): Promise<RowTable> {
+/** The table that a write would find, where there may be no records yet. @throws as {@link commonTable} */
+export async function tableToWrite(connection: Connection, all: readonly [RowWrite, ...RowWrite[]]): Promise<RowTable> {
   if (await hasRecords(connection)) {
     const { table, id } = await commonTable(connection, all);
     return { table, id: id ?? (await tableId(table)) };

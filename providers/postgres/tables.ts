@@ -131,6 +131,11 @@ export function tableMissing(table: TableName): RetryableError {
   return new RetryableError("TableMissing", `relation "${name}" does not exist`, { dependency: `table ${name}` });
 }
 
+/** In the database's own words for it. */
+export function columnMissing({ name }: TableName, column: string): RetryableError {
+  return new RetryableError("ColumnMissing", `column "${column}" of relation "${name}" does not exist`);
+}
+
 type Event = "INSERT" | "UPDATE" | "DELETE";
 
 /** In `pg_trigger.tgtype`, and in `pg_rewrite.ev_type`. */

@@ -40,7 +40,9 @@ export function duration(text: string): number {
 /** Parses an option. @throws InvalidArgumentError for anything but `https://`, a host, and perhaps a port */
 export function httpsUrl(text: string): string {
   if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
-    throw new InvalidArgumentError("it must be an https:// address without a path, such as https://127.0.0.1:8443.");
+    throw new InvalidArgumentError(
+      "it must be an https:// address without a path, such as https://kindstack.example.com.",
+    );
   }
   return text;
 }

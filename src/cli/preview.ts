@@ -4,8 +4,9 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
+import { behindOf } from "../preview/behind";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
-import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
+import { GATES, type GateWord, gatedObjects, type Report, UNCHECKED } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
@@ -17,7 +18,7 @@ import { untilInterrupted } from "./until-interrupted";
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
   output: ReportFormat;
-  failOn: Gated[];
+  failOn: GateWord[];
   refresh: boolean;
   concurrency: number;
   namespace?: string;
@@ -79,7 +80,8 @@ ${INSPECTION_HELP}`,
       const extras = { ...prune, ...(before && { before }), ...(propose && { propose }) };
       const request = { manifests, namespace, refresh, ...extras };
       const report = await inspect("/v1/preview", request, options, () => ({ kinds: allKinds(options), concurrency }));
-      const whole = { ...report, unseenDeletions: [...report.unseenDeletions, ...(before?.unseen ?? [])] };
+      const { unseen = [], behind = [] } = before ?? {};
+      const whole = { ...report, behind, unseenDeletions: [...report.unseenDeletions, ...unseen] };
       if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(whole));
       print(whole, options);
     });
@@ -106,7 +108,13 @@ async function readSources({ filename, render, pruneAgainst }: PreviewOptions) {
     earlier.push(await untilInterrupted((signal) => renderManifestsAt(render, pruneAgainst, signal)));
   return {
     manifests: merged(sources),
-    before: { ...merged(earlier), unseen: earlier.flatMap(({ unseen }) => unseen) },
+    before: {
+      ...merged(earlier),
+      unseen: earlier.flatMap(({ unseen }) => unseen),
+      behind: await behindOf(pruneAgainst, render === undefined ? filename : [...filename, "."], {
+        all: render !== undefined,
+      }),
+    },
   };
 }
 
@@ -122,7 +130,12 @@ export function withReportOptions(command: Command): Command {
   return withServerOptions(
     command
       .addOption(reportFormat())
-      .option("--fail-on <operations>", `exit with 1 if one of these would happen: ${GATED.join(",")}`, gates, [])
+      .option(
+        "--fail-on <operations>",
+        `exit with 1 if one of these would happen, or anything is ${UNCHECKED}: ${GATES.join(",")}`,
+        gates,
+        [],
+      )
       .option("--refresh", "also compare with the cluster and the database, to show corrections of drift", false)
       .option("--concurrency <n>", "maximum number of previews at the same time", positive, availableParallelism())
       .addOption(kindsOption("kinds of the objects"))
@@ -134,10 +147,17 @@ export function withReportOptions(command: Command): Command {
 export function print(report: Report, { output, failOn }: ReportOptions): void {
   process.stdout.write(`${RENDERERS[output](report).trimEnd()}\n`);
   const { invalid = 0, failed = 0 } = report.summary;
-  const gated = gatedObjects(report, failOn);
-  const unseen = failOn.includes("delete") ? report.unseenDeletions : [];
+  // A gate on anything fails where it could not look.
+  const words = failOn.length > 0 ? [...new Set([...failOn, UNCHECKED])] : [];
+  const gated = gatedObjects(report, words as GateWord[]);
+  const unseen = [
+    ...(failOn.includes("delete") ? report.unseenDeletions : []),
+    ...(failOn.length > 0 ? report.unchecked : []),
+    ...(failOn.includes("behind") ? report.behind : []),
+  ];
+  const problems = report.problems.length;
   const broken = [
-    report.problems.length > 0 && `${report.problems.length} problems with files`,
+    problems > 0 && `${problems} ${problems === 1 ? "problem" : "problems"} with files`,
     invalid > 0 && `${invalid} invalid`,
     failed > 0 && `${failed} would fail or could not be previewed`,
     gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${objectKey(plan)}`).join(", ")}`,
@@ -146,10 +166,10 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
 
-function gates(text: string, previous: readonly Gated[]): Gated[] {
+function gates(text: string, previous: readonly GateWord[]): GateWord[] {
   const added = text.split(",").map((word) => {
-    const operation = GATED.find((known) => known === word.trim());
-    if (operation === undefined) throw new InvalidArgumentError(`allowed: ${GATED.join(", ")}.`);
+    const operation = GATES.find((known) => known === word.trim());
+    if (operation === undefined) throw new InvalidArgumentError(`allowed: ${GATES.join(", ")}.`);
     return operation;
   });
   return [...previous, ...added];

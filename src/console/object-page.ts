@@ -6,7 +6,7 @@ import type { Plan } from "../../stacks/contract/plan";
 import type { HistoryEntry } from "../automation/engine";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import { approvalWords, objectPlan } from "../preview/plan-report";
-import { describeField } from "../preview/wording";
+import { describeFields } from "../preview/wording";
 import { visible, visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { badge, objectBadge, type Tone, table, time } from "./parts";
@@ -41,11 +41,11 @@ function planSection(kind: AnyKind, plan: Plan | undefined): Html {
 ${table(
   "Plan",
   ["Operation", "Type", "Name", "Fields"],
-  resources.map(({ operation, type, name, fields }) => [
-    operation,
-    type,
-    name,
-    html`<span class="changes">${visibleLines(fields.map(describeField).join("\n"))}</span>`,
+  resources.map((resource) => [
+    resource.operation,
+    resource.type,
+    resource.name,
+    html`<span class="changes">${visibleLines(describeFields(resource).join("\n"))}</span>`,
   ]),
   false,
 )}

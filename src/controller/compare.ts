@@ -1,5 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { lookUp } from "../../providers/kubernetes/connection";
+import { known, type Lookup } from "../../providers/kubernetes/lookup";
 import { parseObject } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -34,18 +35,27 @@ export function effectsOf(
   changes: readonly PlannedChange[],
   effect: Pick<Changing, "removed" | "orphaned">,
 ): Promise<PlannedResource[]> {
-  const look = (manifest: Manifest) => lookUp(client, manifest);
+  // What cannot be looked up is tried again, not planned by what is known.
+  const look = async (manifest: Manifest): Promise<Lookup> => {
+    const live = await known(lookUp(client, manifest));
+    return live === undefined ? { outcome: "absent" } : { outcome: "found", object: live };
+  };
   const changing = { kind, uid: object.metadata.uid, ...effect };
   return plannedResources(changes, { look }, changing, []);
 }
 
 const SHOWN_FIELDS = 3;
 
-/** `update Deployment deployment/web: spec.replicas 3 → 1`: what would happen to a resource. */
-export function describePlanned({ operation, type, name, fields }: ResourcePlan): string {
-  const shown = fields
-    .slice(0, SHOWN_FIELDS)
-    .map(({ path, before, after }) => `${path} ${describeValue(before)} → ${describeValue(after)}`);
+/**
+ * `update Deployment deployment/web: spec.replicas 3 → 1`: what would happen to a resource. Values of what is not the object's yet
+ * are not in it: those who may read a status need not be allowed to get that.
+ */
+export function describePlanned({ operation, type, name, fields: all }: ResourcePlan): string {
+  const fields = operation === "create" ? [] : all;
+  const shown = fields.slice(0, SHOWN_FIELDS).map(({ path, before, after }) => {
+    const from = operation === "adopt" ? "" : `${describeValue(before)} `;
+    return `${path} ${from}→ ${describeValue(after)}`;
+  });
   const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
   const changes = [...shown, ...more].join(", ");
   return `${operation} ${type} ${name}${changes && `: ${changes}`}`;

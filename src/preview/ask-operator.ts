@@ -58,7 +58,15 @@ export async function askOperator<P extends RequestPath>(
     answer = readJson(await response.body.text());
   } catch (error) {
     signal?.throwIfAborted();
-    if (UNTRUSTED.has((error as NodeJS.ErrnoException).code ?? "")) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+      throw new TerminalError(
+        "Misconfigured",
+        `the certificate of ${url} is not for this name (${errorMessageOf(error)}): use one of its names with --server, or add ` +
+          "this one to previewNames of the installation",
+      );
+    }
+    if (UNTRUSTED.has(code)) {
       throw new TerminalError(
         "Misconfigured",
         `the certificate of ${url} is of no CA that is known here (${errorMessageOf(error)}): name its CA with --server-ca`,

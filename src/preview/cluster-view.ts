@@ -1,15 +1,9 @@
 import { errorMessageOf } from "../../providers/errors";
 import { reviewOwnAccess } from "../../providers/kubernetes/access-review";
-import {
-  ApiError,
-  type KubernetesClient,
-  known,
-  type LiveObject,
-  type Lookup,
-  type Manifest,
-} from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
 import { dryRunApply } from "../../providers/kubernetes/dry-run";
+import type { Lookup } from "../../providers/kubernetes/lookup";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindType } from "../../stacks/contract/kind";
@@ -27,7 +21,7 @@ export const NO_AUTHOR = "the operator has no token of yours for dry runs";
 export class ClusterView {
   #identity: Promise<Cluster | undefined> | undefined;
   readonly #looked = new Map<string, Promise<Lookup>>();
-  readonly #mayApply = new Map<string, Promise<boolean>>();
+  readonly #allowed = new Map<string, Promise<boolean>>();
 
   private constructor(
     private readonly client: KubernetesClient | undefined,
@@ -62,10 +56,10 @@ export class ClusterView {
     return this.#identity;
   }
 
-  /** The object of a kind that has this name; `undefined` when there is none. @throws Error when that cannot be told */
-  get(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
+  /** Looks for the object of a kind that has this name. */
+  get(kind: AnyKind, name: string, namespace: string | undefined): Promise<Lookup> {
     const isIn = kind.scope === "Namespaced" && namespace !== undefined;
-    return known(this.look({ ...kindType(kind), metadata: { name, ...(isIn && { namespace }) } }));
+    return this.look({ ...kindType(kind), metadata: { name, ...(isIn && { namespace }) } });
   }
 
   /** Looks for the object that a manifest names. */
@@ -95,19 +89,26 @@ export class ClusterView {
   async dryRun(inputs: ObjectInputs, live: LiveObject | undefined, signal: AbortSignal): Promise<LiveObject> {
     if (this.author === undefined) throw new Error("there is no author");
     const applied = await dryRunApply(this.author, inputs, live, signal);
-    if (this.author === this.client || (await this.#operatorMay(inputs.manifest))) return applied;
+    const client = this.#reached();
+    if (this.author === client || (await this.#may(client, "patch", inputs.manifest))) return applied;
     const { kind, metadata } = inputs.manifest;
     throw new ApiError(422, "Forbidden", `Forbidden: the operator may not apply ${kind} ${objectKey(metadata)}`);
   }
 
-  async #operatorMay({ apiVersion, kind, metadata }: Manifest): Promise<boolean> {
-    const client = this.#reached();
-    const { plural: resource } = await client.resourceType(apiVersion, kind);
+  /** Whether the author may see what an object is, which is read with other rights. */
+  async mayRead(manifest: Manifest): Promise<boolean> {
+    if (this.author === this.client) return true;
+    return this.author !== undefined && this.#may(this.author, "get", manifest).catch(() => false);
+  }
+
+  async #may(client: KubernetesClient, verb: string, { apiVersion, kind, metadata }: Manifest): Promise<boolean> {
+    const { plural: resource } = await this.#reached().resourceType(apiVersion, kind);
     const [group = "", version = ""] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
-    const attributes = { verb: "patch", group, version, resource, name: metadata.name, namespace: metadata.namespace };
+    const { name, namespace = kind === "Namespace" ? name : undefined } = metadata; // as a Role may give the right, too
+    const attributes = { verb, group, version, resource, name, namespace };
     const id = JSON.stringify(attributes);
-    const asked = this.#mayApply.get(id) ?? reviewOwnAccess(client, attributes);
-    this.#mayApply.set(id, asked);
+    const asked = this.#allowed.get(id) ?? reviewOwnAccess(client, attributes);
+    this.#allowed.set(id, asked);
     return asked;
   }
 

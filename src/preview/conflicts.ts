@@ -2,19 +2,21 @@ import pLimit from "p-limit";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
-import { known } from "../../providers/kubernetes/client";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { known } from "../../providers/kubernetes/lookup";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB } from "../../providers/postgres/row";
-import { findRowConflict } from "../../providers/postgres/row-conflict";
+import { inspectRow } from "../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { ClusterView } from "./cluster-view";
 import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "./effects";
-import type { Gated, ObjectPlan } from "./report";
+import { createdFields } from "./fields";
+import type { FieldChange, Gated, ObjectPlan, ResourcePlan } from "./report";
 
 /** Something that an update needs and that has another owner. */
 interface Conflict {
@@ -37,8 +39,11 @@ export interface Planned {
   /** What stays as it is, by {@link objectId}. */
   kept: ReadonlySet<string>;
   conflicts: readonly Conflict[];
-  /** Why conflicts may be unseen. */
-  unseen: readonly string[];
+  /** What could not be looked up, and why. */
+  unknown: string[];
+  /** The object, where it is to be applied, and whether there is none of its name. */
+  applied?: Manifest;
+  isNew?: boolean;
   /** What no other object may claim. */
   claims: readonly string[];
   /** What it has of that already. */
@@ -48,8 +53,16 @@ export interface Planned {
 /** Who claims what only one may have. */
 export type Claimant = Pick<Planned, "owner" | "claims">;
 
+/** What is in the way of changes, and what could not be looked up, by the URNs of the resources. */
+export interface Obstacles {
+  conflicts: Conflict[];
+  /** Rows that a creation takes over, with the values that it overwrites. */
+  overwritten: Map<string, FieldChange[]>;
+  unknown: Map<string, string>;
+}
+
 /** Looks for what would make the changes of one stack fail. */
-export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Pick<Planned, "conflicts" | "unseen">>;
+export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Obstacles>;
 
 /** Each has a connection of its own: to open one takes longer than to read. */
 const DATABASE_READS_AT_ONCE = 4;
@@ -58,55 +71,63 @@ const DATABASE_READS_AT_ONCE = 4;
 export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
   const limit = pLimit(DATABASE_READS_AT_ONCE);
-  const findInDatabase: typeof findRowConflict = (inputs, claimant) =>
+  const findInDatabase: typeof inspectRow = (inputs, claimant) =>
     limit(async () => {
       if (unreachable !== undefined) throw unreachable;
       try {
-        return await findRowConflict(inputs, claimant);
+        return await inspectRow(inputs, claimant);
       } catch (error) {
         if (sqlStateOf(error) === undefined) unreachable = error;
         throw error;
       }
     });
   return async (changes) => {
-    const unseen: string[] = [];
-    const found = await Promise.all(
-      changes.map((change) =>
-        findConflict(change, cluster, findInDatabase).catch((error: unknown) => {
-          unseen.push(errorMessageOf(error));
-          return undefined;
-        }),
-      ),
+    const obstacles: Obstacles = { conflicts: [], overwritten: new Map(), unknown: new Map() };
+    const finding = changes.map((change) =>
+      findObstacle(change, cluster, findInDatabase, obstacles).catch((error: unknown) => {
+        obstacles.unknown.set(change.urn, errorMessageOf(error));
+      }),
     );
-    return { conflicts: found.filter((conflict) => conflict !== undefined), unseen };
+    await Promise.all(finding);
+    return obstacles;
   };
 }
 
 /** @throws Error when it cannot be told */
-async function findConflict(
+async function findObstacle(
   { urn, operation, inputs, old }: PlannedChange,
   cluster: ClusterView,
-  findInDatabase: typeof findRowConflict,
-): Promise<Conflict | undefined> {
-  if (inputs === undefined || operation === "same" || operation === "delete") return undefined;
+  findInDatabase: typeof inspectRow,
+  { conflicts, overwritten }: Obstacles,
+): Promise<void> {
+  if (inputs === undefined || operation === "same" || operation === "delete") return;
   const stub = inputs[PROVIDER_PROPERTY];
   if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
     const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
     const live = await known(cluster.look(manifest));
     // An update waits for an object that is being deleted, also for one of another owner.
-    if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
+    if (live === undefined || live.metadata.deletionTimestamp !== undefined) return;
     const owners = ownersAllowed(live, ownersOf(owner, old), appliedBefore(old));
     const message = describeConflict(live, owner, owners, adopt !== false || operation !== "create");
-    if (message === undefined) return undefined;
+    if (message === undefined) return;
     const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
-    return { urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
+    conflicts.push({ urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` });
+    return;
   }
-  if (stub !== ROW_STUB) return undefined;
+  if (stub !== ROW_STUB) return;
   const row = inputs as unknown as RowInputs;
-  const { incarnation } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
-  const owners = ownersOf(row.owner, old);
-  const message = await findInDatabase(row, { owners, ...(incarnation !== undefined && { incarnation }) });
-  return message === undefined ? undefined : { urn, message: `RowConflict: ${message}` };
+  const { incarnation, location } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
+  const made = incarnation === undefined || location === undefined ? {} : { made: { incarnation, location } };
+  const found = await findInDatabase(row, { owners: ownersOf(row.owner, old), ...made });
+  if (found.refusal !== undefined) {
+    const { reason, message } = found.refusal;
+    conflicts.push({ urn, message: `${reason}: ${message}` });
+  } else if (found.live !== undefined) {
+    const fields = Object.entries(found.live).map(([name, before]) => ({
+      ...{ path: `values.${name}`, before, after: row.values[name] },
+    }));
+    overwritten.set(urn, fields);
+  }
 }
 
 /** What takes an object from its owner, who may have made it. */
@@ -135,7 +156,8 @@ export function addConflicts(all: readonly Planned[], others: readonly Claimant[
         plan.notes.push(`waits until these changes are made there: ${message}`);
         if (resource === undefined) continue;
         if (freed !== "delete") resource.shown.operation = "hand-over";
-        else Object.assign(resource.shown, { operation: "create", fields: [] });
+        else
+          Object.assign(resource.shown, { operation: "create", fields: createdFields(resource.change.inputs ?? {}) });
       }
     }
     const known = new Set(conflicts.map(({ id }) => id));
@@ -153,7 +175,7 @@ export function addConflicts(all: readonly Planned[], others: readonly Claimant[
 
 interface Holder {
   owner: string;
-  word: Gated | "same";
+  word: ResourcePlan["operation"] | "same";
 }
 
 /** Who does what to a Kubernetes object, by {@link objectId}. */

@@ -1,5 +1,4 @@
 import pLimit from "p-limit";
-import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { isSecret, typeName } from "../../providers/kubernetes/object-types";
 import { MASKED, NOT_KNOWN } from "../../providers/literal";
@@ -7,6 +6,7 @@ import { type ClusterView, NO_AUTHOR } from "./cluster-view";
 import type { Planned } from "./conflicts";
 import type { PlannedResource } from "./effects";
 import { appliedFields } from "./fields";
+import type { Made } from "./prerequisites";
 import { checkQuotas } from "./quotas";
 import { NO_OBJECT } from "./report";
 import { type Verdict, verdictOf } from "./verdict";
@@ -16,27 +16,23 @@ const AT_ONCE = 8;
 const TIMEOUTS = { oneMs: 10_000, allMs: 60_000 };
 
 const OVER: Verdict = { type: "unknown", why: "the time for dry runs was over" };
-const NAMESPACE_NOT_FOUND = /^namespaces "([^"]+)" not found/;
 
 /**
  * Sends the Kubernetes objects of all plans as dry runs, so that what the API server would refuse is a failure here. Each
  * resource says that it was checked, or why not.
- *
- * @param namespaces those that the files have beside the objects
  */
 export async function checkPlans(
   all: readonly Planned[],
   cluster: ClusterView,
-  namespaces: ReadonlySet<string>,
+  made: Made,
   timeouts = TIMEOUTS,
 ): Promise<void> {
-  const made = madeBy(all, namespaces);
   const deadline = AbortSignal.timeout(timeouts.allMs);
   const limit = pLimit(AT_ONCE);
   const checks = all.flatMap(({ plan, resources }) =>
     resources.map(async (resource) => {
       if (["delete", "release", "orphan"].includes(resource.shown.operation)) return;
-      const why = uncheckable(resource, cluster);
+      const why = resource.shown.notChecked ?? uncheckable(resource, cluster);
       if (why !== undefined) {
         resource.shown.notChecked = why;
         return;
@@ -77,7 +73,7 @@ async function check(
   resource: PlannedResource,
   cluster: ClusterView,
   signal: AbortSignal,
-  made: ReturnType<typeof madeBy>,
+  made: Made,
 ): Promise<Verdict> {
   const { inputs, live, shown } = resource;
   const manifest = sentManifest(resource);
@@ -85,16 +81,10 @@ async function check(
   try {
     const applied = await cluster.dryRun({ ...inputs, manifest }, live, signal);
     // What the API server makes of a manifest, and what others had changed, a state does not know.
-    if (live !== undefined) shown.fields = appliedFields(live, applied);
+    if (live !== undefined && !shown.hidden) shown.fields = appliedFields(live, applied);
     return { type: "valid" };
   } catch (error) {
     if (signal.aborted) return { type: "unknown", why: "the dry run took too long" };
-    const [, missing] = NAMESPACE_NOT_FOUND.exec(errorMessageOf(error)) ?? [];
-    if (missing !== undefined) {
-      if (made.namespaces.has(missing))
-        return { type: "unknown", why: `its namespace ${missing} is made by the same change` };
-      return { type: "invalid", message: `the namespace ${missing} does not exist` };
-    }
     if (error instanceof ApiError && error.status === 404 && isTypeMissing(error)) {
       if (made.types.has(typeName(inputs.manifest))) {
         return { type: "unknown", why: "the definition of its type is made by the same change" };
@@ -114,23 +104,6 @@ function sentManifest({ inputs, change }: PlannedResource): Manifest | undefined
 
 function isTypeMissing({ reason, message }: ApiError): boolean {
   return reason === "UnknownKind" || message.includes("could not find the requested resource");
-}
-
-type Definition = { group?: string; names?: { kind?: string }; versions?: { name?: string }[] };
-
-/** What there is once all is applied. */
-function madeBy(all: readonly Planned[], given: ReadonlySet<string>) {
-  const namespaces = new Set(given);
-  const types = new Set<string>();
-  for (const { inputs, effect } of all.flatMap(({ resources }) => resources)) {
-    if (inputs === undefined || effect !== "create") continue;
-    const { kind, metadata, spec } = inputs.manifest;
-    if (kind === "Namespace") namespaces.add(metadata.name ?? "");
-    if (kind !== "CustomResourceDefinition") continue;
-    const { group, names, versions } = spec as Definition;
-    for (const { name } of versions ?? []) types.add(`${group}/${name}/${names?.kind}`);
-  }
-  return { namespaces, types };
 }
 
 function holds(value: unknown, text: string): boolean {

@@ -1,7 +1,9 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { errorMessageOf } from "../../providers/errors";
 import { providersOf } from "../../providers/index";
 import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubernetes/apply-effect";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Lookup } from "../../providers/kubernetes/lookup";
 import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
@@ -12,8 +14,8 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { ClusterView } from "./cluster-view";
-import { adoptedFields, changedFields } from "./fields";
-import type { Gated, ResourcePlan } from "./report";
+import { adoptedFields, changedFields, createdFields } from "./fields";
+import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./report";
 
 /** A change of a stack's resource, with what it does to what is alive. */
 export interface PlannedResource {
@@ -22,8 +24,10 @@ export interface PlannedResource {
   shown: ResourcePlan;
   /** Of a Kubernetes object that is to be applied. */
   inputs?: ObjectInputs;
-  /** What has the object's name now; also undefined when that cannot be told. */
+  /** What has the object's name now; also undefined when that is unknown. */
   live?: LiveObject | undefined;
+  /** Why that is unknown. */
+  unknown?: string;
   effect?: ApplyEffect;
   /** Whether another owner has it. */
   refused: boolean;
@@ -84,26 +88,34 @@ export async function plannedResources(
     const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
     const id = touchedObject(change);
     const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
-    const [live, isKnown] = id === undefined ? [undefined, false] : await lookUp(cluster, manifest, owned);
+    const lookup = id === undefined ? undefined : await lookUp(cluster, manifest, owned);
+    const live = lookup?.outcome === "found" ? lookup.object : undefined;
+    const isKnown = lookup !== undefined && lookup.outcome !== "unknown";
+    const unknown = lookup?.outcome === "unknown" ? { unknown: errorMessageOf(lookup.error) } : {};
     if (operation === "delete") {
-      const word = deletionOf(change, live, isKnown, changing);
-      return [{ change, shown: { ...shown, operation: word, fields: [] }, refused: false, live }];
+      const word = deletionOf(change, lookup, changing);
+      const why = word === UNCHECKED ? { notChecked: `whether it is deleted: ${unknown.unknown}` } : {};
+      return [{ change, shown: { ...shown, operation: word, fields: [], ...why }, refused: false, live, ...unknown }];
     }
     // What is gone cannot move. Where a move loses what the resource had, the loss matters more.
-    const isMove = !(isKnown && live === undefined) && (operation !== "replace" || moves.isKept(change));
+    const isMove = lookup?.outcome !== "absent" && (operation !== "replace" || moves.isKept(change));
     const source = isMove ? moves.sourceOf(change) : undefined;
     const given = inputs as unknown as ObjectInputs;
     const effect =
       isObject && isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
-    const word = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
+    const known = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
+    const word = known === "create" && unknown.unknown !== undefined ? UNCHECKED : known;
     const from = source === undefined ? change : { ...change, old: source };
-    const fields = word === "adopt" ? adoptedFields(live, given.manifest) : changedFields(from, live);
     return [
       {
         change,
-        shown: { ...shown, operation: word, fields: word === "create" ? [] : fields },
+        shown: {
+          ...{ ...shown, operation: word, fields: fieldsOf(word, from, live) },
+          ...(word === UNCHECKED && { notChecked: `whether it is created: ${unknown.unknown}` }),
+        },
         ...(isObject && id !== undefined && { inputs: given, live }),
         ...(effect !== undefined && { effect: word === "replace" && moves.isInPlace(change) ? "replace" : effect }),
+        ...unknown,
         refused: false,
       },
     ];
@@ -144,25 +156,30 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
   };
 }
 
-/** @returns what has the name of an object, and whether that could be told */
+function fieldsOf(word: ResourcePlan["operation"], from: PlannedChange, live: LiveObject | undefined): FieldChange[] {
+  if (word === "create" || word === UNCHECKED) return createdFields(from.inputs ?? {});
+  return word === "adopt" ? adoptedFields(live, from.inputs?.manifest as Manifest) : changedFields(from, live);
+}
+
+/** @param owned the live objects of the owner, which tell of single ones that could not be looked up */
 async function lookUp(
   cluster: Pick<ClusterView, "look">,
   manifest: Manifest,
   owned: readonly LiveObject[],
-): Promise<[live: LiveObject | undefined, isKnown: boolean]> {
+): Promise<Lookup> {
   const lookup = await cluster.look(manifest);
-  if (lookup.outcome === "found") return [lookup.object, true];
-  if (lookup.outcome === "absent") return [undefined, true];
-  const id = objectId(manifest); // why it is unknown is told where owners are looked up
-  return [owned.find((object) => objectId(object) === id), false];
+  if (lookup.outcome !== "unknown") return lookup;
+  const id = objectId(manifest);
+  const object = owned.find((object) => objectId(object) === id);
+  return object === undefined ? lookup : { outcome: "found", object };
 }
 
+/** @param lookup of a Kubernetes object */
 function deletionOf(
   { old }: PlannedChange,
-  live: LiveObject | undefined,
-  isKnown: boolean,
+  lookup: Lookup | undefined,
   { uid, removed, orphaned }: Changing,
-): Gated {
+): ResourcePlan["operation"] {
   if (orphaned) return "orphan";
   const outputs = old?.outputs ?? {};
   if (isRetained(outputs)) return "release";
@@ -171,7 +188,9 @@ function deletionOf(
     return removed && withoutOwnReferences(outputs).deletedWith?.uid === uid ? "delete" : "release";
   }
   if (!outputs.created) return "release";
-  if (!isKnown || live === undefined) return "delete";
+  if (lookup === undefined || lookup.outcome === "unknown") return UNCHECKED;
+  if (lookup.outcome === "absent") return "delete";
+  const live = lookup.object;
   const holder = ownerUidOf(live);
   const isStillOurs = holder === undefined ? live.metadata.uid === outputs.uid : holder === outputs.owner.uid;
   return isStillOurs && wasCreated(live) ? "delete" : "release";

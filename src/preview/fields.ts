@@ -64,6 +64,41 @@ export function adoptedFields(live: LiveObject | undefined, manifest: Manifest):
   return live === undefined ? [] : shown(compareWithLive(live, manifest), manifest);
 }
 
+/** The values of what is created: those that the program gives; of a Kubernetes object, its manifest's. */
+export function createdFields(inputs: Readonly<Record<string, unknown>>): FieldChange[] {
+  const { manifest, initial } = inputs;
+  if (isRecord(manifest)) {
+    const given = [...leaves(manifest, []), ...leaves(initial, ["initial"])];
+    return shown(
+      given.filter(({ path }) => !SAID.test(formatPath(path))),
+      manifest,
+    );
+  }
+  const given = Object.keys(inputs).filter((name) => !HIDDEN.includes(name) && !isInternal(name));
+  return shown(
+    given.flatMap((name) => leaves(inputs[name], [name])),
+    undefined,
+  );
+}
+
+/** What the report says of a Kubernetes object without its fields. */
+const SAID = /^(initial\.(fieldManager|manifest\.))?(apiVersion$|kind$|metadata\.(name$|ownerReferences\b)|$)/;
+
+function leaves(after: unknown, path: Difference["path"]): Difference[] {
+  const parts: [string | number, unknown][] = Array.isArray(after)
+    ? after.map((item, index) => [index, item])
+    : isRecord(after)
+      ? Object.entries(after)
+      : [];
+  if (parts.length === 0) return after === undefined ? [] : [{ path, after }];
+  return parts.flatMap(([name, part]) => leaves(part, [...path, name]));
+}
+
+/** What a program gives otherwise than before, whatever there is. */
+export function givenFields({ old, ...change }: PlannedChange): FieldChange[] {
+  return changedFields({ ...change, ...(old && { old: { ...old, outputs: old.inputs } }) });
+}
+
 /** What an apply changes in a live object, by the answer to its dry run; without what only records the apply. */
 export function appliedFields(live: LiveObject, applied: LiveObject): FieldChange[] {
   return shown(compare(withoutRecords(live), withoutRecords(applied), []), applied);
@@ -93,7 +128,9 @@ function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] 
   const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),
-    ...(hidden.includes(path[0]) ? Object.fromEntries(Object.keys(values).map((side) => [side, MASKED])) : values),
+    ...(hidden.includes(path[0] === "initial" ? path[2] : path[0])
+      ? Object.fromEntries(Object.keys(values).map((side) => [side, MASKED]))
+      : values),
   }));
 }
 

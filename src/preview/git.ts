@@ -18,7 +18,7 @@ export async function commonAncestor(folder: string, revision: string): Promise<
   const root = await git(folder, ["rev-parse", "--show-toplevel"]);
   const isShallow = (await git(root, ["rev-parse", "--is-shallow-repository"])) === "true";
   try {
-    const commit = await git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]);
+    const commit = await commitOf(root, revision);
     const { stdout, exitCode } = await execa("git", ["merge-base", commit, "HEAD"], {
       ...{ cwd: root, stdin: "ignore", env: WITHOUT_HOOK, reject: false },
     });
@@ -28,10 +28,41 @@ export async function commonAncestor(folder: string, revision: string): Promise<
   } catch (error) {
     if (!isShallow) throw error;
     throw new Error(
-      `${(error as Error).message}: this clone is shallow and lacks ${revision}, or where it branched off. Fetch the whole ` +
+      `--prune-against: this clone is shallow and lacks ${revision}, or where it branched off. Fetch the whole ` +
         "history: `git fetch --unshallow`, or a fetch depth of 0 (fetch-depth in GitHub, GIT_DEPTH in GitLab)",
     );
   }
+}
+
+/** @throws Error naming the option that names the revision, and why there may be none */
+export async function commitOf(root: string, revision: string): Promise<string> {
+  return git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]).catch(() => {
+    throw new Error(
+      `--prune-against: there is no commit ${revision} in this clone. A checkout may have one branch alone: fetch the other, ` +
+        "such as with `git fetch origin main:refs/remotes/origin/main`",
+    );
+  });
+}
+
+/**
+ * What another revision has in some paths that HEAD lacks: what others have changed there since both parted.
+ *
+ * @param other the other commit's id
+ * @param insides the paths, as git names them
+ */
+export async function lackingFrom(
+  base: Commit,
+  other: string,
+  insides: readonly string[],
+): Promise<{ commits: number; files: string[] }> {
+  const { root, id } = base;
+  const where = insides.includes("") ? [] : ["--", ...insides];
+  const names = async (from: string) =>
+    (await git(root, ["diff", "--name-only", "--no-renames", "-z", from, other, ...where])).split("\0").filter(Boolean);
+  const ours = new Set(await names("HEAD"));
+  const files = (await names(id)).filter((file) => ours.has(file));
+  const commits = Number(await git(root, ["rev-list", "--count", `HEAD..${other}`, ...where]));
+  return { commits, files };
 }
 
 /** A path as git names it: within the root. */

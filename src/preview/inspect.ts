@@ -1,12 +1,11 @@
 import type { KeyObject } from "node:crypto";
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
-import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
+import { known } from "../../providers/kubernetes/lookup";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { identityOf } from "../../stacks/contract/select-manifests";
 import type { StackEngine } from "../automation/engine";
 import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
 import type { PluginHost } from "../automation/plugin-host";
@@ -23,8 +22,7 @@ import {
 } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
-import type { Candidate } from "./plan";
-import { type PreviewOptions, preview, type Selection, selectCandidates } from "./preview";
+import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
 
 export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   kinds: readonly AnyKind[];
@@ -59,7 +57,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
   async "/v1/preview"(inspection, { namespace, manifests, before, prune, refresh, propose }) {
     const { kinds, planKey } = inspection;
     if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
-    const selection = selectCandidates(kinds, namespace, manifests, before);
+    let selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
     await inspection.authorize?.([
       ...rightsForPreview(selection, kinds),
@@ -67,7 +65,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     ]);
     const sources = await inspection.open();
     if (prune !== undefined) {
-      selection.candidates.push(...(await prunedCandidates(sources.cluster, kinds, prune, selection)));
+      selection = withRemoved(selection, await selected(sources.cluster, kinds, prune));
       limitObjects(inspection, selection);
     }
     return preview({ ...inspection, ...sources, refresh, ...(propose && { proposeWith: planKey }) }, selection);
@@ -138,7 +136,7 @@ async function selectLive(
   { kind: named, name, namespace }: Requests["/v1/diff"],
 ): Promise<Selection> {
   const objectsOf = async (kind: AnyKind) => {
-    if (name !== undefined) return [await cluster.get(kind, name, namespace)];
+    if (name !== undefined) return [await known(cluster.get(kind, name, namespace))];
     return named === undefined ? listServed(cluster, kind, namespace) : cluster.list(kind, namespace);
   };
   const candidates = kinds.map(async (kind) =>
@@ -150,27 +148,17 @@ async function selectLive(
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
 }
 
-/** The objects of the cluster that a selector finds and a selection lacks. */
-async function prunedCandidates(
+/** The objects of the cluster that a selector finds. */
+async function selected(
   cluster: ClusterView,
   kinds: readonly AnyKind[],
   { selector, namespace }: NonNullable<Requests["/v1/preview"]["prune"]>,
-  { candidates }: Selection,
-): Promise<Candidate[]> {
-  const present = new Set(candidates.map(identityOf));
+) {
   const lists = kinds.map(async (kind) => {
     const found = await listServed(cluster, kind, namespace, selector);
-    return found.map((manifest) => ({ kind, manifest, removed: true }));
+    return found.map((manifest) => ({ kind, manifest }));
   });
-  return (await Promise.all(lists)).flat().filter((candidate) => !present.has(identityOf(candidate)));
-}
-
-/** The objects of one of all kinds, which a cluster need not serve. */
-async function listServed(cluster: ClusterView, ...kind: Parameters<ClusterView["list"]>): Promise<LiveObject[]> {
-  return cluster.list(...kind).catch((error) => {
-    if (isApiError(error, 404)) return [];
-    throw error;
-  });
+  return (await Promise.all(lists)).flat();
 }
 
 async function openStack(inspection: Inspection, request: ObjectRequest, resource: "previews" | "states") {

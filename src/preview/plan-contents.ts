@@ -1,3 +1,4 @@
+import { RetryableError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { MASKED, NOT_KNOWN } from "../../providers/literal";
 import { shortened } from "../../providers/shortened";
@@ -13,7 +14,7 @@ import {
 } from "../../stacks/contract/plan";
 import { type PlannedResource, touchedObject } from "./effects";
 import type { PlanDigests } from "./plan-digest";
-import type { FieldChange, Gated } from "./report";
+import { type FieldChange, type Gated, UNCHECKED } from "./report";
 
 /** As what a plan counts what is done to a resource. What stays as it is does not count. */
 const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
@@ -45,7 +46,10 @@ export function planContents(
   return { actions, steps: steps.slice(0, MAX_STEPS), ...(omitted > 0 && { omitted }) };
 }
 
-function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
+/** @throws RetryableError for what could not be looked up: no plan is made of it */
+function stepOf({ change, shown, unknown }: PlannedResource, digest: string): PlanStep {
+  if (shown.operation === UNCHECKED)
+    throw new RetryableError("Unreachable", `cannot look up ${shown.name}: ${unknown}`);
   const id = touchedObject(change);
   const omitted = shown.fields.length - MAX_STEP_FIELDS;
   return {
@@ -53,7 +57,8 @@ function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
     type: shown.type,
     name: shortened(shown.name, MAX_TEXT),
     ...(id !== undefined && { id: shortened(id, MAX_TEXT) }),
-    fields: shown.fields.slice(0, MAX_STEP_FIELDS).map(fieldOf),
+    // Who may read a plan need not be allowed to get what is not the object's yet.
+    fields: shown.fields.slice(0, MAX_STEP_FIELDS).map(shown.operation === "adopt" ? withoutFrom : fieldOf),
     ...(omitted > 0 && { omittedFields: omitted }),
     digest,
   };
@@ -71,6 +76,11 @@ function fieldOf({ path, before, after }: FieldChange): PlanField {
     ...(before !== undefined && { from: shownValue(before) }),
     ...(after !== undefined && { to: shownValue(after) }),
   };
+}
+
+function withoutFrom(field: FieldChange): PlanField {
+  const { from: _, ...others } = fieldOf(field);
+  return others;
 }
 
 function shownValue(value: unknown): string {

@@ -134,9 +134,10 @@ interface StepContents {
 
 function contentsOf(change: PlannedChange, effect: PlannedResource | undefined): StepContents {
   const { operation, type, name, inputs, old, secretInputs } = change;
-  const fields = effect?.shown.fields ?? [];
+  const action = effect?.shown.operation ?? operation;
+  const fields = action === "create" ? [] : (effect?.shown.fields ?? []);
   return {
-    action: effect?.shown.operation ?? operation,
+    action,
     operation,
     type,
     name,

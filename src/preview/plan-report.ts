@@ -13,6 +13,8 @@ export function planReport(kind: AnyKind, plan: Plan): Report {
     problems: [],
     ignored: 0,
     notes: [],
+    unchecked: [],
+    behind: [],
     unseenDeletions: [],
   };
 }

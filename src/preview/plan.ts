@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Lookup } from "../../providers/kubernetes/lookup";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { parseDeclared } from "../../stacks/contract/declared";
@@ -16,14 +17,17 @@ import { appliedMetadata } from "./applied-metadata";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
 import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
+import { givenFields } from "./fields";
 import { proposedDigests } from "./plan-digest";
-import type { Action, ObjectPlan } from "./report";
+import { type Action, type ObjectPlan, UNCHECKED } from "./report";
 
 /** An object whose stack is to be previewed. */
 export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
   file?: string;
   /** Whether the object would be deleted. */
   removed: boolean;
+  /** Why that cannot be told. */
+  doubt?: string;
 }
 
 export interface PlanOptions {
@@ -61,13 +65,28 @@ export async function planObject(
     errors: [],
     notes: [],
   };
+  const none = { owner, resources: [], kept: new Set<string>(), claims: [], held: new Set<string>(), conflicts: [] };
+  if (candidate.doubt !== undefined) {
+    return { ...none, unknown: [], plan: { ...plan, action: UNCHECKED, errors: [candidate.doubt] } };
+  }
   try {
-    const live = await options.cluster.get(kind, name, namespace).catch(() => undefined);
+    const live = await options.cluster.get(kind, name, namespace);
     const planStack = candidate.removed ? planRemoval : planUpdate;
     const found = await planStack(options, candidate, plan.stack, live);
-    const { changes, resources, claims = [], held = [], ...planned } = found;
+    const { changes, resources, claims = [], held = [], unknown, ...planned } = found;
+    const isApplied = !candidate.removed && planned.action !== "invalid";
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
     const had = changes.map(({ old }) => idOf(old?.inputs.manifest));
+    const { conflicts, overwritten, unknown: unseen } = await findConflicts(changes);
+    for (const { change, shown } of resources) {
+      const [fields, why] = [overwritten.get(change.urn), unseen.get(change.urn)];
+      // A row that the records give to this object is there already.
+      if (fields !== undefined && change.operation === "create") Object.assign(shown, { operation: "update", fields });
+      if (why !== undefined && shown.operation === "create") {
+        Object.assign(shown, { operation: UNCHECKED, notChecked: `whether it is created: ${why}` });
+      }
+    }
+    await hideFields(resources, options.cluster);
     return {
       owner,
       plan: { ...plan, ...planned, resources: resources.map(({ shown }) => shown) },
@@ -75,14 +94,22 @@ export async function planObject(
       claims,
       held: new Set([...held, ...had.filter((id) => id !== undefined)]),
       kept: new Set(same.filter((id) => id !== undefined)),
-      ...(await findConflicts(changes)),
+      ...(isApplied && { applied: manifest, isNew: live.outcome === "absent" }),
+      conflicts,
+      unknown: [...new Set([...unknown, ...unseen.values()])],
     };
   } catch (error) {
     options.signal?.throwIfAborted();
-    return {
-      ...{ owner, resources: [], kept: new Set(), claims: [], held: new Set(), conflicts: [], unseen: [] },
-      plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] },
-    };
+    return { ...none, unknown: [], plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
+  }
+}
+
+/** What the caller may not get is shown by what the program gave before and gives now; without that, by a word alone. */
+async function hideFields(resources: readonly PlannedResource[], cluster: ClusterView): Promise<void> {
+  for (const { live, shown, change } of resources) {
+    if (live === undefined || change.operation === "delete" || (await cluster.mayRead(live))) continue;
+    shown.fields = shown.operation === "adopt" ? [] : givenFields(change);
+    shown.hidden = true;
   }
 }
 
@@ -92,14 +119,29 @@ type StackPlan = Omit<Partial<ObjectPlan>, "resources"> & {
   resources: readonly PlannedResource[];
   claims?: readonly string[];
   held?: readonly string[];
+  /** What could not be looked up. */
+  unknown: readonly string[];
 };
+
+/** What is missing for the plan of an object whose status names a stack that the state lacks. */
+const LOST = "its status names a stack that is not in the state: is PULUMI_BACKEND_URL right?";
+
+/** @param what the error says */
+function unknownOf(what: string, lookup: Lookup): string[] {
+  return lookup.outcome === "unknown" ? [`${what} could not be looked up: ${errorMessageOf(lookup.error)}`] : [];
+}
+
+function objectOf(lookup: Lookup): LiveObject | undefined {
+  return lookup.outcome === "found" ? lookup.object : undefined;
+}
 
 async function planRemoval(
   { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
   { kind, manifest }: Candidate,
   stack: string,
-  live: LiveObject | undefined,
+  lookup: Lookup,
 ): Promise<StackPlan> {
+  const live = objectOf(lookup);
   const annotated = live ?? manifest;
   const { paused, releases: orphaned } = obeyedAnnotations(annotated);
   // Digests are of what the operator previews, which trusts the state here.
@@ -111,28 +153,42 @@ async function planRemoval(
   const isReleased = resources.length > 0 && resources.every(({ shown }) => shown.operation === "release");
   const action = !preview.exists ? "none" : orphaned ? "orphan" : isReleased ? "release" : "delete";
   const notes = [...pauseNotes(annotated), ...lossNotes(resources)];
-  if (!preview.exists) notes.push("it has no stack, so it has no resources");
-  const isKept = proposeWith === undefined || live === undefined;
-  const owned = isKept ? undefined : await cluster.owned(kind, live.metadata);
+  const isLost = !preview.exists && live !== undefined && statusOf(live).stack !== undefined;
+  const unknown = [
+    ...unknownOf("the object", lookup),
+    ...unknownResources(resources, cluster),
+    ...(isLost ? [LOST] : []),
+  ];
+  if (!preview.exists && unknown.length === 0) notes.push("it has no stack, so it has no resources");
+  const isProposed = proposeWith !== undefined && live !== undefined && unknown.length === 0;
+  const owned = isProposed ? await cluster.owned(kind, live.metadata) : undefined;
   const operation = orphaned ? "release" : "delete";
   const previewed = { kind, object: annotated, operation, resources, references: [], preview, owned } as const;
   return {
     ...outcomeOf(preview, paused ? "paused" : action),
-    ...(proposeWith && (await proposedDigests(proposeWith, previewed))),
-    ...{ resources, notes, changes },
+    ...(proposeWith && unknown.length === 0 && (await proposedDigests(proposeWith, previewed))),
+    ...{ resources, notes, changes, unknown },
   };
+}
+
+function unknownResources(resources: readonly PlannedResource[], { unreachable }: ClusterView): string[] {
+  if (unreachable !== undefined) return []; // the object is unknown for the same reason
+  return resources.flatMap(({ shown, unknown }) =>
+    unknown === undefined ? [] : [`${shown.name} could not be looked up: ${unknown}`],
+  );
 }
 
 async function planUpdate(
   { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
   { kind, manifest }: Candidate,
   stack: string,
-  live: LiveObject | undefined,
+  lookup: Lookup,
 ): Promise<StackPlan> {
+  const live = objectOf(lookup);
   const owned = live && (await cluster.owned(kind, live.metadata));
-  const known = live && statusOf(live).stack;
+  const stacked = live && statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
-  const isTold = known !== undefined && owned !== undefined;
+  const isTold = stacked !== undefined && owned !== undefined;
   const state = isTold ? undefined : unescapeReserved(await engine.exportStack(stack, signal));
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
@@ -143,19 +199,26 @@ async function planUpdate(
     metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   }).catch((error: unknown) => ({ invalid: errorMessageOf(error) }));
-  const invalid = { action: "invalid", changes: [], resources: [] } as const;
+  const invalid = { action: "invalid", changes: [], resources: [], unknown: [] } as const;
   if ("invalid" in object) return { ...invalid, validatedBy: "schema", errors: [object.invalid] };
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
+  const find = (target: Pick<Manifest, "metadata">) => cluster.look(target as Manifest);
+  // Without it, the program would remove what depends on it.
+  const referenced = await readReferenced({ find }, kind, object).catch((error: unknown) => errorMessageOf(error));
+  if (typeof referenced === "string") {
+    const unknown = [`what it refers to could not be looked up: ${referenced}`];
+    return { changes: [], resources: [], unknown };
+  }
   const identity = await cluster.identity();
+  const observed = await cluster.observed(kind, key);
   const context = {
     ...(identity !== undefined && { cluster: identity }),
     owner: ownerOf(kind, manifest, uid),
     owned: owned ?? recorded,
-    recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
-    watched: (await cluster.observed(kind, key)) ?? [],
-    // Where it cannot be read, this fails: without it, the program would remove what depends on it.
-    referenced: await readReferenced({ find: (target) => cluster.look(target as Manifest) }, kind, object),
+    recorded: new Set(stacked?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
+    watched: observed ?? [],
+    referenced,
   };
   const preview = await engine.preview(stack, () => runProgram(kind, object, context), {
     refresh: refresh || proposeWith !== undefined,
@@ -166,20 +229,26 @@ async function planUpdate(
   const { changes } = preview;
   const changing = { kind, uid, removed: false, orphaned: false };
   const resources = await plannedResources(changes, cluster, changing, owned ?? []);
-  const references = referenceRecords(kind, object, context.referenced);
+  const references = referenceRecords(kind, object, referenced);
   const isSeen = cluster.unreachable === undefined;
-  const found = { owned: live === undefined && isSeen ? [] : owned, preview };
+  const unknown = [
+    ...unknownOf("the object", lookup),
+    ...(live !== undefined && owned === undefined ? ["its resources could not be listed"] : []),
+    ...(isSeen && observed === undefined ? ["what it depends on could not be listed"] : []),
+    ...unknownResources(resources, cluster),
+    ...(stacked !== undefined && !preview.exists ? [LOST] : []),
+  ];
+  const found = { owned: live === undefined ? [] : owned, preview };
   const previewed = { kind, object, operation: "update", resources, references, ...found } as const;
   const { paused } = obeyedAnnotations({ metadata });
   const notes = [...pauseNotes({ metadata }), ...lossNotes(resources)];
-  // Without a cluster, this applies to all objects, and the report has one note on it.
-  if (verdict.type === "unknown" && cluster.unreachable === undefined)
-    notes.push(`validated by schema and rules alone: ${verdict.why}`);
   const action = preview.exists ? actionOf(resources) : "create";
   return {
     ...outcomeOf(preview, paused ? "paused" : action),
-    ...(proposeWith && (await proposedDigests(proposeWith, previewed))),
+    ...(proposeWith && unknown.length === 0 && (await proposedDigests(proposeWith, previewed))),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
+    ...(verdict.type === "unknown" && isSeen && { notValidated: verdict.why }),
+    unknown,
     resources,
     notes,
     changes,
@@ -216,8 +285,10 @@ function actionOf(resources: readonly PlannedResource[]): Action {
 function lossNotes(resources: readonly PlannedResource[]): string[] {
   return resources.flatMap(({ change, shown }) => {
     const manifest = change.old?.inputs.manifest as Manifest | undefined;
-    const isLost = shown.operation === "delete" && manifest?.kind === "Namespace" && manifest.apiVersion === "v1";
-    return isLost ? [`the namespace ${manifest.metadata.name} is deleted with all that is in it`] : [];
+    if (manifest?.kind !== "Namespace" || manifest.apiVersion !== "v1") return [];
+    const { name } = manifest.metadata;
+    if (shown.operation === UNCHECKED) return [`the namespace ${name} may be deleted with all that is in it`];
+    return shown.operation === "delete" ? [`the namespace ${name} is deleted with all that is in it`] : [];
   });
 }
 

@@ -1,14 +1,24 @@
 import pLimit from "p-limit";
+import { errorMessageOf } from "../../providers/errors";
+import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
+import { known } from "../../providers/kubernetes/lookup";
+import { groupOf } from "../../providers/kubernetes/object-types";
 import { type AnyKind, kindName, ownerDescription } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
-import { objectKey } from "../../stacks/contract/object";
-import type { ManifestDocument } from "../../stacks/contract/parse-manifests";
-import { identityOf, selectDeclared } from "../../stacks/contract/select-manifests";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import type { ManifestDocument, SourcedDocument } from "../../stacks/contract/parse-manifests";
+import {
+  type DeclaredManifest,
+  identityOf,
+  type RefusedManifest,
+  selectDeclared,
+} from "../../stacks/contract/select-manifests";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
 import { type Candidate, claimsOf, type PlanOptions, planObject } from "./plan";
-import { countActions, type ObjectPlan, type Report } from "./report";
+import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
+import { countActions, type ObjectPlan, type Report, UNCHECKED } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
@@ -24,8 +34,14 @@ export interface Selection {
   ignored: number;
   /** What is not read as its author may expect. */
   notes?: readonly string[];
-  /** The namespaces that the files have. */
-  namespaces?: readonly string[];
+  /** All documents, which may make what others need. */
+  documents?: readonly ManifestDocument[];
+  /** Objects that the API server refuses for their metadata. */
+  refused?: readonly RefusedManifest[];
+  unknown?: readonly UnknownDocument[];
+  /** Why it cannot be told what is removed. */
+  doubt?: string | undefined;
+  unseenDeletions?: readonly string[];
 }
 
 /**
@@ -40,28 +56,55 @@ export function selectCandidates(
   manifests: Manifests,
   before: Manifests = { objects: [], problems: [] },
 ): Selection {
-  const { declared, problems, ignored } = selectDeclared(kinds, namespace, manifests.objects);
-  const present = new Set(declared.map(identityOf));
-  // The contents of an unreadable file are unknown, so nothing in it counts as removed.
-  const unread = new Set(manifests.problems.map(({ file }) => file));
-  const removed = selectDeclared(kinds, namespace, before.objects).declared.filter(
-    (candidate) => !present.has(identityOf(candidate)) && !unread.has(candidate.file),
+  const { declared, refused, unnamed, repeated, unknown, ignored } = selectDeclared(
+    kinds,
+    namespace,
+    manifests.objects,
   );
-  return {
-    candidates: [
-      ...declared.map((candidate) => ({ ...candidate, removed: false })),
-      ...removed.map((candidate) => ({ ...candidate, removed: true })),
-    ],
-    problems: [...manifests.problems, ...problems],
+  const earlier = selectDeclared(kinds, namespace, before.objects);
+  const unread = [...manifests.problems, ...unnamed];
+  const selection: Selection = {
+    candidates: declared.map((candidate) => ({ ...candidate, removed: false })),
+    problems: [...unread, ...repeated],
     ignored,
     notes: manifests.notes ?? [],
-    namespaces: manifests.objects.flatMap(({ manifest }) => namespaceIn(manifest)),
+    documents: manifests.objects.map(({ manifest }) => manifest),
+    refused,
+    unknown: unknown.map((document) => ({ ...document, siblings: siblingsOf(kinds, document) })),
+    doubt: doubtOf(unread),
+    unseenDeletions: earlier.unnamed.map(({ file, message }) => `${file} of the other revision: ${message}`),
   };
+  // What was refused for its metadata at the other revision may have been applied before it came to this.
+  const had = [...earlier.declared, ...earlier.refused.map(withoutTexts)];
+  return withRemoved(selection, had);
 }
 
-function namespaceIn({ apiVersion, kind, metadata }: ManifestDocument): string[] {
-  const { name } = (metadata ?? {}) as { name?: unknown };
-  return apiVersion === "v1" && kind === "Namespace" && typeof name === "string" ? [name] : [];
+function siblingsOf(kinds: readonly AnyKind[], { manifest }: SourcedDocument): string[] {
+  return kinds.filter(({ group }) => group === groupOf(manifest.apiVersion)).map(({ kind }) => kind);
+}
+
+/** What a file hides may be what seems to be removed: it may have moved there. */
+function doubtOf([first, ...others]: Report["problems"]): string | undefined {
+  if (first === undefined) return undefined;
+  const more = others.length > 0 ? ` and ${others.length} more` : "";
+  return `whether it is deleted cannot be told: it may be in ${first.file}${more}, where not all could be read`;
+}
+
+function withoutTexts({ kind, apiVersion, metadata, file }: RefusedManifest): DeclaredManifest {
+  return { kind, file, manifest: { apiVersion, kind: kind.kind, metadata } };
+}
+
+/** Those of other objects that a selection lacks are candidates for removal. */
+export function withRemoved(
+  selection: Selection,
+  others: readonly (Omit<DeclaredManifest, "file"> & { file?: string })[],
+): Selection {
+  const { candidates, refused = [], doubt } = selection;
+  const present = new Set([...candidates, ...refused.map(withoutTexts)].map(identityOf));
+  const removed = others
+    .filter((candidate) => !present.has(identityOf(candidate)))
+    .map((candidate) => ({ ...candidate, removed: true, ...(doubt !== undefined && { doubt }) }));
+  return { ...selection, candidates: [...candidates, ...removed] };
 }
 
 /** Objects that are planned at the same time, each with a connection of its own; the engine limits the previews. */
@@ -70,9 +113,10 @@ const AT_ONCE = 16;
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
   { notes = [], observe, ...options }: PreviewOptions,
-  { candidates, problems, ignored, notes: selected = [], namespaces = [] }: Selection,
+  { candidates, notes: selected = [], documents = [], refused = [], unseenDeletions = [], ...selection }: Selection,
 ): Promise<Report> {
-  const findConflicts = conflictFinder(options.cluster);
+  const { cluster } = options;
+  const findConflicts = conflictFinder(cluster);
   let done = 0;
   observe?.(done, candidates.length);
   const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
@@ -80,44 +124,85 @@ export async function preview(
     observe?.(++done, candidates.length);
     return plan;
   });
-  addConflicts(planned, await otherClaims(options.cluster, candidates));
-  await checkPlans(planned, options.cluster, new Set(namespaces));
-  const objects = planned.map(({ plan }) => plan);
+  const made = madeBy(planned, documents);
+  const others = await otherClaims(cluster, candidates);
+  const typed = await typesOf(cluster, selection.unknown ?? [], made);
+  addConflicts(planned, others.claims);
+  await checkPrerequisites(planned, cluster, made);
+  await checkPlans(planned, cluster, made);
+  for (const one of planned) settle(one);
+  const objects = [...planned.map(({ plan }) => plan), ...refused.map(refusedPlan)];
   noteRenamings(objects, candidates);
-  const summary = countActions(objects.map(({ action }) => action));
+  const unchecked = [...others.unknown, ...typed.unknown];
   return {
-    summary,
+    summary: countActions(objects.map(({ action }) => action)),
     objects,
-    problems,
-    ignored,
-    notes: [...notes, ...selected, ...noteUnseen(planned)],
-    unseenDeletions: [],
+    problems: [...selection.problems, ...typed.problems],
+    ignored: selection.ignored + typed.foreign,
+    notes: [...notes, ...selected],
+    unchecked,
+    behind: [],
+    unseenDeletions: [...unseenDeletions],
+  };
+}
+
+/** Where something is unknown, so is what would happen. What is not known to be done has no digest that could be approved. */
+function settle({ plan, unknown }: Planned): void {
+  plan.errors.push(...unknown);
+  if (unknown.length > 0 && plan.action !== "failed" && plan.action !== "invalid") plan.action = UNCHECKED;
+  if (plan.action !== "failed" && plan.action !== UNCHECKED) return;
+  delete plan.digest;
+  delete plan.group;
+}
+
+function refusedPlan({ kind, file, apiVersion, metadata, message }: RefusedManifest): ObjectPlan {
+  return {
+    ...{ apiVersion, kind: kind.kind, ...metadata, file, stack: stackName(kind, objectKey(metadata)) },
+    ...{ action: "invalid", validatedBy: "schema", resources: [], errors: [message], notes: [] },
   };
 }
 
 /** What objects of the cluster hold that are not among the candidates. */
-async function otherClaims(cluster: ClusterView, candidates: readonly Candidate[]): Promise<Claimant[]> {
+async function otherClaims(
+  cluster: ClusterView,
+  candidates: readonly Candidate[],
+): Promise<{ claims: Claimant[]; unknown: string[] }> {
   const present = new Set(candidates.map(identityOf));
   const claiming = new Set(candidates.filter(({ removed }) => !removed).map(({ kind }) => kind));
-  const lists = [...claiming].map(async (kind) => {
-    if (kind.capabilities.claims === undefined || cluster.unreachable !== undefined) return [];
-    const live = await cluster.list(kind, undefined).catch(() => []);
-    return live
-      .filter((manifest) => !present.has(identityOf({ kind, manifest })))
-      .map((manifest) => ({
+  const found: { claims: Claimant[]; unknown: string[] } = { claims: [], unknown: [] };
+  if (cluster.unreachable !== undefined) return found; // which each object says
+  for (const kind of claiming) {
+    if (kind.capabilities.claims === undefined) continue;
+    try {
+      const others = (await listServed(cluster, kind)).filter(
+        (manifest) => !present.has(identityOf({ kind, manifest })),
+      );
+      const claims = others.map((manifest) => ({
         owner: ownerDescription(kind, objectKey(manifest.metadata)),
         claims: claimsOf(kind, manifest),
       }));
-  });
-  return (await Promise.all(lists)).flat();
+      found.claims.push(...claims);
+    } catch (error) {
+      found.unknown.push(
+        `what other objects of ${kindName(kind)} have could not be looked up: ${errorMessageOf(error)}`,
+      );
+    }
+  }
+  return found;
 }
 
-/** Failed lookups mostly have one cause, so one is shown. */
-function noteUnseen(planned: readonly Planned[]): string[] {
-  const [why, ...others] = new Set(planned.flatMap(({ unseen }) => unseen));
-  if (why === undefined) return [];
-  const more = others.length > 0 ? `; and ${others.length} more` : "";
-  return [`could not look up the owners of all resources: ${why}${more}`];
+/** The objects of a kind in all namespaces or in one, which a cluster need not serve. @throws Error when that cannot be told */
+export async function listServed(
+  cluster: ClusterView,
+  kind: AnyKind,
+  namespace?: string,
+  labelSelector?: string,
+): Promise<LiveObject[]> {
+  return cluster.list(kind, namespace, labelSelector).catch(async (error) => {
+    if (!isApiError(error, 404)) throw error;
+    await known(cluster.get(kind, "any", "any")); // throws, unless it is certain that none exists
+    return [];
+  });
 }
 
 /** Notes removed and new objects that differ only in their names: the author may have meant a rename. */

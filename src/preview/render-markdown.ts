@@ -1,15 +1,21 @@
 import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
-import type { ObjectPlan, Report } from "./report";
-import { byImportance, describeDigests, describeResources, describeSummary, describeUnchecked } from "./wording";
+import { type ObjectPlan, type Report, UNCHECKED } from "./report";
+import {
+  byImportance,
+  describeDigests,
+  describeLimits,
+  describeResources,
+  describeSummary,
+  MAX_FIELDS,
+} from "./wording";
 
 /** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
 /** GitHub allows 65,536 characters in a comment, and the caller may add text. */
 const LIMIT = 60_000;
 const MAX_ROWS = 100;
-const MAX_FIELDS = 20;
 const MAX_TEXT = 300;
 
 /**
@@ -29,7 +35,8 @@ export function renderMarkdown(report: Report): string {
     ...(rows.length > 0 ? [["| | kind | name | resources |", "|---|---|---|---|", ...rows].join("\n")] : []),
     ...(affected.length > rows.length ? [`… and ${affected.length - rows.length} more objects.`] : []),
     ...remarks(report.problems.map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`)),
-    ...remarks([...report.notes, ...describeUnchecked(report)].map((note) => `ℹ️ ${code(note)}`)),
+    ...remarks(report.unchecked.map((why) => `❓ ${code(why)}`)),
+    ...remarks(describeLimits(report).map((note) => `ℹ️ ${code(note)}`)),
     ...remarks(report.unseenDeletions.map((note) => `⚠️ ${code(note)}`)),
   ];
   const details = affected.map(detailsOf).filter((text) => text !== "");
@@ -70,6 +77,7 @@ const SYMBOLS: Record<ObjectPlan["action"], string> = {
   none: "unchanged",
   invalid: "❌ **invalid**",
   failed: "⚠️ **failed**",
+  unchecked: "❓ **unchecked**",
 };
 
 function row(plan: ObjectPlan): string[] {
@@ -80,8 +88,8 @@ function row(plan: ObjectPlan): string[] {
 function detailsOf(plan: ObjectPlan): string {
   const lines = [
     ...plan.errors.map((error) => `- ${code(error)}`),
-    ...plan.resources.flatMap(({ operation, type, name, fields }) => [
-      `- ${operation} ${code(`${type} ${name}`)}`,
+    ...plan.resources.flatMap(({ operation, type, name, fields, notChecked = "" }) => [
+      `- ${operation} ${code(`${type} ${name}`)}${operation === UNCHECKED ? `: ${code(notChecked)}` : ""}`,
       ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(field.path)}: ${values(field)}`),
       ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
     ]),

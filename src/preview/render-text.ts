@@ -1,14 +1,14 @@
 import { objectKey } from "../../stacks/contract/object";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
-import type { ObjectPlan, Report, ResourcePlan } from "./report";
+import { type ObjectPlan, type Report, type ResourcePlan, UNCHECKED } from "./report";
 import {
   byImportance,
   describeDigests,
-  describeField,
+  describeFields,
+  describeLimits,
   describeResources,
   describeSummary,
-  describeUnchecked,
 } from "./wording";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
@@ -21,6 +21,7 @@ const SIGNS: Record<ResourcePlan["operation"], string> = {
   delete: "-",
   release: "<",
   orphan: "<",
+  unchecked: "?",
 };
 
 /** A report for a terminal: a table of the objects, then what happens to each of their resources. */
@@ -28,9 +29,10 @@ export function renderText(report: Report): string {
   const objects = byImportance(report.objects);
   const row = (plan: ObjectPlan) => [plan.kind, objectKey(plan), plan.action, describeResources(plan)].map(visible);
   const table = renderTable(["kind", "name", "action", "resources"], objects.map(row));
-  const notes = [...report.notes, ...report.unseenDeletions, ...describeUnchecked(report)];
+  const notes = [...describeLimits(report), ...report.unseenDeletions];
   const remarks = [
     ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
+    ...report.unchecked.map((why) => `unchecked: ${visible(why)}`),
     ...notes.map((note) => `note: ${visible(note)}`),
   ];
   return [
@@ -43,11 +45,15 @@ export function renderText(report: Report): string {
 
 function renderObject(plan: ObjectPlan): string {
   const lines = [
-    ...plan.errors.map((error) => `  error: ${visible(error)}`),
-    ...plan.resources.flatMap(({ operation, type, name, fields }) => [
-      `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
-      ...fields.map((field) => `      ${visible(describeField(field))}`),
-    ]),
+    ...plan.errors.map((error) => `  ${plan.action === UNCHECKED ? UNCHECKED : "error"}: ${visible(error)}`),
+    ...plan.resources.flatMap((resource) => {
+      const { operation, type, name, notChecked = "" } = resource;
+      return [
+        `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
+        ...(operation === UNCHECKED ? [`      ${visible(notChecked)}`] : []),
+        ...describeFields(resource).map((line) => `      ${visible(line)}`),
+      ];
+    }),
     ...describeDigests(plan).map((line) => `  ${visible(line)}`),
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];

@@ -4,6 +4,9 @@ import { ApiError } from "../../providers/kubernetes/client";
 /** What the API server says of a manifest. */
 export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
 
+/** What the reasons begin with that are a lack of rights, and so much the same for all objects. */
+export const NO_RIGHT = "no right: ";
+
 /** What an error of a dry run says: of the object, or only that it could not be asked. */
 export function verdictOf(error: unknown): Verdict {
   const message = errorMessageOf(error);
@@ -15,7 +18,7 @@ export function verdictOf(error: unknown): Verdict {
   // The right is the caller's, who may lack it where the operator has it.
   const lacksRight =
     error.status === 403 && /" cannot \w+ resource "|RBAC permissions not currently held/.test(message);
-  if (lacksRight) return { type: "unknown", why: `no right: ${message}` };
+  if (lacksRight) return { type: "unknown", why: `${NO_RIGHT}${message}` };
   // Fields that the schema does not have, and duplicate items, are reported as an error of the server.
   const isRefused =
     [400, 403, 413, 422].includes(error.status) ||

@@ -1,10 +1,21 @@
 import { shortValue } from "../text/plain-text";
-import { type Action, countActions, type FieldChange, NO_OBJECT, type ObjectPlan, type Report } from "./report";
+import {
+  type Action,
+  countActions,
+  type FieldChange,
+  NO_OBJECT,
+  type ObjectPlan,
+  type Report,
+  type ResourcePlan,
+  UNCHECKED,
+} from "./report";
+import { NO_RIGHT } from "./verdict";
 
 /** Actions in the order in which they matter to a reader. */
 const WORDS: Readonly<Record<Action, string>> = {
   invalid: "invalid",
   failed: "failed",
+  unchecked: "unchecked",
   delete: "to delete",
   replace: "to replace",
   adopt: "to adopt",
@@ -22,7 +33,7 @@ const ACTIONS = Object.keys(WORDS);
 /** `1 to delete, 2 to update, 3 unchanged, 4 of other kinds` */
 export function describeSummary({ summary, problems, ignored }: Report): string {
   const parts = describeCounts(summary);
-  if (problems.length > 0) parts.push(`${problems.length} ${problems.length === 1 ? "file" : "files"} unreadable`);
+  if (problems.length > 0) parts.push(`${counted(problems.length, "file")} unreadable`);
   if (ignored > 0) parts.push(`${ignored} of other kinds`);
   return parts.join(", ") || "no objects";
 }
@@ -36,11 +47,26 @@ function describeCounts(counts: Report["summary"]): string[] {
   return Object.entries(WORDS).flatMap(([action, words]) => (counts[action] ? [`${counts[action]} ${words}`] : []));
 }
 
-/** `spec.replicas: 1 → 2` */
-export function describeField(field: FieldChange): string {
-  const before = "before" in field ? shortValue(field.before) : "(none)";
-  return `${field.path}: ${before} → ${"after" in field ? shortValue(field.after) : "(none)"}`;
+/** `spec.replicas: 1 → 2`; of what is created, `spec.replicas: 2`, and not all of it: it may be long. */
+export function describeFields({ operation, fields }: Pick<ResourcePlan, "operation" | "fields">): string[] {
+  if (operation === "adopt") {
+    return fields.map((field) =>
+      "before" in field ? describeField(field) : `${field.path}: ${shortValue(field.after)}`,
+    );
+  }
+  if (operation !== "create" && operation !== UNCHECKED) return fields.map(describeField);
+  const lines = fields.slice(0, MAX_FIELDS).map(({ path, after }) => `${path}: ${shortValue(after)}`);
+  return fields.length > MAX_FIELDS ? [...lines, `… and ${fields.length - MAX_FIELDS} more fields`] : lines;
 }
+
+function describeField(field: FieldChange): string {
+  const [before, after] = [field.before, field.after].map((value) =>
+    value === undefined ? "(none)" : shortValue(value),
+  );
+  return `${field.path}: ${before} → ${after}`;
+}
+
+export const MAX_FIELDS = 20;
 
 /** What approvals name, if the plan has it. */
 export function describeDigests({ digest, group }: ObjectPlan): string[] {
@@ -52,14 +78,43 @@ export function byImportance(objects: readonly ObjectPlan[]): ObjectPlan[] {
   return [...objects].sort((a, b) => ACTIONS.indexOf(a.action) - ACTIONS.indexOf(b.action));
 }
 
-/** Why resources were not sent as dry runs, each reason once. */
-export function describeUnchecked({ objects }: Report): string[] {
-  const counts = new Map<string, number>();
-  for (const { checked, notChecked } of objects.flatMap(({ resources }) => resources)) {
-    if (checked !== true && notChecked !== undefined) counts.set(notChecked, (counts.get(notChecked) ?? 0) + 1);
+/** What limits the report, each reason once for all that it concerns. */
+export function describeLimits({ notes, objects, behind }: Report): string[] {
+  return [...notes, ...behind, ...describeUnsent(objects), ...describeHidden(objects)];
+}
+
+/** Why objects and resources were not sent as dry runs. */
+function describeUnsent(objects: readonly ObjectPlan[]): string[] {
+  const reasons = new Map<string, { why: string; objects: number; resources: number }>();
+  const count = (why: string | undefined, what: "objects" | "resources") => {
+    if (why === undefined || why === NO_OBJECT) return;
+    const key = why.startsWith(NO_RIGHT) ? NO_RIGHT : why;
+    const reason = reasons.get(key) ?? { why, objects: 0, resources: 0 };
+    reason[what]++;
+    reasons.set(key, reason);
+  };
+  for (const { notValidated, resources } of objects) {
+    count(notValidated, "objects");
+    for (const { operation, checked, notChecked } of resources) {
+      if (checked !== true && operation !== UNCHECKED) count(notChecked, "resources");
+    }
   }
-  counts.delete(NO_OBJECT);
-  return [...counts].map(
-    ([why, count]) => `not checked by a dry run: ${count} ${count === 1 ? "resource" : "resources"}: ${why}`,
-  );
+  return [...reasons.values()].map(({ why, objects, resources }) => {
+    const counts = [
+      ...(objects > 0 ? [counted(objects, "object")] : []),
+      ...(resources > 0 ? [counted(resources, "resource")] : []),
+    ];
+    return `not checked by a dry run: ${counts.join(" and ")}: ${why}`;
+  });
+}
+
+function describeHidden(objects: readonly ObjectPlan[]): string[] {
+  const [first, ...others] = objects.flatMap(({ resources }) => resources.filter(({ hidden }) => hidden === true));
+  if (first === undefined) return [];
+  const which = `${first.type} ${first.name}${others.length > 0 ? ` and ${others.length} more` : ""}`;
+  return [`what others have set in live objects is not shown, as you have no right to get them: ${which}`];
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -1,16 +1,17 @@
 import { Default } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { convertObject, servedVersionOf } from "./convert";
+import { apiVersionsOf, convertObject, servedVersionOf } from "./convert";
 import { type AnyKind, kindApiVersion, parseObject } from "./kind";
 import type { KindObject } from "./object";
+import type { ManifestDocument } from "./parse-manifests";
 import { violatedRules } from "./rules";
 import { innerSchema, PRESERVE, type StructuralNode } from "./schema-node";
 import { structuralSchema } from "./structural";
 
 /**
  * Parses an object from a file, which no API server has seen, as the API server would: with the defaults and by the rules of
- * the version that it is written in, without fields that are null; then converted to the stored version.
+ * the version that it is written in; then converted to the stored version.
  *
  * @throws TerminalError `Invalid` naming the field and what is allowed
  */
@@ -22,7 +23,8 @@ export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promis
 
 async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
   const schema = structuralSchema(kind.spec, "spec");
-  const spec = Default(kind.spec, withoutNulls(schema, manifest.spec ?? {}));
+  if (manifest.spec === undefined) throw new TerminalError("Invalid", "spec: must be given");
+  const spec = Default(kind.spec, pruned(schema, manifest.spec));
   const unknown = unknownField(schema, spec, "spec");
   if (unknown !== undefined) throw new TerminalError("Invalid", `${unknown}: there is no such field`);
   const declared = { ...manifest, spec };
@@ -46,14 +48,24 @@ function writtenIn(kind: AnyKind, apiVersion: string): AnyKind {
   return written;
 }
 
-/** A copy. The API server takes a field that is null, and may not be, for one that is not there. */
-function withoutNulls(schema: StructuralNode, value: unknown): unknown {
+/**
+ * A document of a file without the fields that are null and may not be: the API server takes them for fields that are not
+ * there. One of a version that the kind does not serve stays as it is.
+ */
+export function withoutNulls(kind: AnyKind, { spec, ...document }: ManifestDocument): ManifestDocument {
+  if (spec === undefined || spec === null) return document;
+  if (!apiVersionsOf(kind).includes(document.apiVersion)) return { ...document, spec };
+  const schema = structuralSchema(writtenIn(kind, document.apiVersion).spec, "spec");
+  return { ...document, spec: pruned(schema, spec) };
+}
+
+function pruned(schema: StructuralNode, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => withoutNulls(schema.items ?? {}, item));
+  if (Array.isArray(value)) return value.map((item) => pruned(schema.items ?? {}, item));
   const kept = Object.entries(value).flatMap(([name, part]) => {
     const inner = innerSchema(schema, value, name);
     if (part === null && inner !== undefined && inner.nullable !== true) return [];
-    return [[name, withoutNulls(inner ?? {}, part)] as const];
+    return [[name, pruned(inner ?? {}, part)] as const];
   });
   return Object.fromEntries(kept);
 }

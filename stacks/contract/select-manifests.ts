@@ -1,6 +1,10 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { Pointer } from "typebox/value";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { isRecord, nameSegment } from "../../providers/kubernetes/field-path";
+import { groupOf } from "../../providers/kubernetes/object-types";
+import { withoutNulls } from "./declared";
 import { type AnyKind, kindName } from "./kind";
 import { kindOf } from "./kind-name";
 import { objectKey } from "./object";
@@ -13,11 +17,24 @@ export interface DeclaredManifest {
   file: string;
 }
 
+/** An object of a kind that the API server would refuse for its metadata. */
+export interface RefusedManifest extends Pick<DeclaredManifest, "kind" | "file"> {
+  apiVersion: string;
+  metadata: { name: string; namespace?: string };
+  message: string;
+}
+
 /** The objects of known kinds among documents. */
 export interface ManifestSelection {
   declared: DeclaredManifest[];
-  problems: ManifestProblem[];
-  /** How many documents are of other kinds. */
+  refused: RefusedManifest[];
+  /** Documents that do not tell which object they are. */
+  unnamed: ManifestProblem[];
+  /** Objects that another document has already. */
+  repeated: ManifestProblem[];
+  /** Documents of a kind's group, in which these kinds have no such kind. */
+  unknown: SourcedDocument[];
+  /** How many documents are of other groups. */
   ignored: number;
 }
 
@@ -42,27 +59,37 @@ export function selectDeclared(
   namespace: string,
   objects: readonly SourcedDocument[],
 ): ManifestSelection {
-  const selection: ManifestSelection = { declared: [], problems: [], ignored: 0 };
+  const selection: ManifestSelection = {
+    ...{ declared: [], refused: [], unnamed: [], repeated: [], unknown: [], ignored: 0 },
+  };
   const files = new Map<string, string>();
   for (const { manifest: document, file } of objects) {
     const kind = kindOf(kinds, document);
     if (kind === undefined) {
-      selection.ignored++;
+      if (kinds.some(({ group }) => group === groupOf(document.apiVersion)))
+        selection.unknown.push({ manifest: document, file });
+      else selection.ignored++;
       continue;
     }
     const metadata = metadataOf(document);
-    const problem = problemOf(metadata);
-    if (problem !== undefined) {
-      selection.problems.push({ file, message: `${kind.kind}: ${problem}` });
+    const named = namedBy(metadata);
+    const message = problemOf(metadata);
+    if (named === undefined) {
+      selection.unnamed.push({ file, message: `${kind.kind}: ${message}` });
       continue;
     }
     const { namespace: written, ...others } = metadata as DeclaredManifest["manifest"]["metadata"];
-    const placed = kind.scope === "Namespaced" ? { namespace: written || namespace, ...others } : others;
-    const declared = { kind, manifest: { ...document, metadata: placed }, file };
-    const id = identityOf(declared);
+    const inNamespace = kind.scope === "Namespaced" ? { namespace: written || namespace } : {};
+    const manifest = { ...withoutNulls(kind, document), metadata: { ...inNamespace, ...others } };
+    const id = identityOf({ kind, manifest });
     const first = files.get(id);
-    if (first === undefined) selection.declared.push(declared);
-    else selection.problems.push({ file, message: `${id} is in ${first === file ? "it" : first} already` });
+    if (first !== undefined)
+      selection.repeated.push({ file, message: `${id} is in ${first === file ? "it" : first} already` });
+    else if (message === undefined) selection.declared.push({ kind, manifest, file });
+    else {
+      const { apiVersion } = document;
+      selection.refused.push({ kind, file, apiVersion, metadata: { ...inNamespace, name: named.name }, message });
+    }
     files.set(id, first ?? file);
   }
   return selection;
@@ -73,10 +100,27 @@ export function identityOf({ kind, manifest }: Pick<DeclaredManifest, "kind" | "
   return `${kindName(kind)}/${objectKey(manifest.metadata)}`;
 }
 
-/** As for the API server, a field without a value is not there. */
+/** As for the API server, a field without a value is not there, and a label or an annotation without one is empty. */
 function metadataOf({ metadata }: ManifestDocument): unknown {
-  if (typeof metadata !== "object" || metadata === null) return metadata ?? undefined;
-  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => value !== null));
+  if (!isRecord(metadata)) return metadata ?? undefined;
+  const given = Object.entries(metadata).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    given.map(([field, value]) => [field, TEXTS.includes(field) ? withEmptyTexts(value) : value]),
+  );
+}
+
+const TEXTS = ["labels", "annotations"];
+
+function withEmptyTexts(texts: unknown): unknown {
+  if (!isRecord(texts)) return texts;
+  return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, text ?? ""]));
+}
+
+/** What the document says it is called, if it says so. */
+function namedBy(metadata: unknown): { name: string } | undefined {
+  const { name, namespace } = (metadata ?? {}) as { name?: unknown; namespace?: unknown };
+  const isPlaced = namespace === undefined || typeof namespace === "string";
+  return typeof name === "string" && name !== "" && isPlaced ? { name } : undefined;
 }
 
 function problemOf(metadata: unknown): string | undefined {
@@ -87,7 +131,8 @@ function problemOf(metadata: unknown): string | undefined {
   }
   const [error] = metadataValidator.Errors(metadata);
   if (error === undefined) return undefined;
-  const path = ["metadata", ...error.instancePath.split("/").slice(1)];
-  if (error.keyword === "required") return `${[...path, error.params.requiredProperties[0]].join(".")}: must be given`;
-  return `${path.join(".")}: ${error.message}`;
+  const steps = Pointer.Indices(error.instancePath);
+  if (error.keyword === "required") steps.push(String(error.params.requiredProperties[0]));
+  const path = ["metadata", ...steps].map((step, index) => nameSegment(step, index === 0)).join("");
+  return `${path}: ${error.keyword === "required" ? "must be given" : error.message}`;
 }

@@ -29,8 +29,11 @@ export async function declaredObjects(
   stack: string,
   namespace = "default",
 ): Promise<StackObject[]> {
-  const { declared, problems } = selectDeclared(kinds, namespace, manifests);
-  const messages = problems.map(({ file, message }) => `${file}: ${message}`);
+  const { declared, refused, unnamed, repeated } = selectDeclared(kinds, namespace, manifests);
+  const messages = [...unnamed, ...repeated].map(({ file, message }) => `${file}: ${message}`);
+  messages.push(
+    ...refused.map(({ kind, metadata, file, message }) => `${file}: ${kind.kind} ${objectKey(metadata)}: ${message}`),
+  );
   const objects: StackObject[] = [];
   for (const one of declared) {
     try {

@@ -47,7 +47,10 @@ describe("what an operator answers", () => {
     ["outputs", [outputs]],
     ["state", state],
     ["state", { version: 3, deployment: { resources: null } }],
-    ["preview", { summary: {}, objects: [], problems: [], ignored: 0, notes: [], unseenDeletions: [] }],
+    [
+      "preview",
+      { summary: {}, objects: [], problems: [], ignored: 0, notes: [], unchecked: [], behind: [], unseenDeletions: [] },
+    ],
   ] as const)("is taken as it is: %s %#", async (ask, body) => {
     answer = { status: 200, body: JSON.stringify(body) };
 
@@ -61,7 +64,16 @@ describe("what an operator answers", () => {
     ["state", { version: 3 }, "the answer must have required properties deployment"],
     [
       "preview",
-      { summary: {}, objects: [{}], problems: [], ignored: 0, notes: [], unseenDeletions: [] },
+      {
+        summary: {},
+        objects: [{}],
+        problems: [],
+        ignored: 0,
+        notes: [],
+        unchecked: [],
+        behind: [],
+        unseenDeletions: [],
+      },
       "/objects/0 must have required",
     ],
   ] as const)("is refused by name of what does not fit: %s %#", async (ask, body, why) => {
@@ -90,7 +102,7 @@ describe("what an operator answers", () => {
 
 describe("an operator's certificate", () => {
   it("is refused when its CA is not known, and the error names the option for that", async () => {
-    const { serving } = await renew(undefined, {
+    const { ca: authority, serving } = await renew(undefined, {
       name: "a CA of the test",
       names: ["127.0.0.1"],
       lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
@@ -106,6 +118,13 @@ describe("an operator's certificate", () => {
     ).rejects.toMatchObject({
       reason: "Misconfigured",
       message: expect.stringContaining("--server-ca"),
+    });
+    const ca = authority.certificate;
+    await expect(
+      askOperator({ url: `https://localhost:${port}`, token: "t", ca }, "/v1/history", object),
+    ).rejects.toMatchObject({
+      reason: "Misconfigured",
+      message: expect.stringMatching(/is not for this name .*previewNames/),
     });
     secure.close();
   });

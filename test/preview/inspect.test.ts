@@ -6,6 +6,7 @@ import { kinds } from "../../stacks/kinds/index";
 
 const client = {
   json: async () => ({}),
+  find: async () => ({ outcome: "absent" }),
   async list({ kind }: ObjectType) {
     if (kind !== "Tenant") throw new ApiError(404, "UnknownKind", `the server has no ${kind}`);
     return { items: [], resourceVersion: "1" };

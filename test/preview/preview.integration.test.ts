@@ -180,7 +180,21 @@ describe("a preview", () => {
     );
 
     expect(plansOf(report)).toEqual([
-      { name: "new", action: "create", resources: [["create", "Row"]] },
+      {
+        name: "new",
+        action: "create",
+        resources: [
+          [
+            "create",
+            "Row",
+            { path: "key.id", after: `${cluster.namespace}/new` },
+            { path: "table", after: table },
+            { path: "values.age", after: 23 },
+            { path: "values.country", after: "canada" },
+            { path: "values.name", after: "alex" },
+          ],
+        ],
+      },
       {
         name: "changed",
         action: "update",
@@ -235,7 +249,9 @@ describe("a preview", () => {
     expect(report.objects).toMatchObject([
       { action: "invalid", validatedBy: "server", errors: [expect.stringContaining('"no label"')] },
     ]);
-    expect((await look([labelled], { client: unreachable() })).objects).toMatchObject([{ action: "update" }]);
+    expect((await look([labelled], { client: unreachable() })).objects).toMatchObject([
+      { action: "unchecked", resources: [{ operation: "unchecked", type: "Pod" }] },
+    ]);
   });
 
   it.each<[string, () => Named, string]>([
@@ -278,17 +294,20 @@ describe("a preview", () => {
     }
   });
 
-  it("is the same by the state alone when no cluster answers", async () => {
+  it("has the same changes by the state alone when no cluster answers, and is not sure of any object", async () => {
     const report = await look(
       [writer("changed", { age: 24 }), writer("same"), podSet(2), tenant({ namespaces: [`${cluster.namespace}-a`] })],
       { client: unreachable() },
     );
     expect(report.objects.map(({ action, validatedBy }) => [action, validatedBy])).toEqual([
-      ["update", "schema"],
-      ["none", "schema"],
-      ["none", "schema"],
-      ["update", "schema"],
+      ["unchecked", "schema"],
+      ["unchecked", "schema"],
+      ["unchecked", "schema"],
+      ["unchecked", "schema"],
     ]);
+    expect(
+      report.objects.map(({ resources }) => resources.map(({ operation, type }) => `${operation} ${type}`)),
+    ).toEqual([["update Row"], [], [], ["unchecked Namespace", "unchecked RoleBinding"]]);
     expect(plansOf(report)[0]?.resources).toEqual([["update", "Row", { path: "values.age", before: 23, after: 24 }]]);
   });
 
@@ -296,7 +315,7 @@ describe("a preview", () => {
     const client = await readOnlyClient();
     const report = await look([writer("changed", { age: 24 }), podSet(2)], { client });
     expect(report.objects).toMatchObject([
-      { action: "update", validatedBy: "schema", notes: [expect.stringContaining("cannot patch")] },
+      { action: "update", validatedBy: "schema", notes: [], notValidated: expect.stringContaining("cannot patch") },
       { action: "none" },
     ]);
   });
@@ -403,9 +422,14 @@ describe("a preview", () => {
   it("says where it could not look for what another client has", async () => {
     const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: clientOf("stranger") });
 
-    expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
-    expect(report.notes).toEqual([
-      expect.stringMatching(/could not look up the owners of all resources: .*"stranger" cannot get .*; and 1 more/),
+    expect(report.objects).toMatchObject([
+      { action: "unchecked", resources: [{ operation: "unchecked" }, { operation: "unchecked" }] },
+    ]);
+    expect(report.objects[0]?.errors).toContainEqual(
+      expect.stringMatching(/^namespace\/any could not be looked up: .*"stranger" cannot get resource "namespaces"/),
+    );
+    expect(report.unchecked).toEqual([
+      expect.stringMatching(/^what other objects of tenants.* could not be looked up/),
     ]);
   });
 
@@ -421,7 +445,10 @@ describe("a preview", () => {
     const orphan = writer("gone");
     orphan.metadata.annotations = { "kindstack.dev/deletion-policy": "Orphan" };
     const report = await look([], { client: unreachable(), before: [orphan] });
-    expect(plansOf(report)).toEqual([{ name: "gone", action: "orphan", resources: [["orphan", "Row"]] }]);
+    expect(plansOf(report)).toEqual([{ name: "gone", action: "unchecked", resources: [["orphan", "Row"]] }]);
+    expect(plansOf(await look([], { before: [orphan] }))).toEqual([
+      { name: "gone", action: "delete", resources: [["delete", "Row"]] }, // what the cluster has counts
+    ]);
   });
 
   it("changes nothing at all, and needs no right to write the state", async () => {
@@ -547,7 +574,7 @@ describe("the commands", () => {
     await writeFile(file, `${stringify(writer("invalid", { age: -1 }))}---\na: [\n`);
     expect(await run("preview", "-f", file)).toBe(1);
     expect(output.stdout).toContain("1 invalid, 1 file unreadable");
-    expect(output.stderr).toBe("kindstack: 1 problems with files; 1 invalid\n");
+    expect(output.stderr).toBe("kindstack: 1 problem with files; 1 invalid\n");
   });
 
   it("show as deleted what the cluster has with these labels and the files have not", async () => {

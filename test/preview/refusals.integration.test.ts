@@ -219,7 +219,7 @@ describe("what could not be asked is not checked, and the report says why", () =
     const { candidates } = select(bundleOf(...hanging));
     const options = { engine: stacks.engine, cluster: view, refresh: false };
     const planned = await planObject(options, conflictFinder(view), candidates[0] as (typeof candidates)[0]);
-    await checkPlans([planned], view, new Set(), { oneMs: 200, allMs: 300 });
+    await checkPlans([planned], view, { namespaces: new Set(), types: new Set() }, { oneMs: 200, allMs: 300 });
 
     const reasons = planned.plan.resources.map(({ notChecked }) => notChecked);
     expect(planned.plan).toMatchObject({ action: "create", errors: [] });
@@ -256,6 +256,6 @@ describe("a claim on an id of another system", () => {
       { action: "failed", errors: [expect.stringMatching(/^Conflict: pbx\/9 is also claimed by .*\/holder$/)] },
     ]);
     const given = await look(heir, manifestOf("Extension", "holder", { number: 10 }));
-    expect(given.objects.map(({ action }) => action)).toEqual(["create", "create"]); // it has no stack here
+    expect(given.objects.map(({ action }) => action)).toEqual(["create", "unchecked"]); // its stack is not here
   });
 });

@@ -36,6 +36,8 @@ function reportOf(objects: ObjectPlan[], changes: Partial<Report> = {}): Report 
     problems: [],
     ignored: 0,
     notes: [],
+    unchecked: [],
+    behind: [],
     unseenDeletions: [],
     ...changes,
   };

@@ -91,7 +91,7 @@ describe("the manifests of a git revision", () => {
   it.each(["nonsense", "--output=/tmp/x", "HEAD:other.yaml"])(
     "cannot be had of what is no revision: %s",
     async (revision) => {
-      await expect(namesAt(revision, "manifests")).rejects.toThrow(/^git rev-parse: /);
+      await expect(namesAt(revision, "manifests")).rejects.toThrow(`--prune-against: there is no commit ${revision} `);
     },
   );
 
@@ -120,7 +120,7 @@ describe("the manifests of a git revision", () => {
     const clone = `${repository}-clone`;
     execFileSync("git", ["clone", "-q", "--depth=1", "--no-single-branch", `file://${repository}`, clone]);
     const lacking = readManifestsAt("HEAD^", [join(clone, "manifests")]);
-    await expect(lacking).rejects.toThrow(/^git rev-parse: .*shallow and lacks HEAD\^.*fetch depth of 0/s);
+    await expect(lacking).rejects.toThrow(/^--prune-against: .*shallow and lacks HEAD\^.*fetch depth of 0/s);
     await expect(readManifestsAt("origin/feature", [join(clone, "manifests")])).rejects.toThrow(/fetch --unshallow/);
     await rm(clone, { recursive: true });
   });

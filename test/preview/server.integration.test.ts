@@ -6,6 +6,8 @@ import type { StackEngine } from "../../src/automation/engine";
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { askOperator } from "../../src/preview/ask-operator";
+import { renderMarkdown } from "../../src/preview/render-markdown";
+import { renderText } from "../../src/preview/render-text";
 import { type InspectionServerOptions, startInspectionServer } from "../../src/preview/server";
 import { eventually } from "../../src/testing/eventually";
 import { kindName } from "../../stacks/contract/kind";
@@ -123,7 +125,8 @@ describe("the rights behind a preview by the operator", () => {
     expect(plan).toMatchObject({
       action: "create",
       validatedBy: "schema",
-      notes: [expect.stringMatching(/no right: .*:reader" cannot patch resource "bundles"/)],
+      notes: [],
+      notValidated: expect.stringMatching(/no right: .*:reader" cannot patch resource "bundles"/),
       resources: [{ notChecked: expect.stringMatching(/no right: .*:reader" cannot patch resource "configmaps"/) }],
     });
   });
@@ -143,6 +146,42 @@ describe("the rights behind a preview by the operator", () => {
 
     expect(writers).toMatchObject({ validatedBy: "server", resources: [{ notChecked: expect.anything() }] });
     expect(makers).toMatchObject({ validatedBy: "server", resources: [{ checked: true }] });
+  });
+});
+
+describe("what others have set in an object that would be adopted", () => {
+  let server: Listener;
+  const parts = [{ ...part, at: "theirs" }];
+  beforeAll(async () => {
+    await cluster.client.create(cluster.configMap("theirs", { text: "--db-password=hunter2" }));
+    tokens.seer = await tokenOf("seer", [
+      { ...KINDS, verbs: ["get"] },
+      { apiGroups: [""], resources: ["configmaps"], verbs: ["get"] },
+    ]);
+  });
+  beforeEach(async () => {
+    server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
+  });
+  afterEach(() => server.close());
+
+  it.each(["reader", "writer", "maker"])("is not shown to those who may not get it: %s", async (name) => {
+    const report = await ask(server, tokens[name], { parts });
+    expect(report.objects[0]?.resources).toMatchObject([{ operation: "adopt", fields: [], hidden: true }]);
+    for (const text of [JSON.stringify(report), renderText(report), renderMarkdown(report)]) {
+      expect(text).not.toContain("hunter2");
+    }
+    expect(renderText(report)).toContain("you have no right to get them: ConfigMap r");
+  });
+
+  it("is shown to those who may, and has the same digest for all", async () => {
+    const [seen] = (await ask(server, tokens.seer, { parts, propose: true })).objects;
+    const [unseen] = (await ask(server, tokens.reader, { parts, propose: true })).objects;
+    expect(seen?.resources[0]?.fields).toContainEqual({
+      path: "data.text",
+      before: "--db-password=hunter2",
+      after: "1",
+    });
+    expect(unseen?.digest).toBe(seen?.digest);
   });
 });
 

@@ -83,8 +83,8 @@ describe("create", () => {
       errorClass: "terminal",
       reason: "Conflict",
       message:
-        `ConfigMap taken belongs to ${globex.description}. To move it with all that is in it, first remove its annotation ` +
-        `${CREATED_ANNOTATION}, and remove it there; if that owner is gone, remove the label ${OWNER_UID_LABEL} of ConfigMap taken`,
+        `ConfigMap taken belongs to ${globex.description}. Give one of them another name; if that owner is gone, ` +
+        `remove the label ${OWNER_UID_LABEL} of ConfigMap taken`,
     });
     expect(await cluster.find("taken")).toMatchObject({ data: { a: "1" } });
   });

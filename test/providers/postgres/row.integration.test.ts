@@ -8,7 +8,7 @@ import { findDriftedRows } from "../../../providers/postgres/drift";
 import { sqlStateOf } from "../../../providers/postgres/errors";
 import { Connection, closePool, withReadTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
-import { findRowConflict } from "../../../providers/postgres/row-conflict";
+import { inspectRow } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { eventually } from "../../../src/testing/eventually";
 import { anyCharacter } from "../../characters";
@@ -475,11 +475,11 @@ describe("an object that was made again", () => {
     const wanted = rowIn(table, { owner: other, values: { name: "eve" } });
     const refusal = await provider.create(wanted).catch((error: unknown) => error);
     expect(refusal).toEqual(refused("RowConflict", "retryable", `belongs to ${owner.description} ${holder}; if that`));
-    expect(await findRowConflict(wanted, { owners: [other.uid] })).toBe((refusal as Error).message);
+    expect((await inspectRow(wanted, { owners: [other.uid] })).refusal?.message).toBe((refusal as Error).message);
     expect(await rowsOf(table)).toEqual([ALEX]);
 
     await database.query((refusal as Error).message.split("transfer the row: ")[1] as string);
-    expect(await findRowConflict(wanted, { owners: [other.uid] })).toBeUndefined();
+    expect((await inspectRow(wanted, { owners: [other.uid] })).refusal).toBeUndefined();
     await create(wanted);
     expect(await rowsOf(table)).toMatchObject([{ name: "eve" }]);
     await expect(create(rowIn(table, { owner }))).rejects.toEqual(refused("RowConflict", "retryable", other.uid));
@@ -535,7 +535,7 @@ describe("an object of a rebuilt cluster", () => {
     const table = await database.createStudents();
     await database.query(`INSERT INTO ${table} (id, name) VALUES ('${ALEX.id}', 'found')`);
     const previewed = wantedBy(table, { ...former, uid: "00000000-0000-0000-0000-000000000000" });
-    const conflict = await findRowConflict(previewed, { owners: [] });
+    const conflict = (await inspectRow(previewed, { owners: [] })).refusal?.message;
     await database.query(conflict?.split("overwrites it: ")[1] as string);
     await create(wantedBy(table, former));
     expect(await recordsOf(table)).toMatchObject([{ owner: former.uid, cluster: "prod" }]);
@@ -545,7 +545,7 @@ describe("an object of a rebuilt cluster", () => {
     const table = await database.createStudents();
     await create(rowIn(table, { owner: former }));
     const wanted = wantedBy(table, rebuilt);
-    expect(await findRowConflict(wanted, { owners: [rebuilt.uid] })).toBeUndefined();
+    expect((await inspectRow(wanted, { owners: [rebuilt.uid] })).refusal).toBeUndefined();
     await create(wanted);
     expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "uid-new" }]);
     expect(await recordsOf(table)).toMatchObject([
@@ -570,9 +570,8 @@ describe("an object of a rebuilt cluster", () => {
     await expect(update(outs, wantedBy(table, former))).rejects.toEqual(displaced);
     await expect(create(wantedBy(table, former))).rejects.toEqual(displaced);
     await expect(create(wantedBy(table, { ...former, uid: "uid-again" }))).rejects.toEqual(displaced);
-    expect(
-      await findRowConflict(wantedBy(table, former), { owners: [former.uid], incarnation: outs.incarnation }),
-    ).toMatch(/has taken over the name prod/);
+    const { refusal } = await inspectRow(wantedBy(table, former), { owners: [former.uid], made: outs });
+    expect(refusal?.message).toMatch(/has taken over the name prod/);
     await provider.delete("id", outs);
     await provider.release("id", outs);
     expect(await rowsOf(table)).toMatchObject([{ name: "uid-new" }]);

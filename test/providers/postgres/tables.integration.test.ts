@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
-import { findRowConflict } from "../../../providers/postgres/row-conflict";
+import { inspectRow } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { anyCharacter } from "../../characters";
 import { controlPlane } from "../../control-plane";
@@ -347,7 +347,7 @@ describe("a write that the database suppresses", () => {
       owner: { uid: "u'1", description: "d'1" },
     });
     const conflict = await create(inputs).catch((error: unknown) => error as Error);
-    expect(await findRowConflict(inputs, { owners: [] })).toBe((conflict as Error).message);
+    expect((await inspectRow(inputs, { owners: [] })).refusal?.message).toBe((conflict as Error).message);
     await database.query((conflict as Error).message.split("overwrites it: ")[1] as string);
     const adopted = await create(inputs);
     expect(await rowsOf(table)).toEqual([{ id: "o'k", age: 2 }]);
@@ -550,7 +550,7 @@ describe("a table under another name", () => {
 
     const wanted = rowIn(next, { values: { ...outs.values, age: 25 } });
     expect(await provider.diff("id", kept, wanted)).toMatchObject({ changes: true, replaces: [] });
-    expect(await findRowConflict(wanted, { owners: [wanted.owner.uid] })).toBeUndefined();
+    expect((await inspectRow(wanted, { owners: [wanted.owner.uid] })).refusal).toBeUndefined();
     const moved = await update(kept, wanted);
     expect(await rowsOf(next)).toMatchObject([{ id: ID, age: 25 }]);
     await provider.delete("id", moved);

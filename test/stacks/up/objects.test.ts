@@ -81,15 +81,19 @@ describe("objects declared in files", () => {
   });
 
   it.each([
-    [{}, "metadata: must be given"],
-    [{ metadata: { namespace: "a" } }, "metadata.name: must be given"],
-    [{ metadata: { generateName: "a-" } }, "metadata.name: must be given; what the API server makes of generateName"],
-    [{ metadata: { name: 1 } }, "metadata.name: must be string"],
-    [{ metadata: { name: "a", labels: { b: true } } }, "metadata.labels.b: must be string"],
+    [{}, ": metadata: must be given"],
+    [{ metadata: { namespace: "a" } }, ": metadata.name: must be given"],
+    [{ metadata: { generateName: "a-" } }, ": metadata.name: must be given; what the API server makes of generateName"],
+    [{ metadata: { name: 1 } }, ": metadata.name: must be string"],
+    [{ metadata: { name: "a", labels: { b: true } } }, " default/a: metadata.labels.b: must be string"],
+    [
+      { metadata: { name: "a", annotations: { "example.com/x": 5 } } },
+      ' default/a: metadata.annotations["example.com/x"]: must be string',
+    ],
   ])("are refused with %j for what names them", async (changed, message) => {
     const { metadata: _, ...others } = podSet;
     await expect(declaredObjects([inFile({ ...others, ...changed } as never)], kinds, "prod")).rejects.toThrow(
-      `cr.yaml: PodSet: ${message}`,
+      `cr.yaml: PodSet${message}`,
     );
   });
 

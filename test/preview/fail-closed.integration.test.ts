@@ -1,0 +1,431 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { execa } from "execa";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { stringify } from "yaml";
+import { ProviderHost } from "../../providers/host/host";
+import { providersOf } from "../../providers/index";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { clusterOf } from "../../providers/kubernetes/cluster";
+import { disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { GoEngine } from "../../src/automation/go-engine";
+import { openEngine } from "../../src/automation/workspace";
+import { runProgram as runCommand } from "../../src/cli/program";
+import { installKinds } from "../../src/operator/install";
+import type { Report } from "../../src/preview/report";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { parseObject } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import { runProgram } from "../../stacks/contract/run-program";
+import { kinds } from "../../stacks/kinds/index";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { TestDatabase } from "../providers/postgres/database";
+
+/*
+ * The command, as a gate of a repository: what it could not look up, or knows to fail, it does not let pass as a creation, a
+ * deletion or as nothing.
+ */
+
+const database = new TestDatabase(controlPlane().env);
+let cluster: TestCluster;
+let directory: string;
+let repository: string;
+let table: string;
+const PASSPHRASE = { PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
+const backend = (name: string) => pathToFileURL(join(directory, name)).href;
+
+beforeAll(async () => {
+  await database.open();
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, kinds);
+  table = await database.createStudents();
+  directory = mkdtempSync(join(tmpdir(), "kindstack-gate-"));
+  for (const name of ["state", "empty"]) mkdirSync(join(directory, name, ".pulumi"), { recursive: true });
+  const processes = await openEngine({
+    file: await resolveBinary("engine"),
+    workDirectory: join(directory, "work"),
+    backendUrl: backend("state"),
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
+    environment: process.env,
+    log: console,
+  });
+  const engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
+  for (const name of ["kept", "gone"]) await make(engine, name);
+  await processes.close();
+  return async () => {
+    for (const name of ["kept", "gone"]) await cluster.client.delete(WRITER, name, cluster.namespace);
+    await cluster.close();
+    await database.close();
+    rmSync(directory, { recursive: true, force: true });
+  };
+});
+
+const WRITER = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter" };
+
+function writer(name: string, spec: object = {}, metadata: object = {}) {
+  return {
+    ...WRITER,
+    metadata: { name, namespace: cluster.namespace, ...metadata },
+    spec: { table, name: "alex", age: 23, country: "canada", ...spec },
+  };
+}
+
+/** What the operator would do: an update of the object's stack, which its status then names. */
+async function make(engine: GoEngine, name: string): Promise<void> {
+  const { object } = await cluster.client.apply(writer(name), { fieldManager: "kubectl" });
+  const key = `${cluster.namespace}/${name}`;
+  const stack = stackName(postgresWriter, key);
+  const identity = await clusterOf(cluster.client);
+  const context = {
+    owner: { uid: object.metadata.uid, description: `PostgresWriter.demo.yash.com/${key}` },
+    ...(identity && { cluster: identity }),
+    ...{ owned: [], recorded: new Set<string>(), watched: [] },
+  };
+  const result = await engine.up(stack, () => runProgram(postgresWriter, parseObject(postgresWriter, object), context));
+  expect(result.failures).toEqual([]);
+  const path = `/apis/demo.yash.com/v1/namespaces/${cluster.namespace}/postgreswriters/${name}/status`;
+  const body = { status: { stack: { name: stack, program: "p" } } };
+  await cluster.client.json("PATCH", path, { body, contentType: "application/merge-patch+json" });
+}
+
+let output: { stdout: string; stderr: string };
+
+beforeEach(async () => {
+  repository = mkdtempSync(join(tmpdir(), "kindstack-repository-"));
+  await git("init", "-q", "-b", "main");
+  output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    vi.spyOn(process[name], "write").mockImplementation((text) => {
+      output[name] += String(text);
+      return true;
+    });
+  }
+  vi.spyOn(process, "cwd").mockReturnValue(repository);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  rmSync(repository, { recursive: true });
+  await disconnectKubernetes();
+});
+
+const git = (...words: string[]) =>
+  execa("git", ["-C", repository, "-c", "user.name=a", "-c", "user.email=a@example.com", ...words]);
+
+/** Writes files of the repository; a text is written as it is. */
+function write(files: Record<string, string | object[]>): void {
+  mkdirSync(join(repository, "manifests"), { recursive: true });
+  for (const [file, content] of Object.entries(files)) {
+    const text = typeof content === "string" ? content : content.map((object) => stringify(object)).join("---\n");
+    writeFileSync(join(repository, "manifests", file), text);
+  }
+}
+
+async function commit(message = "commit"): Promise<void> {
+  await git("add", "-A");
+  await git("commit", "-qm", message);
+}
+
+/** Runs `kindstack preview` as a gate. @returns its exit code and its report */
+async function gate(words: string[] = [], env: Record<string, string | undefined> = {}) {
+  output.stdout = "";
+  database.use({ PULUMI_BACKEND_URL: backend("state"), ...PASSPHRASE, ...env });
+  vi.stubEnv("PULUMI_CONFIG_PASSPHRASE_FILE", undefined);
+  const kubeconfig = env.KUBECONFIG ?? controlPlane().kubeconfig;
+  vi.stubEnv("KUBECONFIG", kubeconfig);
+  const files = ["-f", join(repository, "manifests")];
+  const code = await runCommand(["preview", ...files, "-o", "json", "--fail-on", "replace", ...words]);
+  const report = JSON.parse(output.stdout || "{}") as Report;
+  const objects = Object.fromEntries((report.objects ?? []).map((plan) => [plan.name, plan]));
+  return { code, report, objects };
+}
+
+const actionsOf = ({ objects = [] }: Report) => objects.map(({ name, action }) => `${action} ${name}`).sort();
+
+describe("a gate without the state", () => {
+  it("fails for each object whose status names a stack: kept, or removed by the change", async () => {
+    write({ "a.yaml": [writer("kept")], "b.yaml": [writer("gone")] });
+    await commit();
+    await git("rm", "-q", "manifests/b.yaml");
+
+    const right = await gate(["--prune-against", "main"]);
+    expect(actionsOf(right.report)).toEqual(["delete gone", "none kept"]);
+    expect(right.code).toBe(0);
+
+    const wrong = await gate(["--prune-against", "main"], { PULUMI_BACKEND_URL: backend("empty") });
+    expect(actionsOf(wrong.report)).toEqual(["unchecked gone", "unchecked kept"]);
+    expect(wrong.objects.gone?.errors).toEqual([expect.stringMatching(/names a stack .* PULUMI_BACKEND_URL right\?$/)]);
+    expect(wrong.code).toBe(1);
+    expect(output.stderr).toContain("PostgresWriter");
+  });
+
+  it("tells it in each form of the report, with no gate as well", async () => {
+    write({ "a.yaml": [writer("kept")] });
+    const env = { PULUMI_BACKEND_URL: backend("empty") };
+    for (const form of ["text", "markdown"]) {
+      await gate(["-o", form], env).catch(() => {});
+      expect(output.stdout).toMatch(/1 unchecked/);
+      expect(output.stdout).toMatch(/unchecked.*PostgresWriter|PostgresWriter.*unchecked/);
+      expect(output.stdout).toContain("its status names a stack that is not in the state");
+    }
+  });
+});
+
+describe("a gate without the cluster", () => {
+  it("is sure of no object, and shows what the state knows", async () => {
+    write({ "a.yaml": [writer("kept", { age: 24 }), writer("new")] });
+    await commit();
+    const missing = join(directory, "no-such-kubeconfig");
+    const { code, report, objects } = await gate([], { KUBECONFIG: missing });
+
+    expect(actionsOf(report)).toEqual(["unchecked kept", "unchecked new"]);
+    expect(objects.kept?.resources).toMatchObject([{ operation: "update", fields: [{ path: "values.age" }] }]);
+    expect(code).toBe(1);
+  });
+});
+
+describe("a gate without the database", () => {
+  it.each([
+    ["that does not answer", { PSQL_PORT: "1" }],
+    ["that does not let it in", { PSQL_USER: "nobody-knows", PSQL_PASSWORD: "wrong" }],
+  ])("%s fails for the rows whose owners it would be asked for", async (_, env) => {
+    write({ "a.yaml": [writer("kept"), writer("new"), writer("gone", { age: 99 })] });
+    const { code, report, objects } = await gate([], env);
+
+    expect(actionsOf(report)).toEqual(["none kept", "unchecked gone", "unchecked new"]);
+    expect(objects.new?.resources).toMatchObject([{ operation: "unchecked", type: "Row" }]);
+    expect(code).toBe(1);
+    expect((await gate(["--fail-on", "unchecked"], env)).code).toBe(1);
+  });
+});
+
+describe("what cannot work fails", () => {
+  it.each<[string, () => object, RegExp]>([
+    ["a table that does not exist", () => writer("new", { table: "nosuch" }), /^TableMissing: relation "nosuch"/],
+    [
+      "a schema that does not exist",
+      () => writer("new", { table: "nosuch.students" }),
+      /^TableMissing: relation "nosuch.students"/,
+    ],
+    [
+      "a namespace that does not exist",
+      () => writer("new", {}, { namespace: "nosuch" }),
+      /^the namespace nosuch does not exist$/,
+    ],
+  ])("for %s", async (_, manifest, message) => {
+    write({ "a.yaml": [manifest()] });
+    const { code, report, objects } = await gate(["--propose"]);
+
+    expect(actionsOf(report)).toEqual(["failed new"]);
+    expect(objects.new?.errors).toContainEqual(expect.stringMatching(message));
+    expect(objects.new?.digest).toBeUndefined();
+    expect(code).toBe(1);
+  });
+
+  it("for an update of a row whose table has lost a column", async () => {
+    const narrow = await database.createStudents("id text PRIMARY KEY, name text, age integer");
+    write({ "a.yaml": [writer("new", { table: narrow })] });
+    const { objects } = await gate();
+    expect(objects.new).toMatchObject({
+      action: "failed",
+      errors: [`ColumnMissing: column "country" of relation "${narrow}" does not exist`],
+    });
+  });
+
+  it("not for a namespace that the same change makes, in a file or by another object", async () => {
+    const tenant = {
+      apiVersion: "multitenancy.codereliant.io/v1",
+      kind: "Tenant",
+      metadata: { name: `${cluster.namespace}-t` },
+      spec: { adminEmail: "a@example.com", adminGroups: [], namespaces: [`${cluster.namespace}-made`] },
+    };
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: `${cluster.namespace}-given` } };
+    write({
+      "a.yaml": [
+        ...[tenant, namespace],
+        writer("one", {}, { namespace: `${cluster.namespace}-made` }),
+        writer("two", {}, { namespace: `${cluster.namespace}-given` }),
+      ],
+    });
+    const { code, objects } = await gate();
+    expect([objects.one?.action, objects.two?.action, code]).toEqual(["create", "create", 0]);
+    expect(objects.two?.notValidated).toBe(`its namespace ${cluster.namespace}-given is made by the same change`);
+  });
+
+  it("for a kind that a group of the kinds does not have, and not for one that another operator has in it", async () => {
+    const misspelt = { ...writer("new"), kind: "PostgressWriter" };
+    write({ "a.yaml": [misspelt] });
+    const { code, report } = await gate();
+    expect(report.problems).toEqual([
+      {
+        file: join(repository, "manifests/a.yaml"),
+        message: expect.stringMatching(/no kind PostgressWriter in the group demo\.yash\.com.*PostgresWriter/),
+      },
+    ]);
+    expect(code).toBe(1);
+
+    const name = "others.demo.yash.com";
+    const names = { kind: "Other", plural: "others" };
+    const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+    const definition = {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name },
+      spec: {
+        ...{ group: "demo.yash.com", scope: "Namespaced", names },
+        versions: [{ name: "v1", served: true, storage: true, schema }],
+      },
+    };
+    const other = { ...writer("new"), kind: "Other" };
+    write({ "a.yaml": [other, definition] });
+    expect(await gate()).toMatchObject({ code: 0, report: { ignored: 2, problems: [] } });
+  });
+});
+
+describe("what a file hides is not deleted", () => {
+  const invalid = () => writer("gone", {}, { annotations: { "example.com/x": 5 } });
+
+  it("where the API server refuses a value of its metadata: the object is invalid", async () => {
+    write({ "rows.yaml": [writer("kept"), writer("gone")] });
+    await commit();
+    write({ "rows.yaml": [writer("kept"), invalid()] });
+    const { code, report, objects } = await gate(["--prune-against", "main"]);
+
+    expect(actionsOf(report)).toEqual(["invalid gone", "none kept"]);
+    expect(objects.gone?.errors).toEqual(['metadata.annotations["example.com/x"]: must be string']);
+    expect(report.problems).toEqual([]);
+    expect(code).toBe(1);
+  });
+
+  it("where the file it may have moved to cannot be read, or has an object without a name", async () => {
+    write({ "a.yaml": [writer("kept")], "b.yaml": [writer("gone")] });
+    await commit();
+    await git("rm", "-q", "manifests/b.yaml");
+    for (const content of ["a: [\n", stringify({ ...WRITER, metadata: { name: 5 }, spec: {} })]) {
+      write({ "c.yaml": content });
+      const { code, report, objects } = await gate(["--prune-against", "main"]);
+      expect(actionsOf(report)).toEqual(["none kept", "unchecked gone"]);
+      expect(objects.gone?.errors).toEqual([expect.stringMatching(/^whether it is deleted cannot be told: .*c\.yaml/)]);
+      expect(code).toBe(1);
+    }
+  });
+
+  it("where labels say what is pruned", async () => {
+    const labels = { pruned: cluster.namespace };
+    for (const name of ["kept", "gone"]) await cluster.applyAs("kubectl", writer(name, {}, { labels }) as Manifest);
+    const selector = ["--prune-selector", `pruned=${cluster.namespace}`];
+    write({ "a.yaml": [writer("kept", {}, { labels })] });
+    expect(actionsOf((await gate(selector)).report)).toEqual(["delete gone", "none kept"]);
+    write({ "b.yaml": [invalid()] });
+    expect(actionsOf((await gate(selector)).report)).toEqual(["invalid gone", "none kept"]);
+    write({ "b.yaml": "a: [\n" });
+    expect(actionsOf((await gate(selector)).report)).toEqual(["none kept", "unchecked gone"]);
+  });
+
+  it("and is deleted where it was invalid before, and is in no file any more", async () => {
+    write({ "a.yaml": [writer("kept")], "b.yaml": [invalid()] });
+    await commit();
+    await git("rm", "-q", "manifests/b.yaml");
+    expect(actionsOf((await gate(["--prune-against", "main"])).report)).toEqual(["delete gone", "none kept"]);
+  });
+});
+
+describe("a branch that lacks what its target has", () => {
+  it("is told so, with the paths, and a gate may fail on it", async () => {
+    write({ "a.yaml": [writer("kept", { age: 22 })], "README.md": "old" });
+    await commit();
+    await git("checkout", "-qb", "feature");
+    await git("checkout", "-q", "main");
+    write({ "a.yaml": [writer("kept")], "README.md": "new" });
+    await commit("others' work");
+    await git("checkout", "-q", "feature");
+
+    const behind = ["HEAD lacks 1 commit of main that changes these paths: manifests/a.yaml"];
+    expect(await gate(["--prune-against", "main"])).toMatchObject({ code: 0, report: { behind } });
+    expect((await gate(["--prune-against", "main", "--fail-on", "behind"])).code).toBe(1);
+    await gate(["--prune-against", "main", "-o", "text"]).catch(() => {});
+    expect(output.stdout).toContain(`note: ${behind[0]}`);
+
+    await git("merge", "-q", "main");
+    expect(await gate(["--prune-against", "main", "--fail-on", "behind"])).toMatchObject({
+      code: 0,
+      report: { behind: [] },
+    });
+  });
+
+  it("is compared with a revision that is there", async () => {
+    write({ "a.yaml": [writer("kept")] });
+    await commit();
+    expect((await gate(["--prune-against", "nosuchrev"])).code).toBe(1);
+    expect(output.stderr).toContain("--prune-against: there is no commit nosuchrev in this clone");
+  });
+});
+
+describe("a row that the records give to a new object", () => {
+  it("is shown with what is overwritten", async () => {
+    const key = `${cluster.namespace}/taken`;
+    await database.query(`INSERT INTO ${table} VALUES ($1, 'bob', 23, 'chile')`, [key]);
+    write({ "a.yaml": [writer("taken")] });
+    const refused = await gate();
+    const [error = ""] = refused.objects.taken?.errors ?? [];
+    expect(refused.objects.taken?.action).toBe("failed");
+
+    await database.query(error.split("overwrites it: ")[1] as string);
+    expect((await gate()).objects.taken).toMatchObject({
+      action: "create",
+      resources: [
+        {
+          operation: "update",
+          fields: [
+            { path: "values.country", before: "chile", after: "canada" },
+            { path: "values.name", before: "bob", after: "alex" },
+          ],
+        },
+      ],
+    });
+  });
+});
+
+describe("nulls are read as the API server reads them", () => {
+  it.each<[string, (name: string) => object]>([
+    ["a field without a value", (name) => writer(name, { name: null })],
+    ["a label without a value", (name) => writer(name, {}, { labels: { a: null, b: "c" } })],
+    ["an annotation without a value", (name) => writer(name, {}, { annotations: { "example.com/a": null } })],
+    ["labels without a value", (name) => writer(name, {}, { labels: null, annotations: null })],
+    ["no spec", (name) => ({ ...writer(name), spec: undefined })],
+    ["a spec without a value", (name) => ({ ...writer(name), spec: null })],
+    [
+      "a list of which all is commented out",
+      (name) => ({
+        apiVersion: "multitenancy.codereliant.io/v1",
+        kind: "Tenant",
+        metadata: { name: `${cluster.namespace}-${name}` },
+        spec: { adminEmail: "a@example.com", adminGroups: null, namespaces: [] },
+      }),
+    ],
+  ])("%s", async (_, manifestOf) => {
+    const manifest = manifestOf("null") as Manifest;
+    write({ "a.yaml": [manifest] });
+    const { report } = await gate();
+    const offline = await gate([], { KUBECONFIG: join(directory, "no-such-kubeconfig") });
+    const created = await cluster.client.create(manifest, { fieldManager: "kubectl" }).then(
+      async ({ metadata }) => {
+        await cluster.client.delete(manifest, metadata.name, metadata.namespace);
+        return "taken";
+      },
+      () => "refused",
+    );
+    const verdict = ({ objects, problems }: Report) =>
+      problems.length > 0 || objects.some(({ action }) => action === "invalid") ? "refused" : "taken";
+    expect([verdict(report), verdict(offline.report)]).toEqual([created, created]);
+  });
+
+  it("a label without a value is the empty one", async () => {
+    const { metadata } = await cluster.client.create(writer("null", {}, { labels: { a: null } }) as never);
+    await cluster.client.delete(WRITER, "null", cluster.namespace);
+    expect(metadata.labels).toEqual({ a: "" });
+  });
+});

@@ -1,0 +1,139 @@
+import fc from "fast-check";
+import { beforeAll, expect, it } from "vitest";
+import { ApiError, KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { clusterOf } from "../../providers/kubernetes/cluster";
+import { installKinds } from "../../src/operator/install";
+import { ClusterView } from "../../src/preview/cluster-view";
+import { preview, selectCandidates } from "../../src/preview/preview";
+import type { ObjectPlan } from "../../src/preview/report";
+import { parseObject } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import { runProgram } from "../../stacks/contract/run-program";
+import { controlPlane } from "../control-plane";
+import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
+import { bundle } from "./bundle";
+import { openTestEngine } from "./engine";
+
+/* Whatever read fails during a preview, and how: what was not looked at is not said to be created, deleted or unchanged. */
+
+type Fault = "none" | "error" | "type unknown" | "forbidden";
+
+/** A client of the real API server, of which some reads fail. */
+class FailingClient extends KubernetesClient {
+  readonly failed: string[] = [];
+
+  constructor(
+    config: ConstructorParameters<typeof KubernetesClient>[0],
+    private readonly faultOf: (request: string) => Fault,
+  ) {
+    super(config);
+  }
+
+  override send(...[method, path, options = {}]: Parameters<KubernetesClient["send"]>) {
+    const request = `${path} ${options.query?.labelSelector ?? ""}`;
+    const fault = method === "GET" && path !== "/version" ? this.faultOf(request) : "none";
+    if (fault === "none") return super.send(method, path, options);
+    this.failed.push(request);
+    if (fault === "forbidden") return Promise.reject(new ApiError(403, "Forbidden", `may not get ${path}`));
+    if (fault === "type unknown")
+      return Promise.reject(new ApiError(404, "NotFound", "the server could not find the requested resource"));
+    return Promise.reject(new ApiError(503, "ServiceUnavailable", "the server is overloaded"));
+  }
+}
+
+let cluster: TestCluster;
+let stacks: Awaited<ReturnType<typeof openTestEngine>>;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [bundle]);
+  stacks = await openTestEngine();
+  for (const name of ["kept", "gone"]) await make(name);
+  await cluster.client.create(cluster.configMap("adopting", { text: "theirs" }));
+  return async () => {
+    await stacks.close();
+    await cluster.close();
+  };
+});
+
+const manifestOf = (name: string): Manifest => ({
+  apiVersion: "preview.kindstack.dev/v1",
+  kind: "Bundle",
+  metadata: { name, namespace: cluster.namespace },
+  spec: {
+    parts: [{ resource: "r", at: name, type: "ConfigMap", text: "1", label: "x", immutable: false, replaces: false }],
+  },
+});
+
+async function make(name: string): Promise<void> {
+  const { object } = await cluster.client.apply(manifestOf(name), { fieldManager: "kubectl" });
+  const key = `${cluster.namespace}/${name}`;
+  const identity = await clusterOf(cluster.client);
+  const context = {
+    owner: { uid: object.metadata.uid, description: `Bundle.preview.kindstack.dev/${key}` },
+    ...(identity && { cluster: identity }),
+    ...{ owned: [], recorded: new Set<string>(), watched: [] },
+  };
+  const result = await stacks.engine.up(stackName(bundle, key), () =>
+    runProgram(bundle, parseObject(bundle, object), context),
+  );
+  expect(result.failures).toEqual([]);
+}
+
+async function look(client: KubernetesClient): Promise<ObjectPlan[]> {
+  const sourced = (...names: string[]) => ({
+    objects: names.map((name) => ({ file: `${name}.yaml`, manifest: manifestOf(name) as LiveObject })),
+    problems: [],
+  });
+  const selection = selectCandidates(
+    [bundle],
+    "default",
+    sourced("fresh", "adopting", "kept"),
+    sourced("gone", "kept"),
+  );
+  const view = await ClusterView.open(client);
+  return (await preview({ engine: stacks.engine, cluster: view, refresh: false }, selection)).objects;
+}
+
+const wordsOf = ({ action, resources }: ObjectPlan) => [action, ...resources.map(({ operation }) => operation)];
+const SURE = new Set(["create", "adopt", "update", "replace", "delete", "release", "orphan", "none"]);
+
+it("reads that fail at random never make a preview sure of what it did not see", async () => {
+  const truth = new Map((await look(cluster.client)).map((plan) => [plan.name, wordsOf(plan)]));
+  expect(Object.fromEntries(truth)).toEqual({
+    fresh: ["create", "create"],
+    adopting: ["create", "adopt"],
+    kept: ["none"],
+    gone: ["delete", "delete"],
+  });
+  const uids = new Map<string, string>();
+  for (const name of ["kept", "gone"]) {
+    const type = await cluster.client.resourceType("preview.kindstack.dev/v1", "Bundle");
+    uids.set(name, (await known(cluster.client.get(type, name, cluster.namespace)))?.metadata.uid ?? "");
+  }
+  expect(await known(cluster.client.get(CONFIG_MAP, "fresh", cluster.namespace))).toBeUndefined();
+
+  const fault = fc.constantFrom<Fault[]>("none", "none", "none", "error", "type unknown", "forbidden");
+  await fc.assert(
+    fc.asyncProperty(fc.func(fault), async (faultOf) => {
+      const client = new FailingClient(cluster.config(), faultOf);
+      const plans = await look(client).finally(() => client.close());
+      for (const plan of plans) {
+        const concerns = (request: string) =>
+          request.includes(`/${plan.name} `) ||
+          request.includes(uids.get(plan.name) ?? "\0") ||
+          request.startsWith("/apis/preview.kindstack.dev/v1 ");
+        const failed = client.failed.filter(concerns);
+        const story = JSON.stringify({ failed, plan });
+        if (failed.length > 0) expect(SURE.has(plan.action), story).toBe(false);
+        else if (SURE.has(plan.action)) expect(wordsOf(plan), story).toEqual(truth.get(plan.name));
+        // Of its resources, too: what was looked at is as it is, what was not is told as that.
+        const [, ...expected] = truth.get(plan.name) ?? [];
+        for (const [index, { operation }] of plan.resources.entries()) {
+          expect([expected[index] ?? "unchecked", "unchecked"], story).toContain(operation);
+        }
+      }
+    }),
+    { seed: 67, numRuns: 25 },
+  );
+});
