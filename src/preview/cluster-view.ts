@@ -50,9 +50,9 @@ export class ClusterView {
     return new ClusterView(undefined, why, undefined);
   }
 
-  /** What tells the cluster from others; `undefined` when that cannot be read. */
+  /** What tells the cluster from others; `undefined` without the right to read that. @throws Error when it cannot be told */
   identity(): Promise<Cluster | undefined> {
-    this.#identity ??= this.#tryTo(clusterOf);
+    this.#identity ??= this.client === undefined ? Promise.resolve(undefined) : clusterOf(this.client);
     return this.#identity;
   }
 

@@ -210,7 +210,11 @@ async function planUpdate(
     const unknown = [`what it refers to could not be looked up: ${referenced}`];
     return { changes: [], resources: [], unknown };
   }
-  const identity = await cluster.identity();
+  let unidentified: string | undefined;
+  const identity = await cluster.identity().catch((error: unknown) => {
+    unidentified = `which cluster it is could not be looked up: ${errorMessageOf(error)}`;
+    return undefined;
+  });
   const observed = await cluster.observed(kind, key);
   const context = {
     ...(identity !== undefined && { cluster: identity }),
@@ -233,6 +237,7 @@ async function planUpdate(
   const isSeen = cluster.unreachable === undefined;
   const unknown = [
     ...unknownOf("the object", lookup),
+    ...(unidentified === undefined ? [] : [unidentified]),
     ...(live !== undefined && owned === undefined ? ["its resources could not be listed"] : []),
     ...(isSeen && observed === undefined ? ["what it depends on could not be listed"] : []),
     ...unknownResources(resources, cluster),

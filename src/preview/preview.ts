@@ -90,6 +90,17 @@ function doubtOf([first, ...others]: Report["problems"]): string | undefined {
   return `whether it is deleted cannot be told: it may be in ${first.file}${more}, where not all could be read`;
 }
 
+/** Why an object may be there by another type: a document has its name, and its group or its kind. */
+function misspeltIn(documents: readonly ManifestDocument[], { kind, manifest }: Pick<Candidate, "kind" | "manifest">) {
+  const { name } = manifest.metadata;
+  const alike = documents.find(({ apiVersion, kind: word, metadata }) => {
+    const [isOfKind, isOfGroup] = [word === kind.kind, groupOf(apiVersion) === kind.group];
+    return isOfKind !== isOfGroup && (metadata as { name?: unknown } | null | undefined)?.name === name;
+  });
+  if (alike === undefined) return undefined;
+  return `whether it is deleted cannot be told: a file has a ${alike.kind} of ${alike.apiVersion} that is called so`;
+}
+
 function withoutTexts({ kind, apiVersion, metadata, file }: RefusedManifest): DeclaredManifest {
   return { kind, file, manifest: { apiVersion, kind: kind.kind, metadata } };
 }
@@ -99,11 +110,14 @@ export function withRemoved(
   selection: Selection,
   others: readonly (Omit<DeclaredManifest, "file"> & { file?: string })[],
 ): Selection {
-  const { candidates, refused = [], doubt } = selection;
+  const { candidates, refused = [], documents = [] } = selection;
   const present = new Set([...candidates, ...refused.map(withoutTexts)].map(identityOf));
   const removed = others
     .filter((candidate) => !present.has(identityOf(candidate)))
-    .map((candidate) => ({ ...candidate, removed: true, ...(doubt !== undefined && { doubt }) }));
+    .map((candidate) => {
+      const doubt = selection.doubt ?? misspeltIn(documents, candidate);
+      return { ...candidate, removed: true, ...(doubt !== undefined && { doubt }) };
+    });
   return { ...selection, candidates: [...candidates, ...removed] };
 }
 

@@ -204,16 +204,16 @@ describe("a gate without the database", () => {
 
 describe("what cannot work fails", () => {
   it.each<[string, () => object, RegExp]>([
-    ["a table that does not exist", () => writer("new", { table: "nosuch" }), /^TableMissing: relation "nosuch"/],
+    ["a table that does not exist", () => writer("new", { table: "missing" }), /^TableMissing: relation "missing"/],
     [
       "a schema that does not exist",
-      () => writer("new", { table: "nosuch.students" }),
-      /^TableMissing: relation "nosuch.students"/,
+      () => writer("new", { table: "missing.students" }),
+      /^TableMissing: relation "missing.students"/,
     ],
     [
       "a namespace that does not exist",
-      () => writer("new", {}, { namespace: "nosuch" }),
-      /^the namespace nosuch does not exist$/,
+      () => writer("new", {}, { namespace: "missing" }),
+      /^the namespace missing does not exist$/,
     ],
   ])("for %s", async (_, manifest, message) => {
     write({ "a.yaml": [manifest()] });
@@ -256,13 +256,13 @@ describe("what cannot work fails", () => {
   });
 
   it("for a kind that a group of the kinds does not have, and not for one that another operator has in it", async () => {
-    const misspelt = { ...writer("new"), kind: "PostgressWriter" };
+    const misspelt = { ...writer("new"), kind: "PostgresWriters" };
     write({ "a.yaml": [misspelt] });
     const { code, report } = await gate();
     expect(report.problems).toEqual([
       {
         file: join(repository, "manifests/a.yaml"),
-        message: expect.stringMatching(/no kind PostgressWriter in the group demo\.yash\.com.*PostgresWriter/),
+        message: expect.stringMatching(/no kind PostgresWriters in the group demo\.yash\.com.*PostgresWriter/),
       },
     ]);
     expect(code).toBe(1);
@@ -313,6 +313,18 @@ describe("what a file hides is not deleted", () => {
     }
   });
 
+  it.each([
+    ["kind", { kind: "PostgresWriters" }],
+    ["group", { apiVersion: "demo.yash.co/v1" }],
+  ])("where its %s is misspelt", async (_, changed) => {
+    write({ "rows.yaml": [writer("kept"), writer("gone")] });
+    await commit();
+    write({ "rows.yaml": [writer("kept"), { ...writer("gone"), ...changed }] });
+    const { code, report } = await gate(["--prune-against", "main"]);
+    expect(actionsOf(report)).toEqual(["none kept", "unchecked gone"]);
+    expect(code).toBe(1);
+  });
+
   it("where labels say what is pruned", async () => {
     const labels = { pruned: cluster.namespace };
     for (const name of ["kept", "gone"]) await cluster.applyAs("kubectl", writer(name, {}, { labels }) as Manifest);
@@ -359,8 +371,8 @@ describe("a branch that lacks what its target has", () => {
   it("is compared with a revision that is there", async () => {
     write({ "a.yaml": [writer("kept")] });
     await commit();
-    expect((await gate(["--prune-against", "nosuchrev"])).code).toBe(1);
-    expect(output.stderr).toContain("--prune-against: there is no commit nosuchrev in this clone");
+    expect((await gate(["--prune-against", "no-such-revision"])).code).toBe(1);
+    expect(output.stderr).toContain("--prune-against: there is no commit no-such-revision in this clone");
   });
 });
 
