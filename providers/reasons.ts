@@ -48,6 +48,7 @@ export const REASONS = [
   "NoCluster",
   "NotServed",
   "OwnerMissing",
+  "StaleList",
   "UnknownKind",
   "Unreachable",
   "WatchError",

@@ -9,6 +9,7 @@ import { appliedManifest, driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy, refuseOutdated } from "./object-observation";
 import { differsForGood, grantsRights, NAMESPACE, typeName } from "./object-types";
+import { refuseOwnersElsewhere } from "./owner-namespace";
 import { lastingOwner, withLastingOwner } from "./owner-references";
 import {
   CREATED_ANNOTATION,
@@ -20,6 +21,7 @@ import {
 } from "./ownership";
 import { refuseProtectedNamespace } from "./protected-namespaces";
 import { referenceTo } from "./termination";
+import { unknownKind } from "./type-absence";
 import type { LiveObject, Manifest } from "./types";
 
 /**
@@ -107,13 +109,19 @@ async function liveToUpdate(
     const state = live ? "being deleted" : "not there any more";
     throw new RetryableError("Gone", `${manifest.kind} ${manifest.metadata.name} is ${state}`);
   }
+  if (live !== undefined && live.apiVersion !== manifest.apiVersion) {
+    throw unknownKind(manifest, `it is served in ${live.apiVersion}: change the program of the kind to that version`);
+  }
   const hold = currentHold();
   if (hold !== undefined) {
     const known = hold.asObserved(inputs);
     const found = overwrittenBy(nameable(known, former) ? known : inputs, live, owners, former);
     refuseOutdated(hold, found, inputs, live, former);
   }
-  if (live === undefined) return undefined;
+  if (live === undefined) {
+    await refuseOwnersElsewhere(client, manifest, inputs.owner);
+    return undefined;
+  }
   if (givenBy !== undefined && !isGiven(live, inputs)) {
     throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
   }

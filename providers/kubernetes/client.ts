@@ -97,6 +97,22 @@ export class KubernetesClient extends ApiServer {
     return result;
   }
 
+  /**
+   * All objects of a type; where its version is not served, in another one of its group, named as those of the type.
+   *
+   * @throws ApiError `UnknownKind` when objects can exist that no version shows
+   */
+  async listInAnyVersion(type: ObjectType, options: ListOptions = {}): Promise<LiveObject[]> {
+    try {
+      return (await this.list(type, options)).items;
+    } catch (error) {
+      if (!isUnknownKind(error)) throw error;
+      const [other] = await this.#types.elsewhere(type);
+      const items = other === undefined ? [] : (await this.list(other, options)).items;
+      return items.map((object) => ({ ...object, apiVersion: type.apiVersion }));
+    }
+  }
+
   /** What {@link list} gives, page by page. */
   async *pages(
     type: ObjectType,

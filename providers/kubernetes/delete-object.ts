@@ -60,7 +60,8 @@ export async function relinquish(client: KubernetesClient, manifest: Manifest, l
 /** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
 export async function makeUnmanaged(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
-  await client.apply({ ...manifest, metadata: { ...metadata, ...exactly(live) } });
+  // It may be served in another version of its group by now.
+  await client.apply({ ...manifest, apiVersion: live.apiVersion, metadata: { ...metadata, ...exactly(live) } });
 }
 
 /**

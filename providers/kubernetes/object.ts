@@ -14,7 +14,9 @@ import type { ManifestOf } from "./known-types";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
 import { grantsRights, groupOf, holdsData, isSecret } from "./object-types";
+import { refuseOwnerElsewhere } from "./owner-namespace";
 import { isAsApplied, withoutOwnReferences } from "./owner-references";
+import type { Owner } from "./ownership";
 import { observeRemoval, releaseObject, removeObject } from "./remove-object";
 import type { Manifest, OwnerReference } from "./types";
 
@@ -81,6 +83,9 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
       "manifest.metadata.name": manifest?.metadata?.name,
       "owner.uid": owner?.uid,
     };
+    if (isRecord(manifest?.metadata) && owner?.description !== undefined) {
+      refuseOwnerElsewhere(manifest as Manifest, owner as Owner);
+    }
     const missing = Object.entries(required).filter(([, value]) => !value);
     const failures = missing.map(([property]) => ({ property, reason: "is required" }));
     const inputs = withoutOwnReferences(news as unknown as ObjectInputs);

@@ -95,8 +95,10 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
   const client = connectKubernetes();
   const { name, namespace, resourceVersion } = seen.metadata;
   const owner = ownerUidOf(seen);
+  const live = await known(client.find(seen));
+  if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
   if (release) {
-    await client.mergePatch(seen, name, namespace, {
+    await client.mergePatch(live, name, namespace, {
       metadata: {
         resourceVersion,
         labels: { [OWNER_UID_LABEL]: null },
@@ -106,8 +108,6 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
     });
     return;
   }
-  const live = await known(client.find(seen));
-  if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
   if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return;
   if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
   else if (live.metadata.deletionTimestamp === undefined) await relinquish(client, referenceTo(live), live);

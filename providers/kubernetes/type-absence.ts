@@ -21,9 +21,11 @@ interface Definition {
   spec: { names: { kind: string }; versions: { name: string; served: boolean }[] };
 }
 
-/** The error about a type that is not served. @param why what is known of it */
+/** The error about a type that is not served; all that needs the type fails alike. @param why what is known of it */
 export function unknownKind({ apiVersion, kind }: ObjectType, why = "is its CRD installed?"): ApiError {
-  return new ApiError(404, "UnknownKind", `the API server does not serve ${kind} in ${apiVersion}: ${why}`);
+  const error = new ApiError(404, "UnknownKind", `the API server does not serve ${kind} in ${apiVersion}: ${why}`);
+  error.dependency = `type ${apiVersion}/${kind}`;
+  return error;
 }
 
 /** The versions of a group that the API server serves, the preferred one first; `[]` when it does not serve the group. */

@@ -5,6 +5,7 @@ import { errorMessageOf } from "../../providers/errors";
 import {
   ApiError,
   isApiError,
+  isUnknownKind,
   type KubernetesClient,
   type LiveObject,
   type ResourceType,
@@ -115,6 +116,11 @@ export class Informer extends Store {
     return isLong && !isRefused(this.#lastError) ? this.#lastError : undefined;
   }
 
+  /** Why the API server has not shown the objects since its last answer that did: it forbids that, or does not serve the type. */
+  get refusal(): ApiError | undefined {
+    return this.#refusal;
+  }
+
   /** Lists and watches until `signal` is aborted; resolves then. */
   async start(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -141,6 +147,7 @@ export class Informer extends Store {
     const { items, resourceVersion } = await client.list(type, { labelSelector, metadataOnly, signal });
     this.#lastContact = performance.now();
     this.#listedAt = performance.now();
+    if (isUnknownKind(this.#refusal)) this.#refusal = undefined;
     const isRelist = this.#hasSynced;
     const isRestored = isRelist && compareResourceVersions(resourceVersion, this.#resourceVersion) < 0;
     if (isRestored) {
@@ -275,7 +282,7 @@ export class Informer extends Store {
     // What the server refused will not work from this version; of a broken connection nothing is lost.
     if (isRefused(error)) {
       this.#listNeeded = true;
-      if (error.status === 401 || error.status === 403) this.#refusal = error;
+      if (error.status === 401 || error.status === 403 || isUnknownKind(error)) this.#refusal = error;
     }
     this.#lastError = error;
     const failures = this.#failures++;

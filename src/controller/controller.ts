@@ -1,6 +1,6 @@
 import { type Failure, failureOf } from "../../providers/errors";
-import { ApiError, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { ApiError, isUnknownKind, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/change";
@@ -61,13 +61,22 @@ export class Controller {
     return this.objects.get(key);
   }
 
-  /** Why a watch of the kind shows nothing, where the API server says why; one that does not answer takes no status either. */
-  get failure(): Failure | undefined {
+  /**
+   * Why a change of what an object made, or depends on, would not be seen, where the API server says why; one that does not answer
+   * takes no status either.
+   */
+  unseenOf(object: LiveObject): Failure | undefined {
     const { own, owned } = this.informers;
     const failure = [this.objects, ...owned, ...own]
       .map(({ failure }) => failure)
-      .find((failure) => failure instanceof ApiError && failure.status !== 0);
-    return failure === undefined ? undefined : failureOf(failure);
+      // Of what it owns, a type that is not served matters to the objects that have some of it.
+      .find((one) => one instanceof ApiError && one.status !== 0 && !isUnknownKind(one));
+    const unwatched = own.find(({ refusal }) => refusal !== undefined)?.refusal;
+    if (failure !== undefined || unwatched !== undefined) return failureOf(failure ?? unwatched);
+    if (this.unserved.length === 0 && owned.every(({ refusal }) => refusal === undefined)) return undefined;
+    const { resources = [] } = statusOf(object).stack ?? {};
+    const [unserved] = resources.flatMap(({ id }) => this.environment.owners.unserved(id) ?? []);
+    return unserved && failureOf(unserved);
   }
 
   /** Whether an object is this replica's to work on. */

@@ -3,7 +3,7 @@ import { objectsAmong } from "../../providers/kubernetes/object";
 import { objectId } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 
-/** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
+/** Caches that have not shown a deletion after this long will show the object's end: something keeps it. */
 const DELETION_EXPECTED_MS = 60_000;
 
 const NONE: ReadonlyMap<string, string> = new Map();
@@ -11,7 +11,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
 /** What caches show of an object's resources when they have caught up with its updates; as in kube-controller-manager. */
 export class Expectations {
   #applied = NONE;
-  /** When what was deleted, by {@link objectId}; made when it is needed. */
+  /** When what was deleted, by its UID: a successor of its name is another object. Made when it is needed. */
   #deleted: Map<string, number> | undefined;
 
   /** The versions that our own applies left, by {@link objectId}. */
@@ -25,18 +25,19 @@ export class Expectations {
     const versions = applied.map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion] as const);
     this.#applied = versions.length > 0 ? new Map(versions) : NONE;
     const now = performance.now();
-    const expected = [...(this.#deleted ?? [])].filter(([id]) => this.#isExpected(id));
-    const gone = objectsAmong(deleted).map(({ manifest }) => [objectId(manifest), now] as const);
-    const all = [...expected, ...gone].filter(([id]) => !this.#applied.has(id));
+    const expected = [...(this.#deleted ?? [])].filter(([uid]) => this.#isExpected(uid));
+    const kept = new Set(applied.map(({ uid }) => uid));
+    const gone = objectsAmong(deleted).map(({ uid }) => [uid, now] as const);
+    const all = [...expected, ...gone].filter(([uid]) => !kept.has(uid));
     this.#deleted = all.length > 0 ? new Map(all) : undefined;
   }
 
   /** Whether an update has deleted this object, whatever a cache still shows. */
   hasDeleted(object: LiveObject): boolean {
-    return this.#isExpected(objectId(object));
+    return this.#isExpected(object.metadata.uid);
   }
 
-  #isExpected(id: string): boolean {
-    return performance.now() - (this.#deleted?.get(id) ?? Number.NEGATIVE_INFINITY) <= DELETION_EXPECTED_MS;
+  #isExpected(uid: string): boolean {
+    return performance.now() - (this.#deleted?.get(uid) ?? Number.NEGATIVE_INFINITY) <= DELETION_EXPECTED_MS;
   }
 }

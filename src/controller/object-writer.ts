@@ -19,7 +19,7 @@ const FINALIZER_MANAGER = "kindstack-finalizer";
 export interface ObjectWriterOptions {
   kind: AnyKind;
   client: KubernetesClient;
-  cache: Pick<KindCache, "object" | "owned" | "view">;
+  cache: Pick<KindCache, "object" | "owned" | "view" | "unserved">;
   freshness: Pick<ProvenFreshness, "wrote" | "holds">;
   recorder: Pick<EventRecorder, "event">;
   metrics: { loosened(): void };
@@ -101,6 +101,7 @@ export class ObjectWriter {
       const owned = {
         objects: ownedOf({ context: this.options, object, state }),
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
+        unserved: (id: string) => cache.unserved(id),
       };
       const status = composeStatus(kind, object, owned, { ...change, mode: state.mode }, new Date());
       const sentAt = performance.now();

@@ -17,6 +17,8 @@ import { countRuns } from "./run-metrics";
 import { unservedTypes } from "./unserved";
 
 const KEY_INDEX = "key";
+/** What the API server answers while an extension of it is away: only objects that need it wait. */
+const UNAVAILABLE = 503;
 const REFERENCE_INDEX = "reference";
 
 /** Of what is only referred to, the version tells of changes; its value is read when it is used. */
@@ -40,7 +42,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     await client.resourceType(apiVersion, type);
   }
   const reads = Object.values(kind.capabilities.reads ?? {});
-  const unserved = await unservedTypes(client, [...kind.owns, ...reads]);
+  const unserved = await unservedTypes(client, [...kind.owns, ...reads], UNAVAILABLE);
   for (const { apiVersion, kind: type } of unserved) {
     logger.error({ kind: name, apiVersion, type }, "the API server does not serve a type that the kind owns or reads");
   }
@@ -79,9 +81,10 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const cache: KindCache = {
     object: (key) => objects.get(key),
     tombstone: (key) => controller.tombstone(key),
-    owned: (uid) => owners.owned(kind, uid),
+    owned: (uid, recorded) => owners.owned(kind, uid, recorded),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),
+    unserved: (id) => owners.unserved(id),
     referenced: (id) => viewIn(referenced, id),
     describeOwner: (uid) => owners.describe(uid),
   };

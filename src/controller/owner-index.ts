@@ -1,5 +1,6 @@
-import { FIELD_MANAGER, type LiveObject } from "../../providers/kubernetes/client";
+import { type ApiError, FIELD_MANAGER, isUnknownKind, type LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { unknownKind } from "../../providers/kubernetes/type-absence";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import { type ObjectChange, statesOf } from "../cache/change";
@@ -78,9 +79,12 @@ export class OwnerIndex {
    * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
    * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
    *
-   * Ownership labels set by users are trusted only inside their own namespace: what a namespaced object owns is in its own.
+   * Ownership labels set by users are trusted only inside their own namespace: what a namespaced object owns is in its own, or is
+   * known to its stack.
+   *
+   * @param recorded ids of what its stack made
    */
-  owned(kind: AnyKind, uid: string): LiveObject[] {
+  owned(kind: AnyKind, uid: string, recorded: ReadonlySet<string>): LiveObject[] {
     const owner = this.#owners.get(uid);
     const description = owner && ownerDescription(kind, owner.key);
     return kind.owns.flatMap(({ apiVersion, kind: type }) => {
@@ -89,13 +93,26 @@ export class OwnerIndex {
       return [
         ...(informer?.byIndex(UID_INDEX, uid) ?? []),
         ...inherited.filter((object) => ownerUidOf(object) !== uid),
-      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === owner?.namespace);
+      ].filter(
+        (object) =>
+          kind.scope === "Cluster" ||
+          object.metadata.namespace === owner?.namespace ||
+          recorded.has(objectId({ ...object, apiVersion, kind: type })),
+      );
     });
   }
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
   view(id: string): CachedView | undefined {
     return viewIn(this.#informers, id);
+  }
+
+  /** See {@link KindCache.unserved}. */
+  unserved(id: string): ApiError | undefined {
+    const { apiVersion, kind } = parseObjectId(id);
+    const informer = this.#informers.get(`${apiVersion}/${kind}`);
+    if (informer === undefined) return unknownKind({ apiVersion, kind });
+    return isUnknownKind(informer.refusal) ? informer.refusal : undefined;
   }
 
   /** The owners before and after the change are reconciled; they will see whether anything is to be done. */

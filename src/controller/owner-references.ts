@@ -1,6 +1,7 @@
 import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { correctedReferences } from "../../providers/kubernetes/owner-references";
 import type { Reconcile } from "./context";
+import { recordedIds } from "./kind-cache";
 
 const RETRY_MS = 30_000;
 
@@ -15,7 +16,7 @@ export async function correctOwnerReferences({ context, item, object, logger }: 
   const { cache, client } = context;
   const { uid } = object.metadata;
   let again = 0;
-  for (const live of [...cache.owned(uid), ...cache.watched(item.key)]) {
+  for (const live of [...cache.owned(uid, recordedIds(object)), ...cache.watched(item.key)]) {
     const { name, namespace, resourceVersion } = live.metadata;
     try {
       const ownerReferences = await correctedReferences(client, live, uid);

@@ -1,5 +1,5 @@
 import { failureOf, TerminalError } from "../../providers/errors";
-import { known, type LiveObject } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import type { ProgramLog } from "../../stacks/contract/capabilities";
 import { ownerDescription, ownerOf, statusOf } from "../../stacks/contract/kind";
@@ -16,7 +16,8 @@ import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import type { Reconcile } from "./context";
-import { ownedOf } from "./kind-cache";
+import { ownedOf, recordedIds } from "./kind-cache";
+import { findUnlisted, refuseStale } from "./stale-list";
 
 /** What a program depends on besides its object. */
 export interface ProgramInputs {
@@ -48,10 +49,13 @@ export async function readProgramInputs(reconcile: Reconcile, parsed: KindObject
   const { uid, namespace } = reconcile.object.metadata;
   const description = ownerDescription(kind, reconcile.item.key);
   const isInherited = (object: LiveObject) => ownerUidOf(object) !== uid;
+  const expected = [...recordedIds(reconcile.object)];
+  // A list is of the object's own namespace.
+  const isElsewhere = ({ metadata }: LiveObject) =>
+    kind.scope === "Namespaced" && metadata.namespace !== undefined && metadata.namespace !== namespace;
   const owned = (kind.capabilities.liveState?.reads ?? []).map(async (read) => {
-    const cached = ownedOf(reconcile).filter(
-      (object) => object.apiVersion === read.apiVersion && object.kind === read.kind && isInherited(object),
-    );
+    const isRead = ({ apiVersion, kind: type }: ObjectType) => apiVersion === read.apiVersion && type === read.kind;
+    const cached = ownedOf(reconcile).filter((object) => isRead(object) && isInherited(object));
     const [{ items }, ...found] = await Promise.all([
       client.list(read, { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace }),
       ...cached.map((object) => known(client.find(object))),
@@ -59,14 +63,42 @@ export async function readProgramInputs(reconcile: Reconcile, parsed: KindObject
     const inherited = found
       .filter((object) => object !== undefined)
       .filter((object) => object.metadata.annotations?.[OWNER_ANNOTATION] === description && isInherited(object));
-    return [...items, ...inherited];
+    const recorded = expected.filter((id) => isRead(parseObjectId(id)));
+    const unlisted = (await findUnlisted(client, [...items, ...inherited], recorded)).filter(
+      (one) => !isInherited(one),
+    );
+    const elsewhere = unlisted.filter(isElsewhere);
+    refuseStale(unlisted.filter((object) => !isElsewhere(object)));
+    return [...items, ...inherited, ...elsewhere];
   });
   const [lists, watched, referenced] = await Promise.all([
     Promise.all(owned),
-    watchedObjects(client, kind, reconcile.item.key),
+    readWatched(reconcile, expected),
     readReferenced(client, kind, parsed),
   ]);
   return { owned: lists.flat(), watched, referenced };
+}
+
+/** What the kind watches for the object; what the caches or the status know of it is in it. */
+async function readWatched({ context, item }: Reconcile, recorded: readonly string[]): Promise<LiveObject[]> {
+  const { cache, client, kind } = context;
+  const listed = await watchedObjects(client, kind, item.key);
+  const { watches = [] } = kind.capabilities;
+  const isWatched = (object: ObjectType & Pick<LiveObject, "metadata">) =>
+    watches.some(
+      (watch) =>
+        watch.apiVersion === object.apiVersion &&
+        watch.kind === object.kind &&
+        watch.keysOf(object as LiveObject).includes(item.key),
+    );
+  const types = new Set(watches.map(({ apiVersion, kind: type }) => `${apiVersion}/${type}`));
+  const known = recorded.filter((id) => {
+    const { apiVersion, kind: type } = parseObjectId(id);
+    return types.has(`${apiVersion}/${type}`);
+  });
+  const expected = new Set([...known, ...cache.watched(item.key).map(objectId)]);
+  refuseStale((await findUnlisted(client, listed, [...expected])).filter(isWatched));
+  return listed;
 }
 
 /**

@@ -18,12 +18,11 @@ import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
 import { effectsOf } from "./compare";
 import type { Reconcile } from "./context";
-import { ownedOf } from "./kind-cache";
 import type { Proposed } from "./outcome";
 import { reasonOf } from "./plan-cause";
 import type { PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
-import { deletedWith } from "./untracked";
+import { deletedWith, seenOwned } from "./untracked";
 
 /*
  * Where changes wait for an approval, each reconcile previews what it would do. Only if exactly this was approved, by its digest,
@@ -89,7 +88,7 @@ async function propose(
   if (preview.failures.length > 0) return { type: "failed", failures: preview.failures };
   const { changes, observed = new Map() } = preview;
   const others = operation === "delete" ? deletedWith(context.kind, item.key, context.cache.watched(item.key)) : [];
-  const untracked = untrackedBeside(ownedOf(reconcile), changes, operation, others);
+  const untracked = untrackedBeside(await seenOwned(reconcile), changes, operation, others);
   const effect = { removed: operation !== "update", orphaned: operation === "release" };
   const work = { operation, resources: await effectsOf(reconcile, changes, effect), untracked, observed };
   const binding = { ...boundBy(preview, operation), untracked };

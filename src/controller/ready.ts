@@ -1,5 +1,5 @@
 import { errorMessageOf } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { ApiError, LiveObject } from "../../providers/kubernetes/client";
 import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -16,6 +16,8 @@ const READY = "all resources are up to date and ready";
 interface Unready {
   waiting: string[];
   failed: string[];
+  /** Why nothing can be told of one, because its type is not served. */
+  unserved?: string | undefined;
 }
 
 /** What the caches show of what an object owns. */
@@ -23,6 +25,8 @@ export interface OwnedObjects {
   objects: readonly LiveObject[];
   /** Whether the caches show the object of this id as Kindstack applied it last, or as it was changed since. */
   isSeen(id: string): boolean;
+  /** See {@link KindCache.unserved}. */
+  unserved(id: string): ApiError | undefined;
 }
 
 /**
@@ -34,8 +38,12 @@ export function findUnready(
   kind: AnyKind,
   parsed: KindObject | undefined,
   stack: StackRecord | undefined,
-  { objects, isSeen }: OwnedObjects,
+  { objects, isSeen, unserved }: OwnedObjects,
 ): Unready {
+  for (const { id } of stack?.resources ?? []) {
+    const error = unserved(id);
+    if (error !== undefined) return { waiting: [], failed: [], unserved: `${nameOf(id)}: ${error.message}` };
+  }
   const { readyWhen } = kind.capabilities;
   if (readyWhen !== undefined && parsed !== undefined) {
     try {
@@ -50,9 +58,7 @@ export function findUnready(
     const object = isSeen(id) ? owned.get(id) : undefined;
     if (object === undefined) {
       const { apiVersion, kind, ...metadata } = parseObjectId(id);
-      if (hasHealth({ apiVersion, kind, metadata })) {
-        unready.waiting.push(`${kind} ${objectKey(metadata)}: it has just been applied`);
-      }
+      if (hasHealth({ apiVersion, kind, metadata })) unready.waiting.push(`${nameOf(id)}: it has just been applied`);
       continue;
     }
     const { status, message } = healthOf(object);
@@ -61,6 +67,11 @@ export function findUnready(
     unready[status === "Failed" ? "failed" : "waiting"].push(text);
   }
   return unready;
+}
+
+function nameOf(id: string): string {
+  const { kind, ...metadata } = parseObjectId(id);
+  return `${kind} ${objectKey(metadata)}`;
 }
 
 /**
@@ -72,7 +83,7 @@ export function findUnready(
  */
 export function readyConditions(
   conditions: Condition[],
-  { waiting, failed }: Unready,
+  { waiting, failed, unserved }: Unready,
   stack?: StackRecord,
 ): NewCondition[] {
   const synced = findCondition(conditions, "Synced");
@@ -82,6 +93,9 @@ export function readyConditions(
   // What was applied last runs, and works or not, whatever an update would change.
   const runsAsApplied = isUnapplied(synced) && stack !== undefined;
   if (synced.status !== "True" && !runsAsApplied) return [ready];
+  if (unserved !== undefined) {
+    return [{ ...ready, status: "Unknown", reason: "UnknownKind", message: unserved }];
+  }
   if (waiting.length + failed.length === 0) {
     return [
       runsAsApplied

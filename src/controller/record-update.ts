@@ -1,3 +1,4 @@
+import type { ObjectType } from "../../providers/kubernetes/client";
 import { ignoredPaths } from "../../providers/kubernetes/ignored-fields";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
@@ -147,14 +148,16 @@ export async function recordFailedUpdate(
 }
 
 function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
-  const { kind, programDigest, cache } = context;
+  const { kind, programDigest } = context;
+  const isOwned = ({ apiVersion, kind: type }: ObjectType) =>
+    kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type);
   const { metadata, references = [] } = state.reads ?? {};
   const watched = objectsAmong(resources)
+    .filter(({ manifest }) => isOwned(manifest))
     .map(({ manifest, fields, owner }) => {
       const ignored = ignoredPaths(owner?.ignoreFields, manifest);
       return { id: objectId(manifest), fields, ...(ignored.length > 0 && { ignored }) };
     })
-    .filter(({ id }) => cache.view(id) !== undefined)
     .sort(byId);
   return {
     name: stackName(kind, item.key),

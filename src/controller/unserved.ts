@@ -4,17 +4,18 @@ import { isApiError, type KubernetesClient, type ObjectType } from "../../provid
 /** How often the API server is asked whether it serves a type by now. */
 const INTERVAL_MS = 10_000;
 
-/** Of these types, those that the API server does not serve. */
+/** Of these types, those that the API server does not serve. @param codes other answers that say so, besides 404 */
 export async function unservedTypes(
   client: Pick<KubernetesClient, "resourceType">,
   types: readonly ObjectType[],
+  ...codes: readonly number[]
 ): Promise<ObjectType[]> {
   const unserved: ObjectType[] = [];
   for (const type of types) {
     try {
       await client.resourceType(type.apiVersion, type.kind);
     } catch (error) {
-      if (!isApiError(error, 404)) throw error;
+      if (!isApiError(error, 404, ...codes)) throw error;
       unserved.push(type);
     }
   }

@@ -1,6 +1,7 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
@@ -8,6 +9,7 @@ import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackResource } from "../automation/event-log";
 import { findUntracked } from "../preview/untracked";
 import type { Reconcile } from "./context";
+import { ownedOf, recordedIds } from "./kind-cache";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
@@ -47,15 +49,38 @@ export async function removeDeletedWith({ context: { client, kind }, item: { key
     await deleteObject(client, object);
 }
 
+/**
+ * What the API server has of an object's, with what the caches show of types that it serves.
+ *
+ * @throws ApiError where some can exist that it does not show, as their type is not served
+ */
+export async function seenOwned(reconcile: Reconcile): Promise<LiveObject[]> {
+  const { cache, kind } = reconcile.context;
+  const isUnserved = (type: ObjectType) => cache.unserved(objectId({ ...type, metadata: {} })) !== undefined;
+  return [...ownedOf(reconcile), ...(await listOwned(reconcile, kind.owns.filter(isUnserved)))];
+}
+
+async function listOwned({ context, object }: Reconcile, types: readonly ObjectType[]): Promise<LiveObject[]> {
+  const { uid, namespace } = object.metadata;
+  // Only in its namespace: users can set that label on their own objects.
+  const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
+  const lists = await Promise.all(types.map((type) => context.client.listInAnyVersion(type, selection)));
+  return lists.flat();
+}
+
 /** @param kept the resources that the object is to have */
 export async function removeUntracked(
-  { context: { kind, cache }, item, object }: Reconcile,
+  reconcile: Reconcile,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
+  const { context, item, object } = reconcile;
+  const { kind, cache } = context;
   const { uid } = object.metadata;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
-  for (const object of findUntracked(cache.owned(uid), ids)) await removeOrphan(object, options);
+  // A cache may be behind what an update has made that was cut off a moment ago.
+  const owned = [...cache.owned(uid, recordedIds(object)), ...(await listOwned(reconcile, kind.owns))];
+  for (const object of findUntracked(owned, ids)) await removeOrphan(object, options);
   const owner = { uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
   await kind.capabilities.external?.removeOrphans(owner, outputs, options);

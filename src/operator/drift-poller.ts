@@ -7,6 +7,7 @@ import { kindName, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isSettled } from "../../stacks/contract/readiness";
 import type { Controller } from "../controller/controller";
+import { objectItem } from "../controller/object-item";
 
 /**
  * Finds drift that no watch shows ({@link ExternalResources.findDrift}), until `signal` is aborted.
@@ -27,12 +28,13 @@ export async function pollDrift(
 
 /** Compares all objects of a kind whose stacks are settled at once. */
 async function compare(controller: Controller, logger: Logger): Promise<void> {
-  const { kind, failure } = controller;
+  reconsiderServed(controller);
+  const { kind } = controller;
   const { external } = kind.capabilities;
   const settled = controller
     .list()
     // Where watches show everything, only those are told that say otherwise.
-    .filter((object) => external !== undefined || failure !== undefined || isDriftUnknown(object))
+    .filter((object) => external !== undefined || controller.unseenOf(object) !== undefined || isDriftUnknown(object))
     .filter((object) => isSettled(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
@@ -40,11 +42,21 @@ async function compare(controller: Controller, logger: Logger): Promise<void> {
     const found = await external?.findDrift(settled as unknown as KindObject[]);
     for (const object of settled) {
       const { uid } = object.metadata;
-      controller.driftPolled(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? failure);
+      controller.driftPolled(object, found?.drifted.get(uid), found?.unknown.get(uid) ?? controller.unseenOf(object));
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
     for (const object of settled) controller.driftPolled(object, undefined, failureOf(error));
+  }
+}
+
+/** No event tells that a type is served again: what has failed for the lack of it is tried again. */
+function reconsiderServed(controller: Controller): void {
+  for (const object of controller.list()) {
+    const stalled = findCondition(statusOf(object).conditions, "Stalled");
+    if (stalled?.reason !== "UnknownKind" || !controller.holds(objectKey(object.metadata))) continue;
+    if (controller.unserved.length > 0 || controller.unseenOf(object) !== undefined) continue;
+    controller.reconsider(objectItem(controller.kind, object.metadata));
   }
 }
 

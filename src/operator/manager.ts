@@ -202,7 +202,7 @@ export class Manager {
     try {
       this.#add(await openController(kind, environment));
     } catch (error) {
-      if (!isApiError(error, 404)) throw error;
+      if (!isApiError(error, 404, 503)) throw error;
       const { logger } = this.#options;
       logger.error({ kind: kindName(kind), reason: error.message }, "kind is not served");
       this.#unopened.add(kind);

@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { groupOf } from "../../providers/kubernetes/object-types";
 import { wasApplied } from "../../providers/kubernetes/ownership";
-import { objectId } from "../../stacks/contract/object";
+import { objectId, parseObjectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { touchedObject } from "./effects";
 
@@ -9,9 +10,17 @@ import { touchedObject } from "./effects";
  * {@link objectId}. Who copies an object with its labels has not had it applied by Kindstack.
  */
 export function findUntracked(owned: readonly LiveObject[], kept: ReadonlySet<string>): LiveObject[] {
+  const known = new Set([...kept].map(idInGroup));
   return owned.filter(
-    (object) => object.metadata.deletionTimestamp === undefined && !kept.has(objectId(object)) && wasApplied(object),
+    (object) =>
+      object.metadata.deletionTimestamp === undefined && !known.has(idInGroup(objectId(object))) && wasApplied(object),
   );
+}
+
+/** An object is the same in all versions of its group. */
+function idInGroup(id: string): string {
+  const { apiVersion, ...rest } = parseObjectId(id);
+  return JSON.stringify({ group: groupOf(apiVersion), ...rest });
 }
 
 /** What a plan does to a stack. */

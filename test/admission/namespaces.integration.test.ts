@@ -355,7 +355,7 @@ describe("tools of an owner", () => {
   it("apply a namespace that is not there yet, and again", async () => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 20 } });
     const name = uniqueName("gitops");
-    expect(await asAlice.get(namespaces, name)).toBeUndefined(); // as client-side apply asks first
+    expect(await known(asAlice.get(namespaces, name))).toBeUndefined(); // as client-side apply asks first
     const made = await eventually(() => apply(asAlice, name, { stage: "dev" }));
     expect(marks(made)).toEqual([oil, undefined]);
     await expect(apply(asAlice, name, { stage: "prod" })).rejects.toThrow("you have no rights in it yet");

@@ -187,10 +187,10 @@ describe("a restore of the API server's data", () => {
 
 describe("why the objects of a kind are not seen as they are", () => {
   it("is told in the API server's words, and not where it does not answer: it would take no status either", () => {
-    expect(controller.failure).toBeUndefined();
+    expect(controller.unseenOf(object)).toBeUndefined();
     failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
-    expect(controller.failure).toMatchObject({ message: expect.stringContaining("request timed out") });
+    expect(controller.unseenOf(object)).toMatchObject({ message: expect.stringContaining("request timed out") });
     failure = new ApiError(0, "Unreachable", "the API server did not answer");
-    expect(controller.failure).toBeUndefined();
+    expect(controller.unseenOf(object)).toBeUndefined();
   });
 });

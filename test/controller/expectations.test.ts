@@ -7,14 +7,14 @@ import { ReadYourWrites } from "../../src/controller/read-your-writes";
 import { namespace } from "../objects";
 
 /** A Namespace as an update's events show it. */
-function resource(name: string, resourceVersion = "100"): StackResource {
+function resource(name: string, resourceVersion = "100", uid = `uid-of-${name}`): StackResource {
   const manifest: Manifest = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
   return {
     urn: `urn:pulumi:stack::kindstack::t::namespace/${name}`,
     type: "t",
     name: `namespace/${name}`,
     operation: "create",
-    outputs: { __provider: OBJECT_STUB, manifest, resourceVersion, fields: "digest" },
+    outputs: { __provider: OBJECT_STUB, manifest, resourceVersion, uid, fields: "digest" },
   };
 }
 const row: StackResource = { ...resource("row"), outputs: { __provider: "another", table: "students" } };
@@ -49,6 +49,12 @@ describe("what an update deleted", () => {
     const expectations = new Expectations();
     expectations.updated({ resources: [], deleted: [resource("acme")] });
     expectations.updated({ resources: [resource("acme")], deleted: [] });
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
+  });
+
+  it("is not what others have made of the same name since", () => {
+    const expectations = new Expectations();
+    expectations.updated({ resources: [], deleted: [resource("acme", "100", "before")] });
     expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
   });
 

@@ -16,7 +16,7 @@ beforeAll(async () => {
   writer = new ObjectWriter({
     kind: postgresWriter,
     client: cluster.client,
-    cache: { object: () => undefined, owned: () => [], view: () => undefined },
+    cache: { object: () => undefined, owned: () => [], view: () => undefined, unserved: () => undefined },
     freshness: { holds: () => false, wrote: () => {} },
     recorder: { event: () => {} },
     metrics: { loosened: () => {} },

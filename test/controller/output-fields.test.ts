@@ -52,7 +52,7 @@ describe("fields of the status that outputs give", () => {
   it("stay until the next update, and go when it gives none", () => {
     const kind = giving(() => "unused");
     const status = (change: object) =>
-      composeStatus(kind, object, { objects: [], isSeen: () => true }, change, new Date());
+      composeStatus(kind, object, { objects: [], isSeen: () => true, unserved: () => undefined }, change, new Date());
     expect(status({})).toMatchObject({ url: "s3://a" });
     expect(status({ outputs: { url: "s3://b" } })).toMatchObject({ url: "s3://b" });
     expect(status({ outputs: { url: undefined } })).not.toHaveProperty("url");

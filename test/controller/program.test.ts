@@ -6,7 +6,7 @@ import type { Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
 import { readProgramInputs } from "../../src/controller/program";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { KindObject } from "../../stacks/contract/object";
+import { type KindObject, objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
@@ -30,7 +30,7 @@ const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kube
 
 /** Reads the inputs of an object whose caches show this of what it owns. */
 function read(client: object, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
-  const context = { client, kind, cache: { owned: () => cached } };
+  const context = { client, kind, cache: { owned: () => cached, watched: () => [] } };
   const reconcile = { context, item: { key }, object, state: { expectations: new Expectations() } };
   return readProgramInputs(reconcile as unknown as Reconcile, object as unknown as KindObject);
 }
@@ -80,6 +80,35 @@ describe("what a program is shown of the cluster", () => {
     const { read } = server([], [pod("kept", "uid-before"), taken]);
     const { owned } = await read(podSet, "default/web", object("web", "default"), cached);
     expect(owned).toEqual([pod("kept", "uid-before")]);
+  });
+
+  const made = (...pods: LiveObject[]) => ({
+    ...object("web", "default"),
+    status: { stack: { resources: pods.map((one) => ({ id: objectId(one), fields: "f" })) } },
+  });
+
+  it("is not an outdated list, which lacks what it made: that would be deleted", async () => {
+    const pods = [pod("web-1", "uid-web"), pod("web-2", "uid-web")];
+    const { read } = server(pods.slice(1), pods);
+    const reading = read(podSet, "default/web", made(...pods));
+    await expect(reading).rejects.toMatchObject({ reason: "StaleList", errorClass: "retryable" });
+  });
+
+  it("is a list without what is gone, or is another owner's by now", async () => {
+    const pods = [pod("gone", "uid-web"), pod("taken", "uid-web")];
+    const { read } = server([], [pod("taken", "uid-other")]);
+    expect(await read(podSet, "default/web", made(...pods))).toMatchObject({ owned: [] });
+  });
+
+  it("has what it made in another namespace, as far as that is its own still", async () => {
+    const elsewhere = (name: string, uid: string) => {
+      const { metadata, ...rest } = pod(name, uid);
+      return { ...rest, metadata: { ...metadata, namespace: "shared" } } as LiveObject;
+    };
+    const pods = [elsewhere("web-1", "uid-web"), elsewhere("web-2", "uid-web")];
+    const { read } = server([], [elsewhere("web-1", "uid-web"), elsewhere("web-2", "uid-other")]);
+    const { owned } = await read(podSet, "default/web", made(...pods));
+    expect(owned).toEqual([elsewhere("web-1", "uid-web")]);
   });
 
   it("is an error, and no unhandled rejection, when what a predecessor had cannot be read while others are listed", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { ApiError, LiveObject } from "../../providers/kubernetes/client";
+import { unknownKind } from "../../providers/kubernetes/type-absence";
 import { failedConditions, succeededConditions, updatingConditions } from "../../src/controller/conditions";
 import { composeStatus } from "../../src/controller/status";
 import { findCondition } from "../../stacks/contract/condition";
@@ -30,6 +31,7 @@ const fails = deployment(0, [{ type: "Progressing", status: "False", reason: "Pr
 interface Seen {
   owned?: LiveObject[];
   isSeen?: boolean;
+  unserved?: ApiError;
   kind?: AnyKind;
   now?: Date;
 }
@@ -37,7 +39,7 @@ interface Seen {
 /** A Memcached whose stack has a Deployment, after an update or another look. */
 function updated(
   conditions: Parameters<typeof composeStatus>[3]["conditions"],
-  { owned = [works], isSeen = true, kind = memcached, now = NOW }: Seen = {},
+  { owned = [works], isSeen = true, unserved, kind = memcached, now = NOW }: Seen = {},
   before: object = {},
 ): LiveObject {
   const object: LiveObject = {
@@ -48,7 +50,7 @@ function updated(
     status: before,
   };
   const stack = { name: "s", program: "p", resources: [{ id: objectId(works), fields: "f" }] };
-  const shown = { objects: owned, isSeen: () => isSeen };
+  const shown = { objects: owned, isSeen: () => isSeen, unserved: () => unserved };
   return { ...object, status: composeStatus(kind, object, shown, { ...(conditions && { conditions }), stack }, now) };
 }
 
@@ -105,6 +107,15 @@ describe("Ready", () => {
   it("is not while the caches have not seen what was applied", () => {
     expect(summary(updated(succeededConditions(1), { isSeen: false }))[0]).toBe("Ready=False Progressing");
     expect(summary(updated(succeededConditions(1), { owned: [] }))[0]).toBe("Ready=False Progressing");
+  });
+
+  it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", () => {
+    const unserved = unknownKind(works);
+    expect(summary(updated(succeededConditions(1), { unserved }))).toEqual([
+      "Ready=Unknown UnknownKind",
+      "Synced=True Succeeded",
+    ]);
+    expect(summary(updated(succeededConditions(1), { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
   });
 
   it("is as Synced is when that is not True, whatever works", () => {

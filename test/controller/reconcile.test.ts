@@ -160,6 +160,7 @@ class Harness {
       owned: () => this.shownOwned ?? this.#owned,
       watched: () => [],
       view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
+      unserved: () => undefined,
       tombstone: () => undefined,
       referenced: () => this.reference,
       describeOwner: () => undefined,
@@ -187,6 +188,7 @@ class Harness {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
       },
+      listInAnyVersion: async () => this.#owned,
       find: async ({ kind }: { kind: string }) => {
         if (kind === TYPE.kind) this.reads++;
         return lookupOf(kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment);

@@ -20,7 +20,7 @@ import { oilTenant } from "../stacks/kinds/capsule-tenant/objects";
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const adopted = namespace("acme-dev", marksOf(acme, { created: false }));
 /** What caches that are up to date show. */
-const shown = (objects: LiveObject[]) => ({ objects, isSeen: () => true });
+const shown = (objects: LiveObject[]) => ({ objects, isSeen: () => true, unserved: () => undefined });
 const compose = (object: LiveObject, change: StatusChange = {}, owned: LiveObject[] = []) =>
   composeStatus(tenant, object, shown(owned), change, NOW);
 const withStatus = (status: object): LiveObject => ({ ...tenantObject(), status });

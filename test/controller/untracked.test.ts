@@ -75,6 +75,12 @@ describe("untracked resources", () => {
     expect(findUntracked([kept, untracked], new Set(["v1/Namespace//acme-dev"]))).toEqual([untracked]);
   });
 
+  it("are not what is to be kept and shows in another version of its group", () => {
+    const shown = { ...namespace("acme-dev", made), apiVersion: "example.com/v1", kind: "Widget" };
+    expect(findUntracked([shown], new Set(["example.com/v1alpha1/Widget//acme-dev"]))).toEqual([]);
+    expect(findUntracked([shown], new Set(["example.org/v1/Widget//acme-dev"]))).toEqual([shown]);
+  });
+
   it("are not what is on its way out", () => {
     const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
     expect(findUntracked([leaving], new Set())).toEqual([]);

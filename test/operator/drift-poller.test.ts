@@ -34,9 +34,11 @@ it("tells objects whose resources the API server refuses to show, and when it sh
   const forbidden: Failure = { errorClass: "retryable", reason: "Forbidden", message: "deployments is forbidden" };
   const driftPolled = vi.fn();
   let object = objectWith(false);
+  let refusal: Failure | undefined;
   const controller = {
     kind: memcached,
-    failure: undefined as Failure | undefined,
+    unserved: [],
+    unseenOf: (): Failure | undefined => refusal,
     list: () => [object],
     holds: () => true,
     driftPolled,
@@ -51,17 +53,43 @@ it("tells objects whose resources the API server refuses to show, and when it sh
   };
 
   expect(await failureAfterRound()).toEqual([]);
-  controller.failure = forbidden;
+  refusal = forbidden;
   expect(await failureAfterRound()).toEqual([forbidden]);
   object = objectWith(true);
   expect(await failureAfterRound()).toEqual([forbidden]);
-  controller.failure = undefined;
+  refusal = undefined;
   object = objectWith(true, "False");
   expect(await failureAfterRound()).toEqual([]); // its update fails for the same reason, and is retried later
   object = objectWith(true);
   expect(await failureAfterRound()).toEqual([undefined]);
   object = objectWith(false);
   expect(await failureAfterRound()).toEqual([]);
+  stop.abort();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await polling;
+});
+
+it("has what failed for the lack of a type tried again once the type is served", async () => {
+  const object = objectWith(false, "False");
+  const stalled = { type: "Stalled", status: "True", reason: "UnknownKind", observedGeneration: 1 };
+  (object.status as { conditions: object[] }).conditions.push(stalled);
+  const reconsider = vi.fn();
+  const controller = {
+    kind: memcached,
+    unserved: [{ apiVersion: "example.com/v1", kind: "Widget" }],
+    unseenOf: () => undefined,
+    list: () => [object],
+    holds: () => true,
+    reconsider,
+  };
+  const stop = new AbortController();
+  const controllers = () => [controller as unknown as Controller];
+  const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(reconsider).not.toHaveBeenCalled();
+  controller.unserved = [];
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(reconsider.mock.calls).toMatchObject([[{ key: "default/cache" }]]);
   stop.abort();
   await vi.advanceTimersByTimeAsync(1_000);
   await polling;

@@ -94,7 +94,7 @@ describe("delete", () => {
     const fresh = new KubernetesClient(cluster.config());
     const names = ["one", "another", "a third"].map((name) => `deleted-${name.replace(" ", "-")}`);
     for (const name of names) await make(name);
-    for (const name of names) await fresh.get(CONFIG_MAP, name, cluster.namespace);
+    for (const name of names) await known(fresh.get(CONFIG_MAP, name, cluster.namespace));
     let connections = 0;
     const onConnected = () => connections++;
     subscribe("undici:client:connected", onConnected);
@@ -267,7 +267,7 @@ describe("a server that does not answer", () => {
     const config = cluster.config();
     config.clusters = config.clusters.map((entry) => ({ ...entry, server: "https://127.0.0.1:1" }));
     const unreachable = new KubernetesClient(config);
-    expect(await refusal(unreachable.get(NAMESPACE, "default"))).toMatchObject({
+    expect(await refusal(known(unreachable.get(NAMESPACE, "default")))).toMatchObject({
       reason: "Unreachable",
       errorClass: "retryable",
       message: expect.stringMatching(/^the API server at https:\/\/127\.0\.0\.1:1 did not answer: .*ECONNREFUSED/),
@@ -279,7 +279,7 @@ describe("a server that does not answer", () => {
     const config = cluster.config();
     config.clusters = config.clusters.map(({ name, server }) => ({ name, server, skipTLSVerify: false }));
     const suspicious = new KubernetesClient(config);
-    expect(await refusal(suspicious.get(NAMESPACE, "default"))).toMatchObject({ reason: "Unreachable" });
+    expect(await refusal(known(suspicious.get(NAMESPACE, "default")))).toMatchObject({ reason: "Unreachable" });
     await suspicious.close();
   });
 });
