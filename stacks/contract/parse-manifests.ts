@@ -60,7 +60,7 @@ export function parseManifests(text: string, file: string, { strict }: { strict:
       }
       for (const item of itemsOf(value)) {
         if (isDocument(item)) found.objects.push({ manifest: item, file });
-        else if (strict) report("is not a Kubernetes object");
+        else if (strict || isNamed(item)) report("is not a Kubernetes object");
       }
     }
   }
@@ -182,6 +182,12 @@ function* itemsOf(value: unknown, isOutermost = true): Generator<unknown> {
     const isUntyped = isOutermost && isRecord(fields) && !fields.apiVersion && !fields.kind;
     yield* itemsOf(isUntyped ? { ...fields, ...type } : item, false);
   }
+}
+
+/** Whether a value that is no object was meant to be one: half of its type is there, and a name. */
+function isNamed(value: unknown): boolean {
+  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  return typeof value.metadata.name === "string" && (value.kind ?? value.apiVersion) !== undefined;
 }
 
 function isDocument(value: unknown): value is ManifestDocument {

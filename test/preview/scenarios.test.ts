@@ -39,7 +39,10 @@ const commit = (message: string) => {
 const tenant = (name: string, more = "") =>
   `apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata:\n  name: ${name}\n${more}spec:\n  adminEmail: a@example.com\n  namespaces: []\n`;
 
-/** What a preview is asked of a folder: the names, those that are removed with a minus, problems and what is passed over. */
+/**
+ * What a preview is asked of a folder: the names, problems and what is passed over. Those that are removed have a minus, those
+ * that may be removed a question mark.
+ */
 async function asked(paths: string[], revision?: string) {
   const before = revision === undefined ? undefined : await readManifestsAt(revision, paths);
   const { candidates, problems, ignored } = selectCandidates(
@@ -49,7 +52,9 @@ async function asked(paths: string[], revision?: string) {
     before,
   );
   return {
-    names: candidates.map(({ manifest, removed }) => `${removed ? "-" : ""}${manifest.metadata.name}`).sort(),
+    names: candidates
+      .map(({ manifest, removed, doubt }) => `${removed ? (doubt ? "?" : "-") : ""}${manifest.metadata.name}`)
+      .sort(),
     problems: problems.map(({ message }) => message),
     ignored,
     unseen: before?.unseen ?? [],
@@ -158,6 +163,20 @@ describe("a repository", () => {
     commit("second");
     expect(await asked([join(root, "main")], "v1")).toMatchObject({ names: ["-b", "a"] });
     expect(await asked([join(root, "main")], "main")).toMatchObject({ names: ["a"] });
+  });
+
+  it.each([
+    ["has lost half of its type", (text: string) => text.replace(/^apiVersion.*\n/, "")],
+    ["has lost its name", (text: string) => text.replace("name: b", "names: b")],
+    ["has a misspelt kind", (text: string) => text.replace("kind: Tenant", "kind: Tenants")],
+    ["has a misspelt group", (text: string) => text.replace("codereliant.io", "codereliant.com")],
+    ["is in a file that cannot be read", (text: string) => `${text}a: [`],
+  ])("whose object %s: it is not deleted", async (_, change) => {
+    write("a.yaml", tenant("a"));
+    write("b.yaml", tenant("b"));
+    commit("first");
+    write("b.yaml", change(tenant("b")));
+    expect((await asked([root], "main")).names).toEqual(["?b", "a"]);
   });
 
   it("whose files have other line ends here than in git", async () => {
