@@ -102,6 +102,44 @@ describe("a report as text", () => {
   });
 });
 
+describe("what is created, and what could not be looked up", () => {
+  const fields = Array.from({ length: 23 }, (_, index) => ({ path: `data.key${index}`, after: "v".repeat(100) }));
+  const resources = [
+    { name: "new", type: "ConfigMap", operation: "create" as const, fields },
+    {
+      name: "hidden",
+      type: "Secret",
+      operation: "unchecked" as const,
+      fields: [],
+      notChecked: "whether it is created: no",
+    },
+  ];
+  const report = reportOf([plan({ action: "unchecked", resources, errors: ["the object could not be looked up"] })], {
+    unchecked: ["what other objects have"],
+    behind: ["HEAD lacks 1 commit"],
+  });
+
+  it.each([
+    ["text", renderText],
+    ["Markdown", renderMarkdown],
+  ])("has its values, twenty at most, and why, as %s", (_, render) => {
+    const text = render(report);
+    expect(text).toMatch(/data\.key19\W/);
+    expect(text).not.toContain("data.key20");
+    expect(text).toContain("… and 3 more fields");
+    expect(text).not.toContain("v".repeat(81));
+    for (const told of [
+      "1 unchecked",
+      "the object could not",
+      "whether it is created: no",
+      "what other objects have",
+    ]) {
+      expect(text).toContain(told);
+    }
+    expect(text).toContain("HEAD lacks 1 commit");
+  });
+});
+
 describe("a report as Markdown", () => {
   it("has a table of what happens, and the details folded", () => {
     expect(renderMarkdown(reportOf([plan(), unchanged, refused]))).toBe(

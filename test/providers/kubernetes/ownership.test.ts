@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ManagedFieldsEntry } from "../../../providers/kubernetes/client";
-import { ownedFieldsDigest, ownerUidOf, wasCreated } from "../../../providers/kubernetes/ownership";
+import type { LiveObject, ManagedFieldsEntry } from "../../../providers/kubernetes/client";
+import {
+  describeConflict,
+  OWNER_ANNOTATION,
+  OWNER_UID_LABEL,
+  ownedFieldsDigest,
+  ownerUidOf,
+  wasCreated,
+} from "../../../providers/kubernetes/ownership";
 import { acme, applied, marksOf, namespace } from "../../objects";
 
 const withFields = (...managedFields: ManagedFieldsEntry[]) => namespace("acme", { managedFields });
@@ -72,5 +79,29 @@ describe("the ownership labels and annotations", () => {
     expect(wasCreated(namespace("acme", marksOf(acme, { created: true })))).toBe(true);
     expect(wasCreated(namespace("acme", marksOf(acme, { created: false })))).toBe(false);
     expect(wasCreated(namespace("acme"))).toBe(false);
+  });
+});
+
+describe("an object that another stack has", () => {
+  const live = (kind: string) =>
+    ({
+      apiVersion: "v1",
+      kind,
+      metadata: {
+        name: "prod",
+        labels: { [OWNER_UID_LABEL]: "stack-1" },
+        annotations: { [OWNER_ANNOTATION]: "Tenant/a" },
+      },
+    }) as unknown as LiveObject;
+
+  it("is refused with a word of that stack, where the object is of the same name in both", () => {
+    const message = describeConflict(live("Namespace"), { uid: "stack-2", description: "Tenant/a" }, ["stack-2"], true);
+    expect(message).toContain("belongs to Tenant/a of another stack (the owner stack-1, not stack-2)");
+    expect(message).toContain("To move it with all that is in it");
+  });
+
+  it("is not said to have contents where it has none", () => {
+    const message = describeConflict(live("RoleBinding"), { uid: "u", description: "Tenant/b" }, ["u"], true);
+    expect(message).toMatch(/^RoleBinding prod belongs to Tenant\/a\. Give one of them another name;/);
   });
 });
