@@ -13,7 +13,7 @@ import type { Metrics } from "../telemetry/metrics";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
 import type { SetModeOf } from "./modes";
-import { isDeletedInSpiteOfFinalizer, isRestored, reconcilesAfter } from "./object-change";
+import { isDeletedInSpiteOfFinalizer, isDeletedWithItsStack, isRestored, reconcilesAfter } from "./object-change";
 import { type ObjectItem, objectItem } from "./object-item";
 import { BURST_DELAY_MS, type OwnerIndex } from "./owner-index";
 import type { Reconciler } from "./reconcile";
@@ -170,6 +170,12 @@ export class Controller {
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
+      if (isDeletedWithItsStack(change) && this.holds(item.key) && !this.reconciler.hasReleased(item.key, uid)) {
+        logger.warn(
+          { kind: kindName(this.kind), key: item.key },
+          "finalizer was removed by another: resources and stack stay",
+        );
+      }
       claims.drop(uid, item); // an object that lost its finalizer by force was never destroyed
       this.#drop(item);
       if (isDeletedInSpiteOfFinalizer(change)) {

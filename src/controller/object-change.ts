@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
+import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/change";
 
@@ -47,6 +48,12 @@ export function isRestored(change: ObjectChange): boolean {
 export function isDeletedInSpiteOfFinalizer(change: ObjectChange): boolean {
   const wasReported = change.type === "deleted" && change.reported === true;
   return wasReported && change.object.metadata.deletionTimestamp === undefined && hasFinalizer(change.object);
+}
+
+/** Whether an object went without its finalizer though it had a stack: someone else may have removed that. */
+export function isDeletedWithItsStack(change: ObjectChange): boolean {
+  const wasReported = change.type === "deleted" && change.reported === true;
+  return wasReported && !hasFinalizer(change.object) && statusOf(change.object).stack !== undefined;
 }
 
 function hasFinalizer({ metadata }: LiveObject): boolean {

@@ -28,6 +28,8 @@ export class ObjectState {
   blockers: Blockers | undefined;
   /** The UID of the object whose stack was destroyed: its finalizer is removed, though the cache may still show it. */
   destroyed: string | undefined;
+  /** The UID of the object whose finalizer this process removes. */
+  releasing: string | undefined;
   /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */
   orphaned = false;
   /** Set by a poll, for drift that no watch shows: what is not as it should be. */

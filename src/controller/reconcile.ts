@@ -98,6 +98,12 @@ export class Reconciler {
     return this.#states.get(objectKey(object.metadata))?.writes.hasOwnStatus(object) ?? false;
   }
 
+  /** Whether this process has removed the finalizer of the object of this UID. */
+  hasReleased(key: string, uid: string): boolean {
+    const state = this.#states.get(key);
+    return state?.releasing === uid || state?.destroyed === uid;
+  }
+
   /** Drops all that is known of an object: it is gone, or is another replica's. */
   drop(key: string): void {
     this.#states.delete(key);

@@ -125,6 +125,7 @@ async function recordDestroy(
   }
   claims.retain(object.metadata.uid, []);
   await plans?.remove(kind, object);
+  reconcile.state.releasing = object.metadata.uid;
   if (!reconcile.facts.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
   return "done";
 }

@@ -7,11 +7,11 @@ import {
   type KubernetesClient,
   known,
   type LiveObject,
-  type Manifest,
   type ObjectType,
 } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { obeyedAnnotations, PAUSED_ANNOTATION } from "../contract/annotations";
 import { type AnyKind, kindApiVersion, kindName, kindType } from "../contract/kind";
@@ -108,11 +108,13 @@ async function fromCluster<T>(kind: AnyKind, ask: (client: KubernetesClient) => 
  */
 function withoutReferencesTo(uids: ReadonlySet<string>): ResourceTransformation {
   return ({ props, opts }) => {
-    const manifest = (props as { manifest?: Manifest }).manifest;
-    if (manifest?.metadata?.ownerReferences === undefined) return undefined;
-    const { ownerReferences, ...metadata } = manifest.metadata;
+    const { deletedWith, manifest, ...others } = props as Partial<ObjectInputs>;
+    if (manifest?.metadata === undefined) return undefined;
+    const { ownerReferences = [], ...metadata } = manifest.metadata;
+    if (!Array.isArray(ownerReferences)) return undefined; // an output: of a resource that is not ours
     const kept = ownerReferences.filter(({ uid }) => !uids.has(uid));
     const changed = { ...metadata, ...(kept.length > 0 && { ownerReferences: kept }) };
-    return { props: { ...props, manifest: { ...manifest, metadata: changed } }, opts };
+    const isOwn = deletedWith === undefined || uids.has(deletedWith.uid);
+    return { props: { ...others, ...(!isOwn && { deletedWith }), manifest: { ...manifest, metadata: changed } }, opts };
   };
 }

@@ -31,7 +31,9 @@ const reconciler = {
   noteRestored: vi.fn(),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
+  hasReleased: vi.fn(() => false),
 };
+const warn = vi.fn();
 let cached: LiveObject[];
 let held: boolean;
 let failure: unknown;
@@ -53,7 +55,7 @@ beforeEach(() => {
   const environment = {
     claims: { drop: () => {} },
     informers: { stop: () => {} },
-    logger: { warn: () => {} },
+    logger: { warn },
     metrics: createMetrics(),
     owners: { drop: () => {}, set: () => {} },
     queue,
@@ -118,6 +120,29 @@ describe("an object that was deleted in spite of its finalizer", () => {
     reconciler.reconcile.mockResolvedValue("done");
     await controller.reconcile(item, signal);
     expect(takenOver()).toEqual([]);
+  });
+});
+
+describe("an object that is gone with its stack still there", () => {
+  const { finalizers: _, ...rest } = metadata;
+  const lose = (changes: Partial<LiveObject>) => {
+    const gone = { ...object, metadata: { ...rest, deletionTimestamp: "2026-01-01T00:00:00Z" }, ...changes };
+    controller.objectChanged({ type: "deleted", object: gone, previous: object, reported: true });
+    return warn.mock.calls.map(([, message]) => message);
+  };
+  const status = { stack: { name: "s", program: "p" } };
+
+  it("is told of where another has removed its finalizer", () => {
+    expect(lose({ status })).toEqual(["finalizer was removed by another: resources and stack stay"]);
+  });
+
+  it("is no news where this process has, where it had none, and where it is another replica's", () => {
+    expect(lose({})).toEqual([]);
+    reconciler.hasReleased.mockReturnValue(true);
+    expect(lose({ status })).toEqual([]);
+    reconciler.hasReleased.mockReturnValue(false);
+    held = false;
+    expect(lose({ status })).toEqual([]);
   });
 });
 
