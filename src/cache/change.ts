@@ -2,11 +2,12 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 
 /**
  * What happened to an object between two states of the cache. `previous` is what the cache held. A deletion that was
- * `reported` came as an event, with the last state of the object; others are concluded from what is there later.
+ * `reported` came as an event, with the last state of the object; others are concluded from what is there later. A change that
+ * was `restored` was found in the first list after a restore of the API server's data.
  */
 export type ObjectChange =
   | { type: "added"; object: LiveObject }
-  | { type: "modified"; object: LiveObject; previous: LiveObject }
+  | { type: "modified"; object: LiveObject; previous: LiveObject; restored?: true }
   | { type: "deleted"; object: LiveObject; previous: LiveObject; reported?: true };
 
 /** The states of an object before and after a change, of those that exist. */

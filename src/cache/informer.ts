@@ -256,7 +256,7 @@ export class Informer extends Store {
       (isRestored && !isDeepStrictEqual(previous, object))
     ) {
       this.set(key, object);
-      this.#report({ type: "modified", object, previous });
+      this.#report({ type: "modified", object, previous, ...(isRestored && { restored: true }) });
     }
   }
 

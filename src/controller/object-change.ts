@@ -33,12 +33,15 @@ export function reconcilesAfter(
   return isForeignStatus || isOther ? "soon" : "never";
 }
 
-/** Whether an object is of an earlier time than before: each change of its spec makes a new, higher generation. */
+/**
+ * Whether an object went back to an earlier time: each change of its spec makes a new, higher generation. That it has another
+ * spec at the same one says so only after a restore: a CRD may have new defaults.
+ */
 export function isRestored(change: ObjectChange): boolean {
   if (change.type !== "modified") return false;
-  const { previous, object } = change;
+  const { previous, object, restored } = change;
   const [before = 0, after = 0] = [previous.metadata.generation, object.metadata.generation];
-  return after < before || (after === before && !isDeepStrictEqual(previous.spec, object.spec));
+  return after < before || (restored === true && after === before && !isDeepStrictEqual(previous.spec, object.spec));
 }
 
 /**

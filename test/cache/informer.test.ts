@@ -486,6 +486,7 @@ describe("errors", () => {
     api.lists = [{ items: [object("a", 8, { country: "de" }), object("b", 8)], resourceVersion: "8" }];
     await api.latest.end();
     expect(summary()).toEqual(["modified a@8"]);
+    expect(changes).toMatchObject([{ restored: true }]);
   });
 
   it("lists again after an ERROR event of any code", async () => {

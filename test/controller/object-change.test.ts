@@ -14,6 +14,7 @@ const object = (metadata: Partial<LiveObject["metadata"]> = {}, status?: object)
 const modified = (to: LiveObject, from = object()): ObjectChange => ({ type: "modified", object: to, previous: from });
 
 describe("after a change an object is reconciled", () => {
+  const withSpec = (size: number) => ({ ...object(), spec: { size } });
   const annotated = (annotations: Record<string, string>) => object({ annotations });
   const cases: [string, ObjectChange, "now" | "soon" | "never"][] = [
     ["it is new", { type: "added", object: object() }, "now"],
@@ -30,11 +31,8 @@ describe("after a change an object is reconciled", () => {
     ["another client writes its status", modified(object({}, { foreign: true })), "soon"],
     ["its own status is written", modified(object({}, { own: true })), "never"],
     ["a restore of an earlier spec", modified(object({ generation: 1 }), object({ generation: 2 })), "now"],
-    [
-      "a restore, and a change since",
-      modified({ ...object(), spec: { b: 1 } }, { ...object(), spec: { a: 1 } }),
-      "now",
-    ],
+    ["a restore, and a change since", { ...modified(withSpec(2), withSpec(1)), restored: true } as ObjectChange, "now"],
+    ["a new default of its CRD", modified(withSpec(2), withSpec(1)), "never"],
     ["only its version", modified(object({ resourceVersion: "2" })), "never"],
   ];
   it.each(cases)("%s", (_, change, when) => {
