@@ -94,6 +94,8 @@ export const REASONS = [
   "WriteSuppressed",
   "WrongType",
   // Of updates, Pulumi and the state.
+  "BackendForeign",
+  "BackendUnknown",
   "InternalError",
   "Killed",
   "LeaseLost",

@@ -7,13 +7,14 @@ import { errorMessageOf, RetryableError, TerminalError } from "../../providers/e
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
 import { NotRegisteredError } from "../../providers/registration";
-import type { HistoryEntry, StackEngine } from "./engine";
+import type { BackendOwner, HistoryEntry, StackEngine } from "./engine";
 import { EngineGoneError } from "./engine-process";
 import { reportOf } from "./event-log";
 import type { Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { exportStack, findStack, openLocalWorkspace, perform, type Workspace } from "./local-workspace";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
+import { ownerFileOf, readOwner, writeOwner } from "./owner-file";
 import { declaredInTime } from "./program";
 import { serveProviders } from "./provider-server";
 import { withScratch } from "./scratch";
@@ -47,6 +48,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       throw new TerminalError("PlansUnsupported", "the Automation API does not hold operations to plans");
     }
     return this.#turn(async () => {
+      await this.#refuseOthers(options.owner);
       try {
         // Else what a program registers before it throws would be done.
         if (program !== undefined && !options.sdkRuntime) await declaredInTime(program, this.options.timeoutMs);
@@ -129,9 +131,28 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     return this.#turn(() => exportStack(this.settings.file, stack, this.workspace));
   }
 
-  async removeStack(stack: string): Promise<void> {
+  listStacks(): Promise<{ name: string }[]> {
+    return this.#turn(() => this.workspace.listStacks());
+  }
+
+  async backendOwner(): Promise<BackendOwner | undefined> {
+    return readOwner(ownerFileOf(this.settings.backendUrl));
+  }
+
+  async claimBackend(owner: BackendOwner, replaces?: string): Promise<BackendOwner> {
+    return writeOwner(ownerFileOf(this.settings.backendUrl), owner, replaces);
+  }
+
+  async #refuseOthers(owner: string | undefined): Promise<void> {
+    if (owner !== undefined && (await this.backendOwner())?.id !== owner) {
+      throw new RetryableError("BackendForeign", "the backend has another owner, or none");
+    }
+  }
+
+  async removeStack(stack: string, _signal?: AbortSignal, owner?: string): Promise<void> {
     checkFence();
     await this.#turn(async () => {
+      await this.#refuseOthers(owner);
       if (await findStack(stack, this.workspace)) await this.workspace.removeStack(stack, { force: true });
     });
   }

@@ -4,7 +4,7 @@ import { Compile } from "typebox/compile";
 import type { ProviderRequest } from "../../providers/host/session";
 
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 const usage = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number(), goroutines: Type.Number() });
 /** What a process has in use. */

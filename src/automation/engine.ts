@@ -18,6 +18,7 @@ export type { OpMap } from "@pulumi/pulumi/automation/stack";
  * `Misconfigured` (the engine is of another version), and what the fence of the work throws. Also:
  *
  * - those that write a stack: RetryableError `Locked`, as they exclude each other;
+ * - those that are given an owner: RetryableError `BackendForeign`, before anything is read or written;
  * - previews: RetryableError `Interrupted`; what has to do with plans: TerminalError `PlansUnsupported` of the Automation API;
  * - all others: the reason of their signal.
  */
@@ -41,14 +42,41 @@ export interface StackEngine {
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
-  removeStack(stack: string, signal?: AbortSignal): Promise<void>;
+  removeStack(stack: string, signal?: AbortSignal, owner?: string): Promise<void>;
+  listStacks(signal?: AbortSignal): Promise<{ name: string }[]>;
+  /** Whose the backend is; `undefined` when it says nothing of that. */
+  backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined>;
+  /**
+   * Writes whose the backend is, where it says nothing of that yet, or in place of the owner with the id `replaces`.
+   *
+   * @returns the owner that the backend has then: another one, when that was first
+   */
+  claimBackend(owner: BackendOwner, replaces?: string, signal?: AbortSignal): Promise<BackendOwner>;
   /** Operations may run for so long from now, and then end unless this is called again; without any call, for ever. */
   allow(ms: number): void;
   /** Ends what runs. */
   close(): Promise<void>;
 }
 
-export interface OperationOptions {
+/** The operator that writes the stacks of a backend. */
+export interface BackendOwner {
+  /** Another one for each claim. */
+  id: string;
+  /** The cluster's name, or its UID. */
+  cluster: string;
+  clusterUid: string;
+  /** The operator's. */
+  namespace: string;
+  /** ISO 8601. */
+  since: string;
+}
+
+interface OwnedOptions {
+  /** The id of the {@link BackendOwner} that the backend must have. */
+  owner?: string | undefined;
+}
+
+export interface OperationOptions extends OwnedOptions {
   signal?: AbortSignal | undefined;
   /** Stays in the stack's history, such as who approved the update. */
   message?: string | undefined;
@@ -59,7 +87,7 @@ export interface OperationOptions {
   savesOnce?: boolean | undefined;
 }
 
-export interface PreviewOptions {
+export interface PreviewOptions extends OwnedOptions {
   signal?: AbortSignal | undefined;
   /** Compare the state with the real world first, so that drift shows, or is repaired. */
   refresh?: boolean | undefined;

@@ -4,12 +4,13 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
-import type { DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
+import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
 import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
+import { ownerSchema } from "./owner-file";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
 import { type StackState, stackStateSchema } from "./stack-state";
@@ -45,6 +46,8 @@ const answers = {
   names: Compile(Type.Object({ names: Type.Array(Type.String()) })),
   locks: Compile(Type.Object({ locks: Type.Union([Type.Array(Type.String()), Type.Null()]) })),
   urns: Compile(Type.Object({ urns: Type.Array(Type.String()) })),
+  owner: Compile(Type.Object({ owner: Type.Union([Type.Null(), ownerSchema]) })),
+  claimed: Compile(Type.Object({ owner: ownerSchema })),
   anything: Compile(Type.Unknown()),
 };
 
@@ -58,10 +61,11 @@ export class GoEngine extends Operations implements StackEngine {
   }
 
   override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
-    const { release, signal } = options;
+    const { release, signal, owner } = options;
     // What is released stays, which is all that its protection asks for.
     const state = release ? await this.exportStack(stack, signal) : undefined;
-    if (state?.deployment.resources?.some(({ protect }) => protect)) await this.unprotect(stack, undefined, signal);
+    if (state?.deployment.resources?.some(({ protect }) => protect))
+      await this.unprotect(stack, undefined, signal, owner);
     return super.destroy(stack, options);
   }
 
@@ -95,9 +99,17 @@ export class GoEngine extends Operations implements StackEngine {
     return (await this.#ask(answers.names, "names", {}, signal)).names.map((name) => ({ name }));
   }
 
-  async removeStack(stack: string, signal?: AbortSignal): Promise<void> {
+  async removeStack(stack: string, signal?: AbortSignal, owner?: string): Promise<void> {
     checkFence();
-    await this.#ask(answers.anything, "remove", { stack }, signal);
+    await this.#ask(answers.anything, "remove", { stack, owner }, signal);
+  }
+
+  async backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined> {
+    return (await this.#ask(answers.owner, "owner", {}, signal)).owner ?? undefined;
+  }
+
+  async claimBackend(owner: BackendOwner, replaces?: string, signal?: AbortSignal): Promise<BackendOwner> {
+    return (await this.#ask(answers.claimed, "claim", { record: owner, replaces }, signal)).owner;
   }
 
   /** Removes all locks of a stack. @returns who held them; `undefined` for a stack that does not exist */
@@ -106,8 +118,8 @@ export class GoEngine extends Operations implements StackEngine {
   }
 
   /** Takes the protection from a stack's resources, or from one. @returns the URNs of those that were protected */
-  async unprotect(stack: string, urn: string | undefined, signal?: AbortSignal): Promise<string[]> {
-    return (await this.#ask(answers.urns, "unprotect", { stack, urn }, signal)).urns;
+  async unprotect(stack: string, urn: string | undefined, signal?: AbortSignal, owner?: string): Promise<string[]> {
+    return (await this.#ask(answers.urns, "unprotect", { stack, urn, owner }, signal)).urns;
   }
 
   allow(ms: number): void {
@@ -120,7 +132,7 @@ export class GoEngine extends Operations implements StackEngine {
 
   protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
     const { host, timeoutMs } = this.options;
-    const { signal, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
+    const { signal, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
@@ -128,7 +140,7 @@ export class GoEngine extends Operations implements StackEngine {
     let ended: Ended = {};
     try {
       if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
-      const operation = { stack, refresh, savesOnce, plans, plan, message };
+      const operation = { stack, owner, refresh, savesOnce, plans, plan, message };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await this.processes.use(
@@ -168,15 +180,16 @@ export class GoEngine extends Operations implements StackEngine {
   }
 }
 
-/** @throws RetryableError `Locked`, `Unreadable` */
+/** @throws RetryableError `Locked`, `BackendForeign`, `Unreadable` */
 function outcomeOf({ result, error }: Ended): EngineOutcome | undefined {
   if (answers.outcome.Check(result)) return result;
   if (!(error instanceof RpcError)) return undefined;
-  if (error.kind === "locked" || error.kind === "unreadable") throw refusal(error);
+  if (error.kind !== undefined) throw refusal(error);
   return { exists: false, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
 }
 
 function refusal(error: unknown): RetryableError {
-  const isLocked = error instanceof RpcError && error.kind === "locked";
-  return new RetryableError(isLocked ? "Locked" : "Unreadable", withoutPasswords(errorMessageOf(error)));
+  const kind = error instanceof RpcError ? error.kind : undefined;
+  const reason = kind === "locked" ? "Locked" : kind === "foreign" ? "BackendForeign" : "Unreadable";
+  return new RetryableError(reason, withoutPasswords(errorMessageOf(error)));
 }

@@ -13,11 +13,11 @@ import {
   startDevCluster,
   stopDevCluster,
 } from "../dev/cluster";
-import { quoteForShell } from "../dev/environment";
 import { followFile } from "../dev/follow";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, describeSamples, needsControllers, type SampleState, untilSamplesReady } from "../dev/samples";
+import { shellWord } from "../text/shell";
 import { renderTable } from "../text/table";
 import { resolveEngine } from "../toolchain/engine";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
@@ -261,10 +261,6 @@ function kubectlName({ plural, group }: AnyKind, kinds: readonly AnyKind[]): str
 
 function dirArgument(dir: string): string {
   return dir === DEFAULT_DIR ? "" : ` --dir ${shellWord(dir)}`;
-}
-
-function shellWord(file: string): string {
-  return /^[\w./-]+$/.test(file) ? file : quoteForShell(file);
 }
 
 /** Forwards the operator's log: formatted on a terminal, unchanged elsewhere. */

@@ -15,6 +15,7 @@ import { type Inspection, inspectStacks } from "../preview/inspect";
 import { planKey } from "../preview/plan-key";
 import { resolveEngine } from "../toolchain/engine";
 import { type OpenStacks, openStacks } from "./open-stacks";
+import { warnOfOwner } from "./owner-warning";
 import { Progress, startSpinner } from "./progress";
 import { operatorAt, type ServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
@@ -86,6 +87,7 @@ async function withSources<T>(
       previewsAtOnce: concurrency ?? 1,
     });
     const cluster = await opening;
+    await warnOfOwner(stacks.engine, () => cluster.identity());
     if (concurrency !== undefined) spinner = startSpinner("previewing");
     const sources = { engine: stacks.engine, cluster, notes: notesOn(state.backendUrl, cluster) };
     return await run({

@@ -8,6 +8,7 @@ import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { type OutputFormat, outputOption } from "./output-option";
 import { type ServerOptions, withServerOptions } from "./server-options";
+import { claimCommand } from "./state-claim";
 import { unlockCommand, unprotectCommand } from "./state-repair";
 
 const SHOWN_CHANGES = 3;
@@ -41,6 +42,7 @@ export function stateCommand(): Command {
         path: "/v1/state",
       }),
     )
+    .addCommand(claimCommand())
     .addCommand(unlockCommand())
     .addCommand(unprotectCommand());
 }

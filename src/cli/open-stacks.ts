@@ -1,7 +1,10 @@
 import { tmpdir } from "node:os";
 import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/host";
+import { inTime } from "../../providers/in-time";
 import { providersOf } from "../../providers/index";
+import { clusterOf } from "../../providers/kubernetes/cluster";
+import { withKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
 import { GoEngine } from "../automation/go-engine";
@@ -11,8 +14,12 @@ import { withScratch } from "../automation/scratch";
 import { type EngineSettings, openEngine } from "../automation/workspace";
 import { readStateConfig, type StateConfig } from "../config";
 import { resolveEngine, usesAutomationApi } from "../toolchain/engine";
+import { warnOfOwner } from "./owner-warning";
 import type { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
+
+/** Whose cluster it is matters less to these commands than their end. */
+const CLUSTER_TIMEOUT_MS = 5_000;
 
 type Settings = Omit<EngineSettings, "environment"> & Omit<OperationsOptions, "host">;
 
@@ -58,7 +65,12 @@ export async function withStates<T>(
       const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
       const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
       try {
-        if (engine instanceof GoEngine) return await work(engine, signal, state);
+        if (engine instanceof GoEngine) {
+          await warnOfOwner(engine, () =>
+            inTime(withKubernetes(clusterOf), CLUSTER_TIMEOUT_MS, () => new Error("the cluster does not answer")),
+          );
+          return await work(engine, signal, state);
+        }
         throw new TerminalError("Misconfigured", "this command needs the engine in Go: unset KINDSTACK_ENGINE");
       } finally {
         await engine.close();

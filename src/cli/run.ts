@@ -1,10 +1,15 @@
 import { availableParallelism } from "node:os";
 import { Command, Option } from "commander";
 import { TerminalError } from "../../providers/errors";
+import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { GoEngine } from "../automation/go-engine";
+import { ownerFileOf } from "../automation/owner-file";
+import { ownedEngine } from "../backend/owned-engine";
+import { BackendOwnership } from "../backend/ownership";
+import { listHolders } from "../backend/stack-holders";
 import { listenAddress, operatorNamespace, readStateConfig } from "../config";
 import { CONSOLE_PATH, type Console } from "../console/paths";
 import type { ConsoleOptions } from "../console/source";
@@ -108,7 +113,7 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD[_FILE], PGSSLMODE, PSQL_CA_FILE, PSQL_DIRECTORY, …
                                        the database of kinds with rows; see docs/postgresql.md
   KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,team-a=app.*" (default: all)
-  KINDSTACK_CLUSTER                    the cluster's name in the records of rows (default: its UID)
+  KINDSTACK_CLUSTER                    the cluster's name in records of rows and of the state's backend (default: its UID)
   KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
                                        operator's own, such as "cert-manager,ingress-*"
   KINDSTACK_ALLOWED_GROUPS             groups of everybody that tenants may name as their administrators or users, such as
@@ -171,6 +176,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     if (engine instanceof GoEngine) addEngineMetrics(metrics.registry, engine.processes);
     else {
       logger.warn(ONE_AT_A_TIME);
+      ownerFileOf(state.backendUrl);
       if (options.shards > 1) throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
     }
     const key = planKey(state.protection);
@@ -178,10 +184,19 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const shards = openShards(options, { client, engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
     const graceMs = options.gracePeriod * 1000;
+    const backend = new BackendOwnership({
+      engine,
+      namespace: operatorNamespace(process.env),
+      cluster: () => clusterOf(client),
+      holders: () => listHolders(client, kinds),
+      logger,
+    });
+    metrics.backendRefused(() => backend.refusal?.reason);
     const manager = new Manager({
       kinds,
       client,
-      engine,
+      engine: ownedEngine(engine, backend),
+      backend,
       recorder,
       metrics,
       logger,
@@ -209,7 +224,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, {
-      ...{ kinds, client, engine: file, planKey: key, state, logger, signal, graceMs },
+      ...{ kinds, client, engine: file, planKey: key, state, backend, logger, signal, graceMs },
       plugins: engine instanceof GoEngine ? engine.processes.plugins : undefined,
     });
     const startWatch = async () => {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
+import type { BackendOwnership } from "../backend/ownership";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import type { Listener } from "../http/server";
 import type { InspectionServerOptions } from "../preview/server";
@@ -35,6 +36,8 @@ interface Collaborators
   extends Pick<InspectionServerOptions, "kinds" | "client" | "planKey" | "plugins" | "logger" | "graceMs"> {
   engine: string;
   state: StateConfig;
+  /** Nothing is told of the stacks of another's backend. */
+  backend: Pick<BackendOwnership, "examine" | "id">;
   /** Once it is aborted, requests may continue for `graceMs`; no others are taken. */
   signal: AbortSignal;
 }
@@ -44,7 +47,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { engine: file, state, logger: parent, signal, ...collaborators }: Collaborators,
+  { engine: file, state, backend, logger: parent, signal, ...collaborators }: Collaborators,
 ): Promise<Listener | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -82,7 +85,11 @@ export async function serveInspection(
     tls,
     logger,
     // It previews one object at a time: updates have priority.
-    engine: async () => (await open()).engine,
+    engine: async () => {
+      await backend.examine();
+      await backend.id();
+      return (await open()).engine;
+    },
   });
   logger.info({ previews: `${host}:${server.port}` }, "previews are served");
   let closed: Promise<void> | undefined;

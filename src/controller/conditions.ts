@@ -199,7 +199,7 @@ export function driftUnknownCondition(
 }
 
 /** The condition with the status False, which `composeStatus` omits. */
-function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGeneration: number): NewCondition {
+export function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGeneration: number): NewCondition {
   return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
 }
 

@@ -3,7 +3,8 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { StackEngine } from "../automation/engine";
+import type { OwnedEngine } from "../backend/owned-engine";
+import type { BackendOwnership } from "../backend/ownership";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Facts } from "./facts";
@@ -31,7 +32,8 @@ export interface KindContext {
   cluster: Cluster | undefined;
   client: KubernetesClient;
   cache: KindCache;
-  engine: Pick<StackEngine, "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack">;
+  engine: OwnedEngine;
+  backend: Pick<BackendOwnership, "refusal" | "problem">;
   /** See {@link watchModes}. */
   modeOf(object: LiveObject): Promise<SetMode>;
   /** Undefined where the API server serves no plans. */

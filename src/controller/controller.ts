@@ -21,7 +21,7 @@ import type { RolloutPolicy } from "./rollout";
 
 /** What all controllers of an operator share. */
 export interface ControllerEnvironment
-  extends Pick<KindContext, "client" | "cluster" | "engine" | "plans" | "claims" | "logger"> {
+  extends Pick<KindContext, "client" | "cluster" | "engine" | "backend" | "plans" | "claims" | "logger"> {
   /** What is this replica's to work on; everything without. */
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */

@@ -4,6 +4,7 @@ import { executeComparison } from "./compare";
 import type { Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
+import { backendConditions, refuse } from "./refuse";
 import { executeUpdate } from "./update";
 
 /** Does what was decided. What came of it is recorded afterwards. */
@@ -11,10 +12,12 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
   const { context, item, object, state, logger } = reconcile;
   if (reconcile.facts.orphaned && !reconcile.facts.isTombstone && reconcile.facts.mode !== "Observe")
     await context.writer.recordOrphaned(object, state.writes);
+  const refused = await refuse(reconcile, action);
+  if (refused !== undefined) return refused;
   switch (action.type) {
     case "nothing":
     case "backOff":
-      return { ...action, type: "rests" };
+      return { ...action, type: "rests", conditions: [...backendConditions(reconcile), ...action.conditions] };
     case "pause":
       return { ...action, type: "rests", requeueAfterMs: 0 };
     case "wait":

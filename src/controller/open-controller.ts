@@ -97,6 +97,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     client,
     cache,
     engine,
+    backend: environment.backend,
     writer: new ObjectWriter({ kind, client, cache, freshness, recorder, metrics: counts }),
     claims,
     plans: environment.plans,

@@ -1,4 +1,5 @@
 import { pathToFileURL } from "node:url";
+import { quoteForShell } from "../text/shell";
 import type { Layout } from "./layout";
 import type { PostgresSettings } from "./postgres";
 
@@ -29,9 +30,4 @@ export function environmentFile(environment: Readonly<Record<string, string>>): 
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}=${quoteForShell(value)}\n`)
     .join("");
-}
-
-/** One word for a POSIX shell, whatever is in it. */
-export function quoteForShell(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -5,6 +5,7 @@ import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
+import type { BackendOwnership } from "../backend/ownership";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
@@ -23,6 +24,8 @@ export interface ManagerOptions
   extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout" | "modeOf">,
     Pick<PlanStoreOptions, "namespace" | "planKey" | "authorMayNotApprove"> {
   kinds: readonly AnyKind[];
+  /** Whether the state's backend is this operator's. */
+  backend: Pick<BackendOwnership, "refusal" | "problem" | "run">;
   /** What is this replica's to work on; everything when it is the only one. */
   shards?: Shards | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
@@ -109,7 +112,8 @@ export class Manager {
    * @throws ApiError when the API server cannot be asked
    */
   async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
-    const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
+    const { client, logger, kinds, backend, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } =
+      this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const controllers = () => [...this.#controllers.values()];
@@ -125,7 +129,9 @@ export class Manager {
       ...this.#options,
       plans,
       cluster: await clusterOf(client),
-      setModeOf: await watchModes(client, this.#informers, (namespace) => this.#requeueIn(namespace)),
+      setModeOf: await watchModes(client, this.#informers, (changed) =>
+        this.#requeue(({ namespace }) => namespace === changed),
+      ),
       informers: this.#informers,
       owners: this.#owners,
       queue: this.#queue,
@@ -140,6 +146,7 @@ export class Manager {
     await onReady?.();
 
     const polling = Promise.all([
+      backend.run(signal, () => this.#requeue(() => true)),
       plans?.sweep(signal),
       pollDrift(controllers, driftIntervalMs, logger, signal),
       pollUnserved(client, this.#lacking, (kind) => this.serve(kind), signal),
@@ -218,11 +225,11 @@ export class Manager {
     ];
   };
 
-  /** The mode of a namespace has changed: it takes effect at once. */
-  #requeueIn(namespace: string): void {
+  /** What has changed takes effect at once for these objects. */
+  #requeue(includes: (metadata: LiveObject["metadata"]) => boolean): void {
     for (const controller of this.#controllers.values()) {
       for (const { metadata } of controller.list()) {
-        if (metadata.namespace === namespace) this.#queue.add(objectItem(controller.kind, metadata));
+        if (includes(metadata)) this.#queue.add(objectItem(controller.kind, metadata));
       }
     }
   }

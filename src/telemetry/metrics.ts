@@ -2,6 +2,7 @@ import { exponentialBuckets } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { PLAN_STATES, type Plan } from "../../stacks/contract/plan";
 import { READINESS_STATES, readinessOf } from "../../stacks/contract/readiness";
+import { BACKEND_REASONS } from "../backend/ownership";
 import type { ObjectChange } from "../cache/change";
 import type { InformerObserver } from "../cache/informer";
 import type { WorkQueueObserver } from "../queue/work-queue";
@@ -70,6 +71,16 @@ export function createMetrics() {
     "1 while a rollout begins no more objects since too many have failed.",
     (gauge) => {
       for (const [kind, counts] of rollouts) gauge.set({ kind }, counts().stopped ? 1 : 0);
+    },
+  );
+
+  let refusedAs: () => string | undefined = () => undefined;
+  observed(
+    "kindstack_backend_refused",
+    ["reason"],
+    "1 while this replica updates and deletes nothing, as the state's backend is not, or may not be, its own.",
+    (gauge) => {
+      for (const reason of BACKEND_REASONS) gauge.set({ reason }, refusedAs() === reason ? 1 : 0);
     },
   );
 
@@ -161,6 +172,10 @@ export function createMetrics() {
     },
     /** Follows the rollout of a new version of a kind's program; `counts` is asked at every scrape. */
     rollout: (kind: string, counts: () => RolloutCounts) => void rollouts.set(kind, counts),
+    /** Why the state's backend is refused, if it is; asked at every scrape. */
+    backendRefused: (reason: () => string | undefined) => {
+      refusedAs = reason;
+    },
     /** All plans; asked at every scrape. */
     plans: (list: () => readonly Plan[]) => {
       plans = list;

@@ -20,6 +20,12 @@ export function alertingRules({ shards }: { shards: number }) {
       `Only {{ $value }} of ${shards} shards have an operator; objects of the others are not reconciled.`,
     ),
     critical(
+      "KindstackBackendRefused",
+      "max by (reason) (kindstack_backend_refused) > 0",
+      "1m",
+      "An operator updates and deletes nothing, as the state's backend is not, or may not be, its own: {{ $labels.reason }}.",
+    ),
+    critical(
       "KindstackInformerSilent",
       "max by (resource) (kindstack_informer_last_contact_seconds) > 180",
       "5m",

@@ -102,7 +102,7 @@ export const configurationSchema = Type.Object({
   ),
   clusterName: optional(
     TEXT,
-    "the cluster's name in the records of rows: a cluster that is rebuilt under its name keeps its rows; default: its UID",
+    "the cluster's name in the records of rows and of the state's backend: a cluster that is rebuilt under its name keeps its rows; default: its UID",
   ),
   protectedNamespaces: list(
     { pattern: "^[-a-z0-9*]+$", maxLength: 63 },

@@ -5,6 +5,7 @@ import { ProviderHost } from "../../providers/host/host";
 import type { AnyProvider } from "../../providers/host/session";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { EngineProcesses } from "../../src/automation/engine-processes";
+import { PROTOCOL } from "../../src/automation/engine-protocol";
 import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
@@ -137,7 +138,7 @@ export function withProgram({ settings, options }: TestEngine, file: string): Go
 
 /** How a process of this version greets, with differences. */
 export function helloOf(different: { version?: string; protocol?: number } = {}): string {
-  return JSON.stringify({ method: "hello", params: { version: ENGINE_VERSION, protocol: 4, ...different } });
+  return JSON.stringify({ method: "hello", params: { version: ENGINE_VERSION, protocol: PROTOCOL, ...different } });
 }
 
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */

@@ -11,6 +11,7 @@ import type { BindingPlan } from "../../src/automation/binding-plan";
 import type { PreviewResult, UpOptions, UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import type { PlannedChange } from "../../src/automation/planned-changes";
+import type { Refusal } from "../../src/backend/ownership";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
 import type { EventRecorder } from "../../src/controller/event-recorder";
@@ -124,6 +125,11 @@ class Harness {
   /** What the cache shows of what the object refers to. */
   reference: CachedView | undefined;
   secret: LiveObject | undefined;
+  /** Whether the state's backend is the operator's. */
+  readonly backend: { refusal: Refusal | undefined } & KindContext["backend"] = {
+    refusal: undefined,
+    problem: async () => this.backend.refusal,
+  };
   /** Why updates fail. */
   refusal: UpdateFailure | undefined;
   /** How many writes of the status fail from now on. */
@@ -243,6 +249,7 @@ class Harness {
       client,
       cache,
       engine,
+      backend: this.backend,
       writer: new ObjectWriter({
         kind: played,
         client,
@@ -373,6 +380,64 @@ class Harness {
     };
   }
 }
+
+describe("while the state's backend is not the operator's", () => {
+  const refusal: Refusal = {
+    errorClass: "retryable",
+    reason: "BackendForeign",
+    message: "the state's backend belongs to another cluster",
+    dependency: "the state's backend",
+  };
+  const stalled = (harness: Harness) => findCondition(statusOf(harness.object).conditions, "Stalled");
+  const refused = { dependency: refusal.dependency };
+
+  it("nothing is updated or destroyed, and the object says why", async () => {
+    const harness = new Harness();
+    harness.backend.refusal = refusal;
+    expect(await harness.reconcile()).toEqual(refused);
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "BackendForeign", message: refusal.message });
+    harness.delete();
+    expect(await harness.reconcile()).toEqual(refused);
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
+    expect(harness.synced()?.message).toContain(refusal.message);
+    expect([harness.updates, harness.released]).toEqual([0, []]);
+  });
+
+  it("nothing is compared for an object that is only observed", async () => {
+    const harness = new Harness();
+    harness.mode = "Observe";
+    harness.backend.refusal = refusal;
+    expect(await harness.reconcile()).toEqual(refused);
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "BackendForeign" });
+    expect(harness.previews).toBe(0);
+  });
+
+  it("an object at rest is stalled, and no more afterwards, without an update", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.backend.refusal = refusal;
+    expect(await harness.reconcile()).toBe("done");
+    expect(stalled(harness)).toMatchObject({ status: "True", reason: "BackendForeign", message: refusal.message });
+    expect(harness.synced()?.status).toBe("True");
+    harness.backend.refusal = undefined;
+    expect(await harness.reconcile()).toBe("done");
+    expect(stalled(harness)).toBeUndefined();
+    expect(harness.updates).toBe(1);
+  });
+
+  it("a failure that only the user can correct is told of again afterwards", async () => {
+    const harness = new Harness();
+    harness.refusal = { errorClass: "terminal", reason: "Invalid", message: "wrong" };
+    await harness.reconcile();
+    harness.backend.refusal = refusal;
+    await harness.reconcile();
+    expect(stalled(harness)?.reason).toBe("BackendForeign");
+    harness.backend.refusal = undefined;
+    await harness.reconcile();
+    expect(stalled(harness)).toMatchObject({ status: "True", reason: "Invalid", message: "wrong" });
+    expect(harness.updates).toBe(1);
+  });
+});
 
 describe("an update that has to wait until something is gone", () => {
   beforeEach(() => void vi.useFakeTimers());

@@ -104,6 +104,7 @@ function start(
       exportStack: async () => undefined,
       removeStack: async () => {},
     },
+    backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     planKey: async () => createSecretKey(Buffer.alloc(32)),
     metrics: createMetrics(),

@@ -67,6 +67,7 @@ it("reconciles the objects of a kind that it serves later when all caches of the
     kinds: [],
     client: client as unknown as KubernetesClient,
     engine: { up } as unknown as ManagerOptions["engine"],
+    backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
     recorder: { event: () => {}, flush: async () => {} } as unknown as EventRecorder,
     planKey: async () => createSecretKey(Buffer.alloc(32)),
     metrics,

@@ -71,6 +71,7 @@ beforeAll(async () => {
     kinds: [login],
     client: cluster.client,
     engine: new GoEngine({ processes, host, timeoutMs: 60_000 }),
+    backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
     namespace: "default",

@@ -29,7 +29,7 @@ import (
 var Version = "unknown"
 
 // Protocol is raised with each change of the requests that an operator of another version would not understand.
-const Protocol = 4
+const Protocol = 5
 
 type hello struct {
 	Version  string `json:"version"`

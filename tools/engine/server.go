@@ -27,10 +27,14 @@ import (
 //	remove {stack}                → {}
 //	unlock {stack}                → {locks}, descriptions of those that were removed, or {locks: null}
 //	unprotect {stack, urn?}       → {urns} of resources that were protected
+//	owner                         → {owner} of the backend, or {owner: null}
+//	claim {record, replaces?}     → {owner} that the backend has then
 //	ping                          → {usage}
 //
-// An error has the kind `locked` when another process has the stack's lock, and `unreadable` when an operation did not begin
-// because the backend did not answer or the state could not be read.
+// All but these take the id of an owner as well, and then do nothing unless it is the backend's: see state/owner.go.
+//
+// An error has the kind `locked` when another process has the stack's lock, `foreign` when the backend is not the owner's,
+// and `unreadable` when an operation did not begin because the backend did not answer or the state could not be read.
 //
 // It obeys notifications:
 //
@@ -64,11 +68,14 @@ type server struct {
 // params are those of all requests and notifications.
 type params struct {
 	operationParams
-	URN   string                     `json:"urn"`
-	State *apitype.UntypedDeployment `json:"state"`
-	ID    int64                      `json:"id"`
-	Hard  bool                       `json:"hard"`
-	Ms    int64                      `json:"ms"`
+	Owner    string                     `json:"owner"`
+	Record   *state.Owner               `json:"record"`
+	Replaces string                     `json:"replaces"`
+	URN      string                     `json:"urn"`
+	State    *apitype.UntypedDeployment `json:"state"`
+	ID       int64                      `json:"id"`
+	Hard     bool                       `json:"hard"`
+	Ms       int64                      `json:"ms"`
 }
 
 func (s *server) handle(m rpc.Message) {
@@ -115,7 +122,19 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 		}
 	}()
 	ctx := context.Background()
+	if p.Owner != "" {
+		// Before the lock is written: not even that is for another's backend, or into the folder of a volume that is not mounted.
+		if err := s.stacks.RefuseOthers(ctx, p.Owner); err != nil {
+			return nil, unreadable{err}
+		}
+	}
 	switch op.method {
+	case "owner":
+		owner, err := s.stacks.Owner(ctx)
+		return map[string]any{"owner": owner}, err
+	case "claim":
+		owner, err := s.stacks.Claim(ctx, p.Record, p.Replaces)
+		return map[string]any{"owner": owner}, err
 	case "up", "preview", "refresh", "destroy", "previewDestroy":
 		return op.run(ctx)
 	case "export":
@@ -195,6 +214,8 @@ func (s *server) errorOf(err error) *rpc.Error {
 	failed := &rpc.Error{Message: redacted(err.Error(), s.backendURL)}
 	if _, isLocked := errors.AsType[*state.LockedError](err); isLocked {
 		failed.Kind = "locked"
+	} else if _, isForeign := errors.AsType[*state.NotOwnerError](err); isForeign {
+		failed.Kind = "foreign"
 	} else if _, isUnreadable := errors.AsType[unreadable](err); isUnreadable {
 		failed.Kind = "unreadable"
 	}

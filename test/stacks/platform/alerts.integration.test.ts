@@ -25,6 +25,10 @@ const CASES: [alert: string, series: Series][] = [
   ["KindstackDown", { kindstack_shards_held: "_x120" }],
   ["KindstackShardsNotHeld", { kindstack_shards_held: "0x120" }],
   [
+    'KindstackBackendRefused{reason="BackendForeign"}',
+    { 'kindstack_backend_refused{reason="BackendForeign"}': "0x60 1x60" },
+  ],
+  [
     'KindstackInformerSilent{resource="tenants"}',
     { 'kindstack_informer_last_contact_seconds{resource="tenants"}': "0+60x120" },
   ],

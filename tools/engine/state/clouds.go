@@ -108,6 +108,16 @@ func (b buckets) Write(ctx context.Context, key string, data []byte) error {
 	return b.bucket.WriteAll(ctx, key, data, nil)
 }
 
+func (b buckets) Create(ctx context.Context, key string, data []byte) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	err := b.bucket.WriteAll(ctx, key, data, &blob.WriterOptions{IfNotExist: true})
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (b buckets) Copy(ctx context.Context, from, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

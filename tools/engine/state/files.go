@@ -44,21 +44,60 @@ func (f files) Read(_ context.Context, key string) ([]byte, error) {
 
 // Write writes aside and renames: readers see the old or the new content, also when writing fails.
 func (f files) Write(_ context.Context, key string, data []byte) error {
-	if err := os.MkdirAll(f.path(asideFolder), 0o700); err != nil {
+	aside, err := f.writeAside(data)
+	if err != nil {
 		return err
+	}
+	err = inFolder(os.Rename, aside, f.path(key))
+	if err != nil {
+		_ = os.Remove(aside)
+	}
+	return err
+}
+
+// Create gives what was written aside a second name, which no other file may have.
+func (f files) Create(_ context.Context, key string, data []byte) (bool, error) {
+	aside, err := f.writeAside(data)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.Remove(aside) }()
+	err = inFolder(os.Link, aside, f.path(key))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = inFolder(func(_, to string) error { return createExclusively(to, data) }, aside, f.path(key))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// createExclusively is for volumes on which a file has one name.
+func createExclusively(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+func (f files) writeAside(data []byte) (string, error) {
+	if err := os.MkdirAll(f.path(asideFolder), 0o700); err != nil {
+		return "", err
 	}
 	aside, err := os.CreateTemp(f.path(asideFolder), "*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = aside.Write(data)
-	if err = errors.Join(err, aside.Close()); err == nil {
-		err = inFolder(os.Rename, aside.Name(), f.path(key))
-	}
-	if err != nil {
+	if err = errors.Join(err, aside.Close()); err != nil {
 		_ = os.Remove(aside.Name())
 	}
-	return err
+	return aside.Name(), err
 }
 
 // Copy gives a file a second name where the volume can do that: files are replaced, never written to.

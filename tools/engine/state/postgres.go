@@ -89,22 +89,42 @@ func (p *postgresStore) Read(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (p *postgresStore) Write(ctx context.Context, key string, data []byte) error {
-	write := func() error {
-		return p.exec(ctx, `INSERT INTO `+p.table+` (key, data) VALUES ($1, json_build_object('data', $2::text))
-			ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = now()`,
-			p.key(key), base64.StdEncoding.EncodeToString(data))
+	_, err := p.insert(ctx, key, data, `UPDATE SET data = excluded.data, updated_at = now()`)
+	return err
+}
+
+func (p *postgresStore) Create(ctx context.Context, key string, data []byte) (bool, error) {
+	return p.insert(ctx, key, data, `NOTHING`)
+}
+
+// insert returns whether it wrote.
+func (p *postgresStore) insert(ctx context.Context, key string, data []byte, onConflict string) (bool, error) {
+	insert := func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		done, err := p.in.ExecContext(ctx, `INSERT INTO `+p.table+` (key, data) VALUES ($1, json_build_object('data', $2::text))
+			ON CONFLICT (key) DO `+onConflict, p.key(key), base64.StdEncoding.EncodeToString(data))
+		if err != nil {
+			return false, err
+		}
+		written, err := done.RowsAffected()
+		return written > 0, err
 	}
-	err := write()
+	isWritten, err := insert()
 	if !isMissingTable(err) {
-		return err
+		return isWritten, err
 	}
 	u := *p.url
-	bucket, err := postgres.NewPostgresBucket(ctx, &u) // it makes the table
-	if err != nil {
-		return err
+	bucket, failed := postgres.NewPostgresBucket(ctx, &u) // it makes the table
+	if failed == nil {
+		_ = bucket.Close()
 	}
-	_ = bucket.Close()
-	return write()
+	// Where several make it at once, PostgreSQL fails those that come second, though the table is there.
+	isWritten, err = insert()
+	if failed != nil && isMissingTable(err) {
+		err = failed
+	}
+	return isWritten, err
 }
 
 func (p *postgresStore) Copy(ctx context.Context, from, to string) error {

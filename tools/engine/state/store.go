@@ -26,6 +26,8 @@ type Store interface {
 	// Read returns ErrNotFound for a file that does not exist.
 	Read(ctx context.Context, key string) ([]byte, error)
 	Write(ctx context.Context, key string, data []byte) error
+	// Create writes a file that does not exist, and returns whether it did: of several at once, one does.
+	Create(ctx context.Context, key string, data []byte) (bool, error)
 	// Copy returns ErrNotFound for a file that does not exist. Neither file changes with the other one.
 	Copy(ctx context.Context, from, to string) error
 	// Delete leaves out files that do not exist.

@@ -1,0 +1,37 @@
+import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { BACKEND_REASONS } from "../backend/ownership";
+import type { Action } from "./action";
+import { newsAmong, notSo } from "./conditions";
+import type { Reconcile } from "./context";
+import type { Outcome } from "./outcome";
+
+/** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
+export async function refuse(
+  { context, object, unblocked }: Reconcile,
+  { type }: Action,
+): Promise<Outcome | undefined> {
+  if (type !== "update" && type !== "destroy" && type !== "compare") return undefined;
+  const problem = await context.backend.problem();
+  if (problem === undefined) return undefined;
+  const failures = [problem];
+  if (type === "update") return { type: "updateFailed", object, failures, partial: undefined };
+  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: unblocked?.deleted ?? 0 };
+  return { type: "compared", resources: [], failures };
+}
+
+/** That an object at rest is not looked after while the backend is not this operator's, or is again. */
+export function backendConditions({ context, facts }: Reconcile): NewCondition[] {
+  const { refusal } = context.backend;
+  const { metadata, status } = facts;
+  const { generation } = metadata;
+  if (refusal !== undefined) {
+    if (metadata.deletionTimestamp !== undefined) return []; // nothing is left of it to look after
+    const { reason, message } = refusal;
+    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message, observedGeneration: generation };
+    return newsAmong([stalled], status.conditions);
+  }
+  const stalled = findCondition(status.conditions, "Stalled");
+  return stalled !== undefined && BACKEND_REASONS.some((reason) => reason === stalled.reason)
+    ? [notSo("Stalled", generation)]
+    : [];
+}
