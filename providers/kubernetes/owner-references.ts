@@ -21,13 +21,28 @@ function needsController(object: Manifest): boolean {
  * Inputs as their manifest is applied: without references to their own owner. What releases before had applied is read as if it
  * had none, so that it is no difference.
  */
-export function withoutOwnReferences<Inputs extends Pick<ObjectInputs, "manifest" | "owner">>(inputs: Inputs): Inputs {
-  const { manifest, owner } = inputs;
-  const references = manifest?.metadata?.ownerReferences;
-  if (!Array.isArray(references) || needsController(manifest)) return inputs;
-  const own = references.find(({ uid }) => uid === owner?.uid);
-  if (own === undefined) return inputs;
-  return { ...inputs, manifest: withReferences(manifest, others(references, own.uid)), deletedWith: own };
+export function withoutOwnReferences<Inputs extends Pick<ObjectInputs, "manifest" | "owner" | "initial">>(
+  inputs: Inputs,
+): Inputs {
+  const { manifest, owner, initial } = inputs;
+  const own = ownReference(manifest, owner?.uid);
+  const first = ownReference(initial?.manifest, owner?.uid);
+  return {
+    ...inputs,
+    ...(own && { manifest: withoutReference(manifest, own), deletedWith: own }),
+    ...(initial && first && { initial: { ...initial, manifest: withoutReference(initial.manifest, first) } }),
+  };
+}
+
+/** The reference to its owner that a manifest is not to have. */
+function ownReference(manifest: Manifest | undefined, owner: string | undefined): OwnerReference | undefined {
+  const references: unknown = manifest?.metadata?.ownerReferences;
+  if (manifest === undefined || !Array.isArray(references) || needsController(manifest)) return undefined;
+  return references.find(({ uid }: OwnerReference) => uid === owner);
+}
+
+function withoutReference(manifest: Manifest, { uid }: OwnerReference): Manifest {
+  return withReferences(manifest, others(manifest.metadata.ownerReferences ?? [], uid));
 }
 
 /** What is applied of a manifest: a Pod that refers to an owner refers to its namespace as well, as far as that is known. */
