@@ -26,6 +26,7 @@ export const REASONS = [
   "Resizing",
   "Retrying",
   "Settled",
+  "SubjectDismissed",
   "Succeeded",
   "Updating",
   "Waiting",

@@ -9,6 +9,11 @@ export { known, type Lookup } from "./lookup";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
-export { isProtectedNamespace, protectedNamespaces, refuseProtectedNamespace } from "./protected-namespaces";
+export {
+  isProtectedNamespace,
+  protectedNamespaces,
+  refuseProtectedNamespace,
+} from "./protected-namespaces";
 export { formatQuantity, parseQuantity } from "./quantity";
+export { termination } from "./termination";
 export type { LiveObject, Manifest, ObjectMeta, ObjectType, OwnerReference } from "./types";

@@ -9,27 +9,25 @@ export function referenceTo({ apiVersion, kind, metadata: { name, namespace, uid
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }), uid } };
 }
 
-/**
- * What keeps an object that is being deleted, in words: its finalizers, what a namespace's conditions say remains, and the
- * Pods of a Deployment that have finalizers of their own.
- */
+/** What keeps an object that is being deleted, in words: {@link whatHolds}, and the Pods of a Deployment with finalizers. */
 export async function describeTermination(client: KubernetesClient, live: LiveObject): Promise<string> {
-  const { kind, metadata } = live;
-  const causes = [
-    ...(metadata.finalizers?.length ? [`its finalizers ${metadata.finalizers.join(", ")}`] : []),
-    ...(kind === "Namespace" ? remainsOf(live) : []),
-    ...(kind === "Deployment" ? await podsHeld(client, live) : []),
-  ];
-  return `${kind} ${metadata.name} is being deleted${causes.length > 0 ? ` and waits for: ${causes.join("; ")}` : ""}`;
+  return termination(live, live.kind === "Deployment" ? await podsHeld(client, live) : []);
 }
 
-function remainsOf(namespace: LiveObject): string[] {
-  const { conditions = [] } = (namespace.status ?? {}) as {
-    conditions?: { type: string; status: string; message?: string }[];
-  };
-  return conditions
-    .filter(({ type, status }) => status === "True" && NAMESPACE_REMAINS.test(type))
-    .flatMap(({ message }) => message ?? []);
+/** @param causes besides {@link whatHolds} */
+export function termination(live: LiveObject, causes: readonly string[] = []): string {
+  const all = [...whatHolds(live), ...causes];
+  return `${live.kind} ${live.metadata.name} is being deleted${all.length > 0 ? ` and waits for: ${all.join("; ")}` : ""}`;
+}
+
+/** What keeps an object that is being deleted: its finalizers, and what a namespace's conditions say remains. */
+function whatHolds({ kind, metadata, status }: LiveObject): string[] {
+  const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string; message?: string }[] };
+  const remains = conditions.filter(({ type, status }) => status === "True" && NAMESPACE_REMAINS.test(type));
+  return [
+    ...(metadata.finalizers?.length ? [`its finalizers ${metadata.finalizers.join(", ")}`] : []),
+    ...(kind === "Namespace" ? remains.flatMap(({ message }) => message ?? []) : []),
+  ];
 }
 
 async function podsHeld(client: KubernetesClient, { metadata, spec }: LiveObject): Promise<string[]> {

@@ -4,6 +4,7 @@ import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/cl
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { kindOf } from "../../stacks/contract/kind-name";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
 import { withoutManagedFields } from "../cache/change";
 import { Informer } from "../cache/informer";
@@ -81,7 +82,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
   try {
     const handlers = new Map<string, ReviewHandler>();
     for (const { name, admission } of admissions) {
-      const view = await openView(admission, client, recorder, logger, signal);
+      const view = await openView(admission, options.kinds, { client, recorder, logger, signal });
       for (const webhook of admission.webhooks()) {
         const path = webhookPath(name, webhook);
         const timeoutMs = webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS;
@@ -137,35 +138,41 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
   }
 }
 
+interface ViewOptions {
+  client: KubernetesClient;
+  recorder: EventRecorder;
+  logger: Logger;
+  signal: AbortSignal;
+}
+
 /** Caches of the watched types, of this process alone, so that a replica serves whether or not it reconciles. */
 async function openView(
   { watches }: KindAdmission,
-  client: KubernetesClient,
-  recorder: EventRecorder,
-  logger: Logger,
-  signal: AbortSignal,
+  kinds: readonly AnyKind[],
+  { client, recorder, logger, signal }: ViewOptions,
 ): Promise<AdmissionView> {
   const caches = new Map<string, Informer>();
   const cache = (name: string) => {
     const found = caches.get(name);
-    if (found === undefined) throw new TypeError(`nothing is watched as ${name}`);
+    if (found === undefined && !watches[name]?.isOtherKind) throw new TypeError(`nothing is watched as ${name}`);
     return found;
   };
   const view: AdmissionView = {
     client,
-    get: (watch, key) => cache(watch).get(key),
-    byIndex: (watch, index, value) => cache(watch).byIndex(index, value),
-    version: (watch) => cache(watch).resourceVersion,
+    get: (watch, key) => cache(watch)?.get(key),
+    byIndex: (watch, index, value) => cache(watch)?.byIndex(index, value) ?? [],
+    version: (watch) => cache(watch)?.resourceVersion ?? "0",
     follow: (object, signal) => follow(client, object, signal),
     warn: (object, reason, message) => recorder.event(object, "Warning", reason, message),
   };
-  for (const [name, { apiVersion, kind, onChange, onDelete, ...selection }] of Object.entries(watches)) {
+  for (const [name, { apiVersion, kind, isOtherKind, onChange, onDelete, ...selection }] of Object.entries(watches)) {
+    if (isOtherKind && kindOf(kinds, { apiVersion, kind }) === undefined) continue;
     const informer = new Informer({
+      transform: withoutManagedFields,
       ...selection,
       client,
       type: await client.resourceType(apiVersion, kind),
       logger,
-      transform: withoutManagedFields,
       onChange: ({ type, object }) => (type === "deleted" ? onDelete : onChange)?.(object, view),
     });
     caches.set(name, informer);

@@ -3,6 +3,7 @@ import { Command, Option } from "commander";
 import { TerminalError } from "../../providers/errors";
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { protectedNamespaces } from "../../providers/kubernetes/protected-namespaces";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { GoEngine } from "../automation/go-engine";
@@ -137,6 +138,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
   logWarnings(logger);
   logConsoleLines(logger);
   const state = readStateConfig(process.env);
+  protectedNamespaces(); // what protects nothing is told now
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
   const loaded = loadedKinds(options, report);
   const client = connectKubernetes();

@@ -33,12 +33,19 @@ export type Decision =
   | { allowed: true; patch?: readonly PatchOperation[] }
   | { allowed: false; message: string; code?: 403 | 409 | 503 };
 
-/** A type of objects that reviews look up. It must be the kind itself or one that it owns: those may be watched. */
+/**
+ * A type of objects that reviews look up: the kind itself, one that it owns, one of {@link KindAdmission.objects}, or another
+ * kind. Those may be watched.
+ */
 export interface AdmissionWatch extends ObjectType {
+  /** The type is another kind: nothing is found where this operator does not serve it. */
+  isOtherKind?: true;
   /** Only what it selects is watched. */
   labelSelector?: string;
   /** Named functions from an object to the values under which it is found. */
   indexers?: Record<string, (object: LiveObject) => string[]>;
+  /** What the cache keeps of an object. Default: all but its managed fields. */
+  transform?(object: LiveObject): LiveObject;
   /** Called with each state of an object, when the cache has it. */
   onChange?(object: LiveObject, view: AdmissionView): void;
   /** Called with the last state of an object that is gone. */
@@ -74,7 +81,7 @@ export interface AdmissionWebhook {
     apiVersions: readonly string[];
     operations: readonly AdmissionRequest["operation"][];
     resources: readonly string[];
-    scope: "Cluster" | "Namespaced" | "*";
+    scope: "Cluster" | "Namespaced"; // see `ResourceRule`
   }[];
   /** What happens while no operator answers. */
   readonly failurePolicy: "Fail" | "Ignore";

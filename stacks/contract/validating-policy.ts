@@ -9,10 +9,13 @@ export const MUTATION_TYPE = { apiVersion: API_VERSION, kind: "MutatingAdmission
 export interface ResourceRule {
   apiGroups: string[];
   resources: string[];
+  /**
+   * One of both, as a selector of namespaces skips no cluster-scoped objects. Namespaces are cluster-scoped, and selected by
+   * their own labels.
+   */
+  scope: "Cluster" | "Namespaced";
   /** Default: CREATE and UPDATE. */
   operations?: string[];
-  /** Default: any. */
-  scope?: "Cluster" | "Namespaced" | "*";
 }
 
 /** What must be true, in CEL, and what the user is told when it is not: a CEL expression of a string. */
@@ -42,9 +45,9 @@ function matchConstraints(rules: readonly ResourceRule[]): object {
     matchPolicy: "Equivalent",
     namespaceSelector: {},
     objectSelector: {},
-    resourceRules: rules.map((rule) => ({
+    resourceRules: rules.map(({ scope, ...rule }) => ({
       operations: ["CREATE", "UPDATE"],
-      scope: "*",
+      scope,
       ...rule,
       apiVersions: ["*"],
     })),

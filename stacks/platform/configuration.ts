@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { NAMESPACE_PATTERN } from "../../providers/kubernetes/protected-namespaces";
 import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
 import { affinity, tolerations, topologySpreadConstraints } from "./placement";
 
@@ -105,7 +106,7 @@ export const configurationSchema = Type.Object({
     "the cluster's name in the records of rows and of the state's backend: a cluster that is rebuilt under its name keeps its rows; default: its UID",
   ),
   protectedNamespaces: list(
-    { pattern: "^[-a-z0-9*]+$", maxLength: 63 },
+    { pattern: NAMESPACE_PATTERN, maxLength: 63 },
     "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   ),
   allowedGroups: list(

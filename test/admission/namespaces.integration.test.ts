@@ -1,6 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type KubernetesClient, known, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import {
+  type KubernetesClient,
+  known,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { surplusNamespaces } from "../../stacks/kinds/capsule-tenant/namespaces";
@@ -252,7 +258,7 @@ describe("theft", () => {
     asCarol = await admission.user(carol, "others");
   });
 
-  it.each([
+  it.each<[string, () => Manifest["metadata"], string, object?]>([
     ["the label of another owner's tenant", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
     ["the label of a tenant that does not exist", () => ({ labels: { [TENANT_LABEL]: "none" } }), "does not own"],
     ["an owner reference to another owner's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
@@ -261,11 +267,69 @@ describe("theft", () => {
       () => ({ ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }] }),
       "ends with it: it cannot be owned by Node n as well",
     ],
-    ["a finalizer", () => ({ finalizers: ["example.com/held"] }), "can set no finalizers"],
+    ["a finalizer", () => ({ finalizers: ["example.com/held"] }), "finalizers can be neither set nor removed"],
+    [
+      "a finalizer of its specification",
+      () => ({}),
+      "finalizers can be neither set nor removed",
+      { finalizers: ["kubernetes", "example.com/stays"] },
+    ],
     ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "cannot be set on a namespace"],
-  ])("by a creation with %s is refused", async (_, metadata, message) => {
+  ])("by a creation with %s is refused", async (_, metadata, message, spec = {}) => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 5 } });
-    await eventually(() => expectRefusal(asAlice, namespaceOf(uniqueName("theft"), metadata()), message));
+    const namespace = { ...namespaceOf(uniqueName("theft"), metadata()), spec };
+    await eventually(() => expectRefusal(asAlice, namespace, message));
+  });
+
+  describe("of the rights of accounts, by making their home,", () => {
+    const rbac = "rbac.authorization.k8s.io";
+    const view = { apiGroup: rbac, kind: "ClusterRole", name: "view" };
+    const cases: Record<string, (home: string) => Manifest> = {
+      "of a ClusterRoleBinding to an account": (home) => ({
+        apiVersion: `${rbac}/v1`,
+        kind: "ClusterRoleBinding",
+        metadata: { name: home },
+        roleRef: view,
+        subjects: [{ kind: "ServiceAccount", name: "robot", namespace: home }],
+      }),
+      "of a ClusterRoleBinding to all accounts of a namespace": (home) => ({
+        apiVersion: `${rbac}/v1`,
+        kind: "ClusterRoleBinding",
+        metadata: { name: home },
+        roleRef: view,
+        subjects: [{ apiGroup: rbac, kind: "Group", name: `system:serviceaccounts:${home}` }],
+      }),
+      "of a RoleBinding in a namespace of no tenant": (home) => ({
+        apiVersion: `${rbac}/v1`,
+        kind: "RoleBinding",
+        metadata: { name: home, namespace: admission.namespace },
+        roleRef: view,
+        subjects: [{ apiGroup: rbac, kind: "User", name: `system:serviceaccount:${home}:robot` }],
+      }),
+      "of the groups of another kind's Tenant": (home) => ({
+        apiVersion: "multitenancy.codereliant.io/v1",
+        kind: "Tenant",
+        metadata: { name: home },
+        spec: { adminEmail: "a@b.c", namespaces: [], adminGroups: [`system:serviceaccounts:${home}`] },
+      }),
+    };
+    it.each(Object.entries(cases))("%s is refused", async (_, manifest) => {
+      await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 20 } });
+      const home = uniqueName("home");
+      await admission.create(manifest(home));
+      await eventually(() => expectRefusal(asAlice, namespaceOf(home), "is the home of accounts that have rights"));
+    });
+
+    it("cannot be kept from other tenants by bindings in one's own namespaces", async () => {
+      const [theirs, home] = [uniqueName("gas"), uniqueName("home")];
+      await admission.tenantNamespace(theirs, gas, bob);
+      const binding = cases["of a RoleBinding in a namespace of no tenant"]?.(home) as Manifest;
+      await admission.create({ ...binding, metadata: { name: home, namespace: theirs } });
+      const seen = uniqueName("seen");
+      await admission.create(cases["of a RoleBinding in a namespace of no tenant"]?.(seen) as Manifest);
+      await eventually(() => expectRefusal(asAlice, namespaceOf(seen), "is the home"));
+      await expectAcceptance(asAlice, namespaceOf(home));
+    });
   });
 
   it("of an account's rights by making its home is refused, but in the tenant that names it alone", async () => {
@@ -376,11 +440,26 @@ describe("tools of an owner", () => {
     for (const [metadata, message] of [
       [{ labels: { "pod-security.kubernetes.io/enforce": "privileged" } }, "cannot be changed by its owner"],
       [{ labels: { [TENANT_LABEL]: gas } }, `is of the tenant ${oil}`],
-      [{ finalizers: ["example.com/held"] }, "can set no finalizers"],
+      [{ finalizers: ["example.com/held"] }, "finalizers can be neither set nor removed"],
       [{ ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }] }, "it can have no other owner"],
     ] as const) {
       await expect(patch(metadata)).rejects.toThrow(message);
     }
+  });
+
+  it("set no finalizers as an account that the owner gave the right to patch", async () => {
+    const account = `system:serviceaccount:${own}:robot`;
+    await admission.grant(own, account, { resources: ["namespaces", "namespaces/status"], verbs: ["patch", "update"] });
+    const asAccount = await admission.user(account, "system:serviceaccounts");
+    const patch = (metadata: object) => asAccount.mergePatch(namespaces, own, undefined, { metadata });
+    await eventually(() => patch({ labels: { stage: "test" } }));
+    await expect(patch({ finalizers: ["example.com/held"] })).rejects.toThrow("finalizers can be neither set nor");
+    await expect(
+      asAccount.json("PATCH", `/api/v1/namespaces/${own}/status`, {
+        body: { metadata: { finalizers: ["example.com/held"] } },
+        contentType: "application/merge-patch+json",
+      }),
+    ).rejects.toThrow("finalizers can be neither set nor");
   });
 
   it("reach no other namespace", async () => {

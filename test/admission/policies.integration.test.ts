@@ -3,7 +3,6 @@ import { type KubernetesClient, known, type Manifest } from "../../providers/kub
 import { eventually } from "../../src/testing/eventually";
 import { controllerReference } from "../../stacks/contract/object";
 import { keyRuleAnnotations } from "../../stacks/kinds/capsule-tenant/namespace-metadata";
-import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import { controlPlane } from "../control-plane";
 import {
   create,
@@ -140,6 +139,13 @@ const named = (key: string, hosts: string) => {
   const annotations = { [`external-dns.alpha.kubernetes.io/${key}`]: hosts };
   return { ...made, metadata: { ...made.metadata, annotations } };
 };
+const namedPod = (hosts: string) => {
+  const made = pod("nginx");
+  return {
+    ...made,
+    metadata: { ...made.metadata, annotations: { "external-dns.alpha.kubernetes.io/hostname": hosts } },
+  };
+};
 const onPort = (hostPort: number) => ({
   containers: [{ name: "app", image: "nginx", imagePullPolicy: "Always", ports: [{ containerPort: 80, hostPort }] }],
 });
@@ -254,6 +260,9 @@ describe("a tenant's owner", () => {
     ["an address by another annotation", () => addressed("lbipam.cilium.io/ips"), "address 1.2.3.4 is not"],
     ["a host name of ExternalDNS", () => named("hostname", "gas.example.com"), "gas.example.com is not allowed"],
     ["an internal one", () => named("internal-hostname", `${HOST},x.org`), "x.org is not allowed"],
+    ["a host name of ExternalDNS on a Pod", () => namedPod("gas.example.com"), "gas.example.com is not allowed"],
+    ["an address of PureLB", () => addressed("purelb.io/addresses"), "address 1.2.3.4 is not"],
+    ["an address by its name", () => addressed("networking.gke.io/static-ip-name"), "address 1.2.3.4 is not"],
     ["a node port", () => service([], { type: "NodePort" }), "node ports are not allowed"],
     ["a load balancer with node ports", () => loadBalancer({ allocateLoadBalancerNodePorts: true }), "node ports"],
     [
@@ -541,67 +550,6 @@ describe("a protected namespace", () => {
     const metadata = { labels: { other: "label" } };
     await expect(give(metadata)).resolves.toMatchObject({ metadata });
     await give({ labels: { other: null } });
-  });
-});
-
-describe("a cordoned tenant", () => {
-  const cordoned = uniqueName("cordoned");
-  const account = `system:serviceaccount:${cordoned}:robot`;
-  let asAccount: KubernetesClient;
-  let app: string;
-  beforeAll(async () => {
-    await admission.tenant(cordoned, { owner: { kind: "User", name: alice } });
-    await admission.tenantNamespace(cordoned, cordoned, alice);
-    // As the owner may have done before.
-    await admission.bindOwner(cordoned, account);
-    asAccount = await admission.user(account, "system:serviceaccounts");
-    app = (await eventually(() => create(asAccount, at(cordoned, pod("nginx"))))).metadata.name;
-    await admission.grant(cordoned, account, { resources: ["pods/eviction"], verbs: ["create"] });
-    const tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    await admission.client.mergePatch(tenants, cordoned, undefined, { spec: { cordoned: true } });
-    for (const manifest of policyBindings(await admission.findTenant(cordoned))) await admission.create(manifest);
-    await eventually(() => expectRefusal(asAlice, at(cordoned, service([])), `the tenant ${cordoned} is cordoned`));
-  });
-  const refused = (action: Promise<unknown>) => expect(action).rejects.toThrow("is cordoned");
-
-  it.each<[string, () => Promise<unknown>]>([
-    ["a creation", () => create(asAccount, at(cordoned, pod("nginx")))],
-    ["an update", () => asAccount.mergePatch(POD, app, cordoned, { metadata: { labels: { a: "b" } } })],
-    ["a deletion", () => asAccount.delete(POD, app, cordoned)],
-    [
-      "an eviction",
-      () => subresource("eviction", { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: app } }),
-    ],
-    ["a token of an account", () => tokenOf("default")],
-    [
-      "a change of the namespace",
-      () => asAlice.mergePatch(NAMESPACE, cordoned, undefined, { metadata: { labels: { a: "b" } } }),
-    ],
-    ["the end of the namespace", () => asAlice.delete(NAMESPACE, cordoned)],
-    ["exec", () => subresource("exec?command=sh&stdout=true")],
-    ["attach", () => subresource("attach?stdout=true")],
-    ["a forwarded port", () => subresource("portforward")],
-  ])("refuses %s to whoever got rights from its owner", (_, action) => refused(action()));
-
-  const POD = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
-  const NAMESPACE = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
-  const tokenOf = (name: string) =>
-    asAlice.json("POST", `/api/v1/namespaces/${cordoned}/serviceaccounts/${name}/token`, {
-      body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-    });
-  const subresource = (name: string, body?: object) =>
-    asAccount.json("POST", `/api/v1/namespaces/${cordoned}/pods/${app}/${name}`, { body });
-
-  it("lets administrators, the control plane and what runs go on", async () => {
-    const controller = await admission.user("system:serviceaccount:kube-system:x", "system:masters");
-    const lease = {
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: { name: "leader", namespace: cordoned },
-    };
-    await expectAcceptance(admission.client, at(cordoned, pod("nginx")));
-    await expectAcceptance(controller, lease);
-    await expectAcceptance(asAlice, at(free, service([])));
   });
 });
 

@@ -24,15 +24,16 @@ import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stack
 import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import { enforcementProbe } from "../../stacks/kinds/capsule-tenant/policies/tenant-policy";
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
 import { removeAdmission } from "./leftovers";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Capsule's Tenant as one replica serves it. */
-function replica(): AnyKind {
+/** The kinds of Tenants as one replica serves them. */
+function replica(): AnyKind[] {
   const capabilities = { ...capsuleTenant.capabilities, admission: capsuleTenantAdmission() };
-  return { ...capsuleTenant, capabilities };
+  return [{ ...capsuleTenant, capabilities }, tenant];
 }
 
 /** Admission served to the shared API server, without an operator, and the users that it is about. */
@@ -51,14 +52,14 @@ export class TestAdmission {
   }
 
   async open(): Promise<void> {
-    await installKinds(this.client, [replica()]);
+    await installKinds(this.client, replica());
     await this.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
   }
 
   /** Starts a replica. */
   async start(options: Partial<AdmissionOptions> = {}): Promise<Listener> {
     const admission = await startAdmission({
-      kinds: [replica()],
+      kinds: replica(),
       client: this.client,
       logger: pino({ level: process.env.KINDSTACK_LOG_LEVEL ?? "silent" }),
       port: 0,
@@ -100,10 +101,17 @@ export class TestAdmission {
       metadata: { name, annotations },
       spec,
     });
-    for (const manifest of policyBindings(tenant as unknown as KindObject<CapsuleTenantSpec>)) {
-      await this.create(manifest);
-    }
+    await this.bindPolicies(name);
     return tenant;
+  }
+
+  /** Binds a Tenant to the policies that it needs as it is now. */
+  async bindPolicies(name: string): Promise<void> {
+    const type = { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" };
+    for (const manifest of policyBindings(await this.findTenant(name))) {
+      const { name } = manifest.metadata;
+      if (name && (await this.client.get(type, name)).outcome === "absent") await this.create(manifest);
+    }
   }
 
   /** A namespace of a tenant, with its owner as admin, as the tenant's stack would have it. */

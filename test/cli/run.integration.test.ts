@@ -26,13 +26,15 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 /** Rejects with the exit code, and what was printed, of a command that fails; kills one that does not exit. */
-const kindstack = (...words: string[]) =>
+const kindstack = (...words: string[]) => kindstackWith({}, ...words);
+const kindstackWith = (variables: NodeJS.ProcessEnv, ...words: string[]) =>
   promisify(execFile)(process.execPath, [MAIN, ...words], {
     timeout: 120_000,
     env: {
       ...process.env,
       KUBECONFIG: path.join(directory, "kubeconfig"),
       KINDSTACK_WORK_DIR: path.join(directory, "work"),
+      ...variables,
     },
   });
 
@@ -41,6 +43,14 @@ describe("kindstack run", () => {
     await expect(kindstack("run", "--http-port", "0")).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining("did not answer"),
+    });
+  });
+
+  it("exits when what it is to protect matches no namespace, such as the value of Capsule's flag", async () => {
+    const running = kindstackWith({ KINDSTACK_PROTECTED_NAMESPACES: "^.*[-.]system$" }, "run", "--http-port", "0");
+    await expect(running).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('KINDSTACK_PROTECTED_NAMESPACES: "^.*[-.]system$" matches no namespace\'s name'),
     });
   });
 

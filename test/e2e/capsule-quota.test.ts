@@ -17,6 +17,7 @@ import {
   create,
   edit,
   get,
+  NAMESPACE,
   namespace,
   POD,
   RESOURCE_QUOTA,
@@ -83,6 +84,24 @@ function untilQuotas(tenant: string, wanted: (quotas: Quota[]) => void): Promise
     wanted(quotas);
   });
 }
+
+describe("the shares of a tenant", () => {
+  const tenant = uniqueName("shares");
+  const names = [0, 1, 2].map((index) => `${tenant}-${index}`);
+  const untilAllIsShared = (shares: number[]) =>
+    untilQuotas(tenant, (quotas) => {
+      expect(quotas.map(({ granted }) => granted).sort((a, b) => b - a)).toEqual(shares);
+      expect(sum(shares)).toBe(80);
+    });
+
+  it("add up to its amount when namespaces come while the first are counted, and when one has gone", async () => {
+    await apply(capsuleTenant(tenant, { resourceQuotas: [{ hard: { [RESOURCE]: "80" } }] }));
+    for (const name of names) await apply(namespace(name, { labels: { "capsule.clastix.io/tenant": tenant } }));
+    await untilAllIsShared([27, 27, 26]);
+    await client.delete(NAMESPACE, names[1] as string);
+    await untilAllIsShared([40, 40]);
+  });
+});
 
 describe("the quota of a tenant with three namespaces", () => {
   const tenant = uniqueName("quota");

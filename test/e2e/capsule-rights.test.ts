@@ -164,6 +164,69 @@ describe("a cordoned tenant", () => {
   });
 });
 
+describe("a namespace that is held while it is being deleted", () => {
+  it("counts in the quota and in the status, which names what holds it, and so does the refusal of another one", async () => {
+    const name = uniqueName("held");
+    const owner = await ownerClient(name);
+    const tenant = capsuleTenant(name, { owner: { kind: "User", name }, namespaceQuota: 1 });
+    await apply(tenant);
+    await eventually(() => owner.create(namespace(`${name}-a`)));
+    const held = configMap("held", `${name}-a`);
+    held.metadata.finalizers = ["example.com/held"];
+    await eventually(() => owner.create(held));
+
+    await owner.delete(namespace(`${name}-a`), `${name}-a`);
+    await eventually(async () => {
+      const live = await get(tenant);
+      expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-a`] });
+      expect(conditionOf(live, "NamespacesTerminating").message).toContain("example.com/held");
+    });
+    await expect(owner.create(namespace(`${name}-b`))).rejects.toThrow(
+      new RegExp(`all of the 1 namespaces .* ${name}-a is being deleted and waits for: .*example.com/held`),
+    );
+
+    await edit(held, { metadata: { finalizers: null } });
+    await eventually(() => owner.create(namespace(`${name}-b`)));
+    await eventually(async () => {
+      const live = await get(tenant);
+      expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-b`] });
+      expect(() => conditionOf(live, "NamespacesTerminating")).toThrow("there is no condition");
+    });
+    await owner.close();
+    await remove(tenant);
+  });
+});
+
+describe("an owner who is replaced", () => {
+  it("is told of with what they may have left", async () => {
+    const name = uniqueName("dismissed");
+    const owner = await ownerClient(name);
+    const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
+    await apply(tenant);
+    await eventually(() => owner.create(namespace(name)));
+    const rbac = "rbac.authorization.k8s.io";
+    const mine = {
+      apiVersion: `${rbac}/v1`,
+      kind: "RoleBinding",
+      metadata: { name: "mine", namespace: name },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "edit" },
+      subjects: [{ apiGroup: rbac, kind: "User", name: "friend" }],
+    };
+    await eventually(() => owner.create(mine));
+    await untilReady(tenant);
+
+    await edit(tenant, { spec: { owner: { kind: "User", name: "another" } } });
+    await eventually(async () => {
+      const events = await eventsAbout(await get(tenant));
+      const told = events.filter(({ reason }) => reason === "SubjectDismissed").map(({ note }) => note);
+      expect(told).toEqual([expect.stringContaining(`User ${name} lost the rights`)]);
+      expect(told).toEqual([expect.stringContaining(`RoleBindings ${name}/mine`)]);
+    });
+    await owner.close();
+    await remove(tenant);
+  });
+});
+
 describe("of what an owner creates at the same moment where one is allowed", () => {
   const ingress = (name: string, namespace: string): Manifest => ({
     apiVersion: "networking.k8s.io/v1",

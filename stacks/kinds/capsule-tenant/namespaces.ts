@@ -1,4 +1,9 @@
-import { isProtectedNamespace, type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
+import {
+  isProtectedNamespace,
+  type LiveObject,
+  OWNER_UID_LABEL,
+  termination,
+} from "../../../providers/kubernetes/index";
 import type { KindObject } from "../../contract/index";
 import { indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
@@ -39,6 +44,28 @@ export function madeInNamespaces({ metadata: { name, uid } }: KindObject, marked
   );
   const isMade = (own: string) => own === indexedName(name, Number(/-(\d+)$/.exec(own)?.[1]));
   return marked.filter(({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && isMade(own));
+}
+
+/**
+ * The namespaces that count in the tenant's quota and in its status. One that is being deleted counts until it is gone: finalizers
+ * give no one more than the quota.
+ */
+export function countedNamespaces(tenant: string, objects: readonly LiveObject[]): LiveObject[] {
+  return objects.filter(
+    (object) =>
+      object.kind === "Namespace" && object.metadata.labels?.[TENANT_LABEL] === tenant && tenantsOf(object).length > 0,
+  );
+}
+
+const MAX_NAMED = 5;
+
+/** What is being deleted of the namespaces, with what holds it, in words; empty when nothing is. */
+export function endingIn(namespaces: readonly LiveObject[]): string {
+  const ending = namespaces.filter(({ metadata }) => metadata.deletionTimestamp !== undefined);
+  const named = ending.slice(0, MAX_NAMED).map((namespace) => termination(namespace));
+  return [...named, ...(ending.length > MAX_NAMED ? [`${ending.length - MAX_NAMED} more are being deleted`] : [])].join(
+    ". ",
+  );
 }
 
 /** Of the objects, the namespaces that are not being deleted. */

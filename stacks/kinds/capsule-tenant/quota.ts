@@ -122,11 +122,10 @@ function balances(
     const [usedAnnotation, hardAnnotation] = [annotationOf("used", resource), annotationOf("hard", resource)];
     const used = formatQuantity(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
     const whole = formatQuantity(parseAmount(limit), limit);
-    const isDivided = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation] === whole);
     const granted =
       lostAmount === undefined
         ? slots.map(({ granted = 0n }) => granted)
-        : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit), isDivided);
+        : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit));
     for (const [index, balance] of balances.entries()) {
       const [before, amount] = [slots[index]?.granted, granted[index] as Amount];
       const { annotations } = balance.quota.metadata;

@@ -20,26 +20,25 @@ export interface Slot {
  * for certain: the lower grant of another counts when the API server is seen to enforce it. So the sum of what *can* be
  * used never rises above `hard`, whatever is created meanwhile; the raise follows in a later round.
  *
- * As long as everybody has what it asks for and at least half a share of the same `hard` in hand, nothing is changed: each
- * change makes the API server count again. When nothing is left, each is granted what it uses.
+ * As long as everybody has what it asks for and at least half a share in hand, none is lowered: each
+ * change makes the API server count again. What is free all the same, such as the grant of a namespace that has gone, is
+ * given out, so that all grants add up to `hard`. When nothing is left, each is granted what it uses.
  *
  * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
- * @param isDivided whether what is granted was divided out of this `hard`
  */
-export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isDivided: boolean): Amount[] {
+export function grants(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
   const reachable = sum(slots.map(reach));
   const targets = targetsOf(hard, slots, unit);
-  if (isDivided && reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
-    return slots.map(({ granted }) => granted as Amount);
-  }
+  const isSettled = reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount));
   // What has not been counted may be anything: no share grows until it is.
   let spare = slots.some(({ used }) => used === undefined) ? 0n : max(0n, hard - reachable);
   return slots.map((slot, index) => {
     const target = targets[index] as Amount;
-    if (slot.granted !== undefined && target <= slot.granted) return target;
+    if (slot.granted !== undefined && target <= slot.granted) return isSettled ? slot.granted : target;
     const floor = reach(slot);
     const wanted = max(0n, target - floor);
-    const raise = wanted <= spare ? wanted : wholeUnits(spare, unit);
+    // A later round completes a raise that is cut, unless this one gives out all that is free.
+    const raise = wanted <= spare ? wanted : isSettled ? spare : wholeUnits(spare, unit);
     spare -= raise;
     return min(target, floor + raise);
   });

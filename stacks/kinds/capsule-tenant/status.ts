@@ -4,7 +4,14 @@ import { collisionScope } from "./admission/ingress-collisions";
 import { collisionsOf } from "./collisions";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
-import { hasRights, namespacesOf, presentNamespaces, surplusNamespaces } from "./namespaces";
+import {
+  countedNamespaces,
+  endingIn,
+  hasRights,
+  namespacesOf,
+  presentNamespaces,
+  surplusNamespaces,
+} from "./namespaces";
 import { isCordoned } from "./policies/cordon";
 import { policyBindings } from "./policies/policies";
 import { namespaceMetadata } from "./program";
@@ -12,11 +19,11 @@ import { mayHaveRights } from "./rights";
 import type { CapsuleTenant, CapsuleTenantStatus } from "./schema";
 
 export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveObject[]): CapsuleTenantStatus {
-  const namespaces = namespacesOf(tenant, owned, []);
-  return { size: namespaces.length, namespaces };
+  const namespaces = countedNamespaces(tenant.metadata.name, owned).map(({ metadata }) => metadata.name);
+  return { size: namespaces.length, namespaces: namespaces.sort() };
 }
 
-/** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
+/** Whether the tenant is cordoned, whether owners have rights, and which namespaces are being deleted. */
 export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
@@ -29,7 +36,13 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
     enforced(tenant, owned),
+    ...terminating(tenant, owned),
   ];
+}
+
+function terminating({ metadata: { name } }: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
+  const message = endingIn(countedNamespaces(name, owned));
+  return message === "" ? [] : [{ type: "NamespacesTerminating", status: "True", reason: "Terminating", message }];
 }
 
 function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition {
@@ -49,7 +62,11 @@ function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCond
         " the owner gets no rights there. Raise spec.namespaceQuota, or delete those with nothing in them",
     );
   }
-  const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
+  const present = namespacesOf(tenant, owned, []);
+  const waiting = present.filter((namespace) => !hasRights(namespace, owned));
+  if (tenant.metadata.deletionTimestamp !== undefined && (present.length === 0 || waiting.length > 0)) {
+    return not("Deleting", "the tenant is being deleted, and its owner's rights with it");
+  }
   if (waiting.length > 0) {
     return not(
       "NotYetEnforced",

@@ -24,6 +24,22 @@ describe("the protected namespaces", () => {
     expect(protectedNamespaces()).toEqual([...ALWAYS, "cert-manager", "ingress-*"]);
   });
 
+  it.each(["^.*[-.]system$", ".*-system", "-foo", "bar-", "Team", "a b", "a/b", "a".repeat(64)])(
+    "are not what matches no name: %s",
+    (pattern) => {
+      vi.stubEnv("KINDSTACK_PROTECTED_NAMESPACES", `cert-manager,${pattern}`);
+      expect(() => protectedNamespaces()).toThrow(TerminalError);
+      expect(() => protectedNamespaces()).toThrow(
+        `KINDSTACK_PROTECTED_NAMESPACES: "${pattern}" matches no namespace's name`,
+      );
+    },
+  );
+
+  it.each(["*", "*-system", "a*", "0", "a".repeat(63)])("are what matches some: %s", (pattern) => {
+    vi.stubEnv("KINDSTACK_PROTECTED_NAMESPACES", pattern);
+    expect(protectedNamespaces()).toEqual([...ALWAYS, pattern]);
+  });
+
   it("hold in a Pod the one that the operator runs in, whatever it is called", () => {
     const file = vi.spyOn(fs, "readFileSync").mockReturnValue("ops\n");
     expect(protectedNamespaces()).toEqual(ALWAYS);

@@ -5,6 +5,7 @@ import { TENANT_LABEL } from "../labels";
 import { capsuleNamespaceView } from "../namespace-view";
 import { policies } from "../policies/policies";
 import { indexKeysOf } from "./endpoints";
+import { HOME_WATCHES, homesInTenant } from "./homes";
 import { ingressCollisionWebhook } from "./ingress-collisions";
 import { LateCollisions } from "./late-collisions";
 import { namespaceWebhook, restoredNamespaceWebhook } from "./namespaces";
@@ -13,7 +14,6 @@ import { quotaWebhooks } from "./quotas";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
 import { hostnamesOf, tenantHostnamesWebhook } from "./tenant-hostnames";
-import { homesOf } from "./tenants";
 
 /** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
@@ -32,7 +32,7 @@ export function capsuleTenantAdmission(): KindAdmission {
       tenants: {
         apiVersion: "capsule.clastix.io/v1alpha1",
         kind: "Tenant",
-        indexers: { owner: capsuleNamespaceView.ownersOf, hostname: hostnamesOf, home: homesOf },
+        indexers: { owner: capsuleNamespaceView.ownersOf, hostname: hostnamesOf, home: homesInTenant },
       },
       namespaces: {
         apiVersion: "v1",
@@ -60,6 +60,7 @@ export function capsuleTenantAdmission(): KindAdmission {
         onChange: (ingress, view) => collisions.ingressChanged(ingress, view),
         onDelete: (ingress, view) => collisions.ingressDeleted(ingress, view),
       },
+      ...HOME_WATCHES,
     },
     // The policies first: no user gets the right to create namespaces before they are guarded.
     objects: () => [...policies(), ...namespaceRoles()],

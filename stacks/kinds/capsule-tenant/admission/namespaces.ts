@@ -16,9 +16,11 @@ import {
 import { TENANT_LABEL } from "../labels";
 import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
+import { countedNamespaces, endingIn } from "../namespaces";
 import { isCordoned } from "../policies/cordon";
+import { isHome } from "./homes";
 import { addToMap } from "./patch";
-import { accountNamespaces, type LiveTenant } from "./tenants";
+import type { LiveTenant } from "./tenants";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -106,12 +108,19 @@ function reviewNamespace(
   }
   const tenant = assign(namespace, name, user, view);
   if (typeof tenant === "string") return refuse(tenant);
-  const refusal = refusalBy(tenant, namespace, name) ?? homeOf(name, tenant, view);
+  const refusal = refusalBy(tenant, namespace, name);
   if (refusal !== undefined) return refuse(refusal);
+  if (isHome(name, tenant.metadata.name, view)) {
+    return refuse(`the namespace ${name} is the home of accounts that have rights elsewhere`);
+  }
   // Two that come within the lag of the cache are decided afterwards: see `surplusNamespaces`.
   const { namespaceQuota: quota = Number.POSITIVE_INFINITY } = tenant.spec;
-  if (view.byIndex("namespaces", "tenant", tenant.metadata.name).length >= quota) {
-    return refuse(`the tenant ${tenant.metadata.name} has all of the ${quota} namespaces that its quota allows`);
+  const { name: tenantName } = tenant.metadata;
+  const counted = countedNamespaces(tenantName, view.byIndex("namespaces", "tenant", tenantName));
+  if (counted.length >= quota) {
+    const ending = endingIn(counted);
+    const all = `the tenant ${tenantName} has all of the ${quota} namespaces that its quota allows`;
+    return refuse(ending === "" ? all : `${all}, with those that are being deleted. ${ending}`);
   }
   const naming: PatchOperation[] = given ? [] : [{ op: "add", path: "/metadata/name", value: name }];
   return { allowed: true, patch: [...naming, ...assignment(namespace, tenant)] };
@@ -165,14 +174,6 @@ function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string
     if (refused) return `the ${map} ${refused} cannot be set on a namespace of the tenant ${name} by its owner`;
   }
   return undefined;
-}
-
-/** The owner of a ServiceAccount's namespace can act as that account, and so has its rights in another tenant. */
-function homeOf(namespace: string, { metadata: { name } }: LiveTenant, view: AdmissionView): string | undefined {
-  const isHome =
-    userGroups().some((group) => accountNamespaces([group]).includes(namespace)) ||
-    view.byIndex("tenants", "home", namespace).some((other) => other.metadata.name !== name);
-  return isHome ? `the namespace ${namespace} is the home of accounts that have rights elsewhere` : undefined;
 }
 
 function hasPrefix(name: string, tenant: string): boolean {

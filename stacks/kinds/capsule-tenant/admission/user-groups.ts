@@ -9,8 +9,13 @@ export function userGroups(): string[] {
   return groups.length > 0 ? groups : [DEFAULT_USER_GROUP];
 }
 
+/** Users and groups that a cordon does not concern. */
+export function cordonExempt(): string[] {
+  return namesIn("KINDSTACK_CAPSULE_CORDON_EXEMPT");
+}
+
 /** The names in a variable of the environment, with commas between them. */
-export function namesIn(variable: string): string[] {
+function namesIn(variable: string): string[] {
   const names = (process.env[variable] ?? "").split(",").map((name) => name.trim());
   return [...new Set(names.filter((name) => name !== ""))];
 }

@@ -7,7 +7,7 @@ export interface Restriction {
   appliesTo(tenant: CapsuleTenant): boolean;
   /** The requests that it is about, for one resource. Its validations are evaluated for these alone. */
   rule: ResourceRule;
-  /** Named CEL expressions; no two restrictions use the same name. */
+  /** Named CEL expressions; two restrictions use the same name only for the same expression. */
   variables?: Record<string, string>;
   validations: readonly Validation[];
 }

@@ -1,6 +1,6 @@
 import type { Manifest } from "../../../../providers/kubernetes/index";
 import { validatingPolicy } from "../../../contract/index";
-import { ADMINISTERS_TENANTS, isMember, namesIn } from "../admission/user-groups";
+import { ADMINISTERS_TENANTS, cordonExempt, isMember } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
@@ -30,10 +30,13 @@ export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
  * written, and a Pod that ends is replaced.
  */
 export function cordonPolicy(): Manifest {
-  /** Users and groups, with commas between them. */
-  const exempt = namesIn("KINDSTACK_CAPSULE_CORDON_EXEMPT");
+  const exempt = cordonExempt();
+  const operations = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
   return validatingPolicy(NAME, {
-    rules: [{ apiGroups: ["*"], resources: ["*/*"], operations: ["CREATE", "UPDATE", "DELETE", "CONNECT"] }],
+    rules: [
+      { apiGroups: ["*"], resources: ["*/*"], scope: "Namespaced", operations },
+      { apiGroups: [""], resources: ["namespaces", "namespaces/*"], scope: "Cluster", operations },
+    ],
     matchConditions: [
       NO_CONTROLLER_OF_KUBERNETES,
       { name: "no-node", expression: "!('system:nodes' in request.userInfo.groups)" },

@@ -5,11 +5,12 @@ import { TENANT_LABEL } from "../labels";
 
 const NAME = "capsule-managed-objects";
 
-/** Controllers of Kubernetes: they empty namespaces that are deleted, and run what is there. */
+/** In CEL: whether a controller of Kubernetes asks. They empty namespaces that are deleted, and run what is there. */
+export const IS_CONTROLLER_OF_KUBERNETES =
+  "('system:serviceaccounts:kube-system' in request.userInfo.groups || request.userInfo.username.startsWith('system:kube-'))";
 export const NO_CONTROLLER_OF_KUBERNETES = {
   name: "no-controller-of-kubernetes",
-  expression:
-    "!('system:serviceaccounts:kube-system' in request.userInfo.groups || request.userInfo.username.startsWith('system:kube-'))",
+  expression: `!${IS_CONTROLLER_OF_KUBERNETES}`,
 };
 
 const isManaged = (object: string) =>
@@ -21,11 +22,12 @@ const isManaged = (object: string) =>
  */
 export function managedObjectPolicy(): Manifest[] {
   const operations = ["CREATE", "UPDATE", "DELETE"];
+  const scope = "Namespaced";
   const policy = validatingPolicy(NAME, {
     rules: [
-      { apiGroups: [""], resources: ["limitranges", "resourcequotas"], operations },
-      { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], operations },
-      { apiGroups: ["rbac.authorization.k8s.io"], resources: ["rolebindings"], operations },
+      { apiGroups: [""], resources: ["limitranges", "resourcequotas"], scope, operations },
+      { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], scope, operations },
+      { apiGroups: ["rbac.authorization.k8s.io"], resources: ["rolebindings"], scope, operations },
     ],
     matchConditions: [NO_CONTROLLER_OF_KUBERNETES],
     variables: {

@@ -4,6 +4,7 @@ import { policyBinding, validatingPolicy } from "../../../contract/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
 import { KEY_PATTERNS, KEY_RULE_ANNOTATIONS, METADATA_MAPS, type MetadataMap } from "../namespace-metadata";
+import { IS_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
 
 const NAME = "capsule-namespaces";
 
@@ -44,7 +45,9 @@ export function namespacePolicy(): Manifest[] {
   const isAssigned = `(request.operation == 'CREATE' && ${isMember(userGroups())})`;
   const by = `'the operator protects ${protectedNamespaces().join(", ")} (KINDSTACK_PROTECTED_NAMESPACES)'`;
   const policy = validatingPolicy(NAME, {
-    rules: [{ apiGroups: [""], resources: ["namespaces", "namespaces/status", "namespaces/finalize"] }],
+    rules: [
+      { apiGroups: [""], resources: ["namespaces", "namespaces/status", "namespaces/finalize"], scope: "Cluster" },
+    ],
     variables: {
       tenant: metadataValue("oldObject", "labels", TENANT_LABEL),
       ownersBefore: tenantReferences("oldObject"),
@@ -84,12 +87,17 @@ export function namespacePolicy(): Manifest[] {
         expression:
           `(request.operation == 'CREATE' ? !variables.isOwner || size(${listOf("object", "ownerReferences")}) == 0 : ` +
           `variables.tenant == '' || ${listOf("object", "ownerReferences")} == ${listOf("oldObject", "ownerReferences")}) || ` +
-          `'system:serviceaccounts:kube-system' in request.userInfo.groups || ${ADMINISTERS_TENANTS}`,
+          `${IS_CONTROLLER_OF_KUBERNETES} || ${ADMINISTERS_TENANTS}`,
         messageExpression: "'a tenant\\'s namespace ends with its tenant: it can have no other owner'",
       },
       {
-        expression: `!variables.isOwner || ${listOf("object", "finalizers")} == ${listOf("oldObject", "finalizers")}`,
-        messageExpression: "'a tenant\\'s namespace ends with its tenant: its owner can set no finalizers'",
+        // Those of the specification are the namespace controller's. An owner may give the right to patch to others.
+        expression:
+          `(request.operation == 'CREATE' ? !variables.isOwner : variables.tenant == '') || ` +
+          `(${listOf("object", "finalizers")} == ${listOf("oldObject", "finalizers")} && ` +
+          `object.?spec.?finalizers.orValue([]).all(one, one == 'kubernetes' || (oldObject != null && one in oldObject.?spec.?finalizers.orValue([])))) || ` +
+          `${IS_CONTROLLER_OF_KUBERNETES} || ${ADMINISTERS_TENANTS} || ${ADMINISTERS_NAMESPACES}`,
+        messageExpression: "'a tenant\\'s namespace ends with its tenant: finalizers can be neither set nor removed'",
       },
       {
         expression: `(${keepsKindstackKeys("labels")} && ${keepsKindstackKeys("annotations")}) || ${ADMINISTERS_TENANTS}`,

@@ -1,17 +1,21 @@
 import type { ResourceRule } from "../../../contract/index";
 import { allowedList, type Restriction } from "./allowed-list";
+import { ADDRESS_KEYS, DNS_ANNOTATIONS } from "./controllers";
 import { hostPorts, SERVICES, serviceTypes } from "./service-types";
+import { uncomparedNames, uncomparedRouting } from "./uncompared";
 
-const INGRESSES: ResourceRule = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"] };
+const scope = "Namespaced";
+const INGRESSES: ResourceRule = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], scope };
 /** Of the Gateway API, which need not be served. */
-const GATEWAYS: ResourceRule = { apiGroups: ["gateway.networking.k8s.io"], resources: ["gateways"] };
+const GATEWAYS: ResourceRule = { apiGroups: ["gateway.networking.k8s.io"], resources: ["gateways"], scope };
 const HOSTS_OF_GATEWAYS: ResourceRule = {
   apiGroups: ["gateway.networking.k8s.io", "gateway.networking.x-k8s.io"],
   resources: ["gateways", "listenersets", "xlistenersets", "httproutes", "grpcroutes", "tlsroutes"],
+  scope,
 };
-const CLAIMS: ResourceRule = { apiGroups: [""], resources: ["persistentvolumeclaims"] };
+const CLAIMS: ResourceRule = { apiGroups: [""], resources: ["persistentvolumeclaims"], scope };
 /** The subresource is the one way to add containers to Pods that run. */
-const PODS: ResourceRule = { apiGroups: [""], resources: ["pods", "pods/ephemeralcontainers"] };
+const PODS: ResourceRule = { apiGroups: [""], resources: ["pods", "pods/ephemeralcontainers"], scope };
 
 const STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_CLASS = "kubernetes.io/ingress.class";
@@ -22,15 +26,10 @@ const annotationOf = (object: string, key: string) => `${object}.metadata.?annot
 const listIn = (object: string, annotation: string) =>
   `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()).filter(item, item != ''))`;
 
-/** Annotations that make Ingress controllers and ExternalDNS take more host names. */
-const DNS_ANNOTATIONS = ["hostname", "internal-hostname"].map((name) => `external-dns.alpha.kubernetes.io/${name}`);
+/** Annotations that make Ingress controllers and those of DNS take more host names. */
 const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", ...DNS_ANNOTATIONS];
 const hostsIn = (object: string, annotations: readonly string[]) =>
   annotations.map((annotation) => listIn(object, annotation)).join(" + ");
-
-/** Keys of annotations that tell load balancers their addresses. */
-const ADDRESS_KEYS =
-  "(?i)(load-?balancer-?ips?|lb-ipam-ips|^lbipam[.]cilium[.]io/ips|ip-address(es)?|eip-allocations|load-balancer-(private-)?ipv[46](-addresses)?)$";
 
 /** In CEL: whether container runtimes could take an image for the id of one that a node has, or for the beginning of one. */
 const isImageId = (image: string) => `${image}.matches('^(sha[0-9]+:.*|[0-9a-f]+)$')`;
@@ -91,6 +90,15 @@ export const RESTRICTIONS: readonly Restriction[] = [
     called: "a host name",
     used: (object) => hostsIn(object, DNS_ANNOTATIONS),
   }),
+  allowedList({
+    field: "ingressHostnames",
+    variables: "podHostnames",
+    rule: PODS,
+    called: "a host name",
+    used: (object) => hostsIn(object, DNS_ANNOTATIONS),
+  }),
+  { ...uncomparedRouting, rule: INGRESSES },
+  ...[INGRESSES, SERVICES, PODS, HOSTS_OF_GATEWAYS].map((rule) => ({ ...uncomparedNames, rule })),
   allowedList({
     field: "storageClasses",
     rule: CLAIMS,

@@ -2,7 +2,7 @@ import type { ResourceRule, Validation } from "../../../contract/index";
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 import { type Restriction, tenantAnnotation } from "./allowed-list";
 
-export const SERVICES: ResourceRule = { apiGroups: [""], resources: ["services"] };
+export const SERVICES: ResourceRule = { apiGroups: [""], resources: ["services"], scope: "Namespaced" };
 
 interface ServiceType {
   field: keyof NonNullable<CapsuleTenantSpec["allowedServices"]>;

@@ -16,7 +16,7 @@ const PROBE_ANNOTATION = "kindstack.dev/enforcement-probe";
  * the Tenant that the API server uses. It is sent as a dry run.
  */
 const PROBE: Omit<Restriction, "appliesTo"> = {
-  rule: { apiGroups: [""], resources: ["limitranges"], operations: ["CREATE"] },
+  rule: { apiGroups: [""], resources: ["limitranges"], scope: "Namespaced", operations: ["CREATE"] },
   validations: [
     {
       expression: `!has(object.metadata.annotations) || !('${PROBE_ANNOTATION}' in object.metadata.annotations)`,

@@ -14,6 +14,7 @@ const member = (name: string) =>
   labelled(name, "oil", { labels: { "capsule.clastix.io/tenant": "oil", [OWNER_UID_LABEL]: oil.uid } });
 const given = (namespace: string) =>
   object("RoleBinding", namespace, "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
+const heldBy = (message: string) => ({ conditions: [{ type: "NamespaceContentRemaining", status: "True", message }] });
 
 describe("Capsule's Tenant", () => {
   it("takes the source's sample", () => {
@@ -101,13 +102,35 @@ describe("Capsule's Tenant", () => {
     expect(needs(forbidding)).toEqual(["namespace oil-a has other rules"]);
   });
 
-  it("reports the namespaces that are its own and not on their way out", () => {
-    const ending = { ...member("oil-old") };
-    ending.metadata = { ...ending.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
-    expect(capsuleTenant.report(oilTenant(), [member("oil-b"), member("oil-a"), ending])).toEqual({
-      size: 2,
-      namespaces: ["oil-a", "oil-b"],
-    });
+  const ending = { ...member("oil-old"), status: heldBy("configmaps. has 1 resource instances") };
+  ending.metadata = { ...ending.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+  it("reports the namespaces that count in its quota, also those that are being deleted, with what holds these", () => {
+    const owned = [member("oil-b"), member("oil-a"), ending, labelled("gas-a", "gas"), labelled("kube-x")];
+    expect(capsuleTenant.report(oilTenant(), owned)).toEqual({ size: 3, namespaces: ["oil-a", "oil-b", "oil-old"] });
+    const conditionsOf = (owned: LiveObject[]) =>
+      capsuleTenant.capabilities
+        .conditions?.(oilTenant(), owned, undefined)
+        .filter(({ type }) => type === "NamespacesTerminating");
+    expect(conditionsOf(owned)).toEqual([
+      {
+        type: "NamespacesTerminating",
+        status: "True",
+        reason: "Terminating",
+        message: "Namespace oil-old is being deleted and waits for: configmaps. has 1 resource instances",
+      },
+    ]);
+    expect(conditionsOf([member("oil-a")])).toEqual([]);
+  });
+
+  it("says of no owner that they have rights while their RoleBindings go with the tenant", () => {
+    const tenant = oilTenant();
+    const deleted = { ...tenant, metadata: { ...tenant.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+    const enforcedOf = (owned: LiveObject[]) =>
+      capsuleTenant.capabilities.conditions?.(deleted, owned, undefined).find(({ type }) => type === "Enforced");
+    expect(enforcedOf([member("oil-a"), given("oil-a")])).toMatchObject({ status: "True" }); // its deletion waits
+    expect(enforcedOf([member("oil-a"), given("oil-a"), member("oil-b")])).toMatchObject({ reason: "Deleting" });
+    expect(enforcedOf([ending])).toMatchObject({ status: "False", reason: "Deleting" });
   });
 
   it("wants an update when a namespace came or left, and none when only a label was taken off", () => {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { max, sum } from "../../../../stacks/kinds/capsule-tenant/quantity";
 import { grants, type Slot } from "../../../../stacks/kinds/capsule-tenant/shares";
 
 /** Whole numbers, which read better: the unit is 1. */
@@ -7,7 +8,7 @@ const slot = (used?: number, granted?: number, enforced = granted): Slot => {
   const amount = (value: number | undefined) => (value === undefined ? undefined : BigInt(value));
   return { used: amount(used), granted: amount(granted), enforced: amount(enforced) };
 };
-const granted = (hard: number, ...slots: Slot[]) => grants(BigInt(hard), slots, 1n, true).map(Number);
+const granted = (hard: number, ...slots: Slot[]) => grants(BigInt(hard), slots, 1n).map(Number);
 
 describe("the shares of a tenant's namespaces", () => {
   it("are equal at first, and what cannot be shared is not lost", () => {
@@ -26,6 +27,12 @@ describe("the shares of a tenant's namespaces", () => {
 
   it("stay as they are while everybody has half of it in hand", () => {
     expect(granted(10, slot(2, 4), slot(1, 3), slot(0, 3))).toEqual([4, 3, 3]);
+  });
+
+  it("are raised by what is free all the same: the rest of a raise that was cut, the share of a namespace that has gone", () => {
+    expect(granted(8_000, slot(0, 2_667), slot(0, 2_667), slot(0, 1_333))).toEqual([2_667, 2_667, 2_666]);
+    expect(granted(8_000, slot(0, 2_667), slot(0, 2_667))).toEqual([4_000, 4_000]);
+    expect(granted(10, slot(2, 6), slot(1, 2))).toEqual([6, 4]);
   });
 
   it("are what each uses when nothing is left, or less than nothing", () => {
@@ -67,7 +74,7 @@ describe("the shares of a tenant's namespaces", () => {
 
     it("meet an ask that is smaller than the unit of shares", () => {
       const hard = 10n * 1024n + 1n;
-      expect(grants(hard, [{ ...asking(slot(0, 0), Number(hard)) }, slot(0, 0)], 1024n, true)).toEqual([hard, 0n]);
+      expect(grants(hard, [{ ...asking(slot(0, 0), Number(hard)) }, slot(0, 0)], 1024n)).toEqual([hard, 0n]);
     });
   });
 
@@ -77,7 +84,7 @@ describe("the shares of a tenant's namespaces", () => {
     | { type: "free"; index: number; amount: number }
     | { type: "ask"; index: number; amount: number; since: number }
     | { type: "enforce"; index: number }
-    | { type: "balance"; stale: boolean; isShared: boolean };
+    | { type: "balance"; stale: boolean };
   const index = fc.nat(3);
   const amount = fc.integer({ min: 1, max: 9 });
   const step: fc.Arbitrary<Step> = fc.oneof(
@@ -85,7 +92,7 @@ describe("the shares of a tenant's namespaces", () => {
     fc.record({ type: fc.constant("free" as const), index, amount }),
     fc.record({ type: fc.constant("ask" as const), index, amount: fc.nat(50), since: fc.nat(3) }),
     fc.record({ type: fc.constant("enforce" as const), index }),
-    fc.record({ type: fc.constant("balance" as const), stale: fc.boolean(), isShared: fc.boolean() }),
+    fc.record({ type: fc.constant("balance" as const), stale: fc.boolean() }),
   );
 
   type NamespaceQuota = { used: bigint; granted: bigint; enforced: bigint; asked?: { amount: bigint; since: number } };
@@ -93,7 +100,7 @@ describe("the shares of a tenant's namespaces", () => {
   /** Rounds until nothing changes any more, all of it enforced after each. */
   function balance(hard: number, quotas: NamespaceQuota[]): number {
     for (let round = 0; round < 10; round++) {
-      const next = grants(BigInt(hard), quotas, 1n, true);
+      const next = grants(BigInt(hard), quotas, 1n);
       if (next.every((amount, at) => amount === quotas[at]?.granted)) return round;
       for (const [at, amount] of next.entries()) (quotas[at] as NamespaceQuota).granted = amount;
       for (const namespace of quotas) namespace.enforced = namespace.granted;
@@ -129,14 +136,14 @@ describe("the shares of a tenant's namespaces", () => {
 
   it("never let the namespaces use more than the whole, whatever is used, freed, enforced and seen late", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 40 }), fc.array(step, { maxLength: 60 }), (hard, steps) => {
+      fc.property(fc.integer({ min: 0, max: 40 }), fc.array(step, { maxLength: 60, size: "max" }), (hard, steps) => {
         const quotas: NamespaceQuota[] = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
         let seen = quotas.map((namespace) => ({ ...namespace }));
         for (const event of steps) {
           if (event.type === "balance") {
             // What was granted is known at once, it is our own; what is used and enforced may be seen late.
             if (!event.stale) seen = quotas.map((namespace) => ({ ...namespace }));
-            for (const [at, amount] of grants(BigInt(hard), seen, 1n, event.isShared).entries()) {
+            for (const [at, amount] of grants(BigInt(hard), seen, 1n).entries()) {
               (quotas[at] as Slot).granted = amount;
               (seen[at] as Slot).granted = amount;
             }
@@ -154,19 +161,62 @@ describe("the shares of a tenant's namespaces", () => {
     );
   });
 
+  it("add up to the whole soon after namespaces came and went at any moment, and never to more", () => {
+    const what = fc.constantFrom("create", "delete", "count", "enforce", "use", "free", "balance");
+    const event = fc.record({ what, at: fc.nat(9), amount });
+    fc.assert(
+      fc.property(
+        fc.nat(60),
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(event, { maxLength: 60, size: "max" }),
+        (whole, unit, events) => {
+          const hard = BigInt(whole);
+          let present: (NamespaceQuota & { isCounted: boolean })[] = [];
+          const balanceOnce = () => {
+            const slots = present.map(({ isCounted, used, ...slot }) => ({
+              ...slot,
+              used: isCounted ? used : undefined,
+            }));
+            for (const [at, amount] of grants(hard, slots, BigInt(unit)).entries())
+              (present[at] as Slot).granted = amount;
+          };
+          for (const { what, at, amount } of events) {
+            const one = present[at % present.length];
+            const more = BigInt(amount);
+            if (what === "create") present.push({ used: 0n, granted: 0n, enforced: 0n, isCounted: false });
+            else if (what === "balance") balanceOnce();
+            else if (what === "delete") present = present.filter((other) => other !== one);
+            else if (one !== undefined && what === "count") one.isCounted = true;
+            else if (one !== undefined && what === "enforce") one.enforced = one.granted;
+            else if (one !== undefined && what === "free") one.used -= more < one.used ? more : one.used;
+            else if (one?.isCounted && one.used + more <= one.enforced) one.used += more;
+            const reachable = present.map(({ used, granted, enforced }) => max(used, granted, enforced));
+            expect(sum(reachable)).toBeLessThanOrEqual(hard);
+          }
+          for (let round = 0; round < 4; round++) {
+            for (const namespace of present) Object.assign(namespace, { isCounted: true, enforced: namespace.granted });
+            balanceOnce();
+          }
+          if (present.length > 0) expect(sum(present.map(({ granted }) => granted))).toBe(hard);
+        },
+      ),
+      { seed: 5, numRuns: 5_000 },
+    );
+  });
+
   it("come to rest within a few rounds, and then one that keeps asking can use all that others do not", () => {
     fc.assert(
       fc.property(fc.integer({ min: 6, max: 60 }), fc.integer({ min: 1, max: 6 }), fc.nat(5), (hard, count, who) => {
         const quotas = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
         const eager = quotas[who % count] as (typeof quotas)[number];
         for (let round = 0; round < 4 * hard + 8; round++) {
-          const next = grants(BigInt(hard), quotas, 1n, true);
+          const next = grants(BigInt(hard), quotas, 1n);
           for (const [at, amount] of next.entries()) (quotas[at] as Slot).granted = amount;
           for (const namespace of quotas) namespace.enforced = namespace.granted;
           if (eager.used < eager.enforced) eager.used += 1n;
         }
         expect(eager.used).toBe(BigInt(hard));
-        expect(grants(BigInt(hard), quotas, 1n, true)).toEqual(quotas.map(({ granted }) => granted));
+        expect(grants(BigInt(hard), quotas, 1n)).toEqual(quotas.map(({ granted }) => granted));
       }),
       { seed: 5 },
     );

@@ -1,0 +1,103 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
+import { DNS_ANNOTATIONS, ROUTING } from "../../stacks/kinds/capsule-tenant/policies/controllers";
+import { create, expectAcceptance, expectRefusal, uniqueName, useServedAdmission } from "./test-admission";
+
+const admission = useServedAdmission();
+const [alice, compared, listed, free] = ["alice", "compared", "listed", "free"].map(uniqueName) as [
+  string,
+  string,
+  string,
+  string,
+];
+let asAlice: KubernetesClient;
+
+beforeAll(async () => {
+  asAlice = await admission.user(alice);
+  const owner = { kind: "User", name: alice } as const;
+  await admission.tenant(compared, { owner, hostnameCollisionScope: "Cluster" });
+  await admission.tenant(listed, {
+    owner,
+    hostnameCollisionScope: "Tenant",
+    ingressHostnames: { allowed: ["oil.example.com"] },
+  });
+  await admission.tenant(free, { owner, hostnameCollisionScope: "Disabled" });
+  for (const name of [compared, listed, free]) await admission.tenantNamespace(name, name, alice);
+  for (const name of [compared, listed]) await admission.untilEnforced(name);
+});
+
+const ingress = (namespace: string, path: string, annotations: Record<string, string> = {}): Manifest => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "Ingress",
+  metadata: { name: uniqueName("web"), namespace, ...(Object.keys(annotations).length > 0 && { annotations }) },
+  spec: {
+    rules: [
+      {
+        host: "oil.example.com",
+        http: {
+          paths: [
+            { path, pathType: "ImplementationSpecific", backend: { service: { name: "web", port: { number: 80 } } } },
+          ],
+        },
+      },
+    ],
+  },
+});
+const named = (kind: "Service" | "Pod", namespace: string, key: string): Manifest => ({
+  apiVersion: "v1",
+  kind,
+  metadata: { name: uniqueName("web"), namespace, annotations: { [key]: "oil.example.com" } },
+  spec: kind === "Service" ? { ports: [{ port: 80 }] } : { containers: [{ name: "app", image: "nginx" }] },
+});
+
+describe("where host names are compared", () => {
+  const annotations = ROUTING.flatMap(({ annotations }) => annotations);
+  it.each([...annotations.map((key) => key.replace(/[.]$/, ".web")), "acme.example.com/host-alias-list"])(
+    "an Ingress may not have the annotation %s",
+    async (key) => {
+      await expectRefusal(asAlice, ingress(compared, "/", { [key]: "x" }), `the annotation ${key} is not allowed`);
+      await expectAcceptance(asAlice, ingress(compared, "/", { [key]: "false" }));
+      await expectAcceptance(asAlice, ingress(free, "/", { [key]: "x" }));
+    },
+  );
+
+  it.each(["/foo(/|$)(.*)", "/fo[o]", "/.*", "/(.*)", "/~/fo", "/a{2}", "/fo*", "/*/b", "/x|y", "/a+", "/\\d"])(
+    "an Ingress may not have the path %s",
+    async (path) => {
+      await expectRefusal(asAlice, ingress(compared, path), "can be an expression");
+      await expectAcceptance(asAlice, ingress(free, path));
+    },
+  );
+
+  it.each(["/", "/foo.html", "/api/*", "/*", "/a~b", "/a-b_c/d.e", "/%7Ea"])(
+    "an Ingress may have the path %s",
+    async (path) => {
+      await expectAcceptance(asAlice, ingress(compared, path));
+    },
+  );
+
+  it.each(DNS_ANNOTATIONS)("names by %s need a list of host names", async (key) => {
+    for (const kind of ["Service", "Pod"] as const) {
+      await expectRefusal(asAlice, named(kind, compared, key), `the annotation ${key} is not allowed`);
+      await expectAcceptance(asAlice, named(kind, listed, key));
+      await expectAcceptance(asAlice, named(kind, free, key));
+    }
+  });
+
+  it("what an Ingress has already may stay", async () => {
+    const alias = { "nginx.ingress.kubernetes.io/server-alias": "a.example.com" };
+    const { metadata, kind, apiVersion } = await create(admission.client, ingress(free, "/fo[o]", alias));
+    const tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
+    await admission.client.mergePatch(tenants, free, undefined, { spec: { hostnameCollisionScope: "Namespace" } });
+    await admission.bindPolicies(free);
+    await admission.untilEnforced(free);
+    await eventually(() => expectRefusal(asAlice, ingress(free, "/fo[o]"), "can be an expression"));
+    const labelled = { metadata: { labels: { a: "b" } } };
+    const change = (patch: object) => asAlice.mergePatch({ apiVersion, kind }, metadata.name, free, patch);
+    await expect(change(labelled)).resolves.toMatchObject(labelled);
+    await expect(
+      change({ metadata: { annotations: { "nginx.ingress.kubernetes.io/server-alias": "b.example.com" } } }),
+    ).rejects.toThrow("server-alias is not allowed");
+  });
+});
