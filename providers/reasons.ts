@@ -26,7 +26,6 @@ export const REASONS = [
   "Resizing",
   "Retrying",
   "Settled",
-  "SubjectDismissed",
   "Succeeded",
   "Updating",
   "Waiting",

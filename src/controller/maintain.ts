@@ -1,4 +1,4 @@
-import { isApiError, type LiveObject, type Manifest, type ObjectType } from "../../providers/kubernetes/client";
+import { isApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, type Reconcile } from "./context";
@@ -49,13 +49,12 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
     if (facts.mode !== "Apply") return; // what deletes something waits for an approval
     await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid });
   };
-  const list = async (type: ObjectType, namespace: string) => (await client.list(type, { namespace })).items;
   const warn = (about: LiveObject, reason: string, message: string) =>
     context.writer.event(about, "Warning", reason, message);
   try {
     const owned = ownedOf(reconcile).map((owned) => state.maintained.latest(owned));
     return (
-      (await kind.capabilities.maintain(parsed, { owned, apply, tryOut, remove, list, warn, memory: state.memory }))
+      (await kind.capabilities.maintain(parsed, { owned, apply, tryOut, remove, warn, memory: state.memory }))
         ?.requeueAfterMs ?? 0
     );
   } catch (error) {

@@ -77,8 +77,6 @@ export interface Maintenance {
   tryOut(manifest: Manifest): Promise<string | undefined>;
   /** Deletes a live object of a type in {@link Kind.owns}, and no successor of its name. */
   remove(object: LiveObject): Promise<void>;
-  /** The objects of a type in {@link Kind.owns} in a namespace, also those of others; asked of the API server. */
-  list(type: ObjectType, namespace: string): Promise<LiveObject[]>;
   /** What the kind remembers of the object between two calls, until the object is gone or another replica has it. */
   memory: Map<string, unknown>;
   /** Warns of a live object by an Event. */

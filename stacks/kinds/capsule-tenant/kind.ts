@@ -1,6 +1,5 @@
 import { defineKind, objectId } from "../../contract/index";
 import { capsuleTenantAdmission } from "./admission/admission";
-import { tellOfDismissed } from "./dismissed";
 import { DELETE_YOUNGER, NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
 import { capsuleNamespaceView } from "./namespace-view";
 import { tenantsOf } from "./namespaces";
@@ -86,7 +85,6 @@ export const capsuleTenant = defineKind({
     conditions: capsuleTenantConditions,
     maintain: async (tenant, maintenance) => {
       const again = [await balanceQuotas(tenant, maintenance), await noteEnforcement(tenant, maintenance)];
-      await tellOfDismissed(tenant, maintenance);
       await tellOfSurplus(tenant, maintenance); // the last, as others may refuse that namespaces are deleted
       return again.filter((result) => result !== undefined).sort((a, b) => a.requeueAfterMs - b.requeueAfterMs)[0];
     },

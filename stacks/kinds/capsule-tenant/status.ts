@@ -36,13 +36,15 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
     enforced(tenant, owned),
-    ...terminating(tenant, owned),
+    terminating(tenant, owned),
   ];
 }
 
-function terminating({ metadata: { name } }: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
+function terminating({ metadata: { name } }: CapsuleTenant, owned: readonly LiveObject[]): KindCondition {
+  const type = "NamespacesTerminating";
   const message = endingIn(countedNamespaces(name, owned));
-  return message === "" ? [] : [{ type: "NamespacesTerminating", status: "True", reason: "Terminating", message }];
+  if (message !== "") return { type, status: "True", reason: "Terminating", message };
+  return { type, status: "False", reason: "Settled", message: "none of the namespaces is being deleted" };
 }
 
 function enforced(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition {

@@ -120,7 +120,7 @@ describe("Capsule's Tenant", () => {
         message: "Namespace oil-old is being deleted and waits for: configmaps. has 1 resource instances",
       },
     ]);
-    expect(conditionsOf([member("oil-a")])).toEqual([]);
+    expect(conditionsOf([member("oil-a")])).toMatchObject([{ status: "False" }]);
   });
 
   it("says of no owner that they have rights while their RoleBindings go with the tenant", () => {

@@ -78,7 +78,6 @@ it("namespaces that cannot be deleted hold up no quota of their tenant", async (
     tryOut: async () => undefined,
     remove: () => Promise.reject(new Error("protected")),
     memory: new Map(),
-    list: async () => [],
     warn() {},
   });
   await expect(maintained).rejects.toThrow("protected");
