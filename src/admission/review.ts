@@ -5,6 +5,7 @@ import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
 import { parseBody } from "../http/body";
+import { Refusal } from "../http/refusal";
 
 /** Who decides about requests. */
 export interface Reviewer {
@@ -58,6 +59,10 @@ export async function answerReview(reviewer: Reviewer, text: string, logger: Log
 function parseReview(text: string): AdmissionRequest {
   const { request } = parseBody(reviewSchema, text, "an AdmissionReview of admission.k8s.io/v1");
   const { uid, operation, resource, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;
+  // As API servers send it; reviewers rely on that.
+  const lacks =
+    (["CREATE", "UPDATE"].includes(operation) && !object) || (["UPDATE", "DELETE"].includes(operation) && !oldObject);
+  if (lacks) throw new Refusal(400, "BadRequest", `a review of the operation ${operation} lacks an object`);
   return {
     uid,
     operation,
@@ -87,7 +92,8 @@ async function decide({ timeoutMs, review }: Reviewer, request: AdmissionRequest
     return await Promise.race([review(request), late]);
   } catch (error) {
     const { username: user } = request.user;
-    logger.warn({ err: error, user, reason: errorMessageOf(error) }, "could not decide about a request");
+    logger.warn({ user, reason: errorMessageOf(error) }, "could not decide about a request");
+    logger.debug({ err: error }, "a review failed"); // anyone may send what is no object of the type
     const reason = error instanceof ClassifiedError ? error.message : "internal error";
     return { allowed: false, code: 503, message: `the operator could not decide: ${reason}` };
   } finally {

@@ -93,9 +93,9 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
         logger.debug({ probe: path, reason }, "probe failed"); // the reason is not for the client
         return { status: 503, body: "not ok" };
       }
-      if (!isOpen) return NOT_FOUND;
+      if (!isOpen || !isLocal(request.headers.host)) return NOT_FOUND;
       if (path === "/metrics") return scrape(metrics);
-      return (isLocal(request.headers.host) && (await console?.answer(request))) || NOT_FOUND;
+      return (await console?.answer(request)) || NOT_FOUND;
     },
   });
 }

@@ -87,6 +87,7 @@ const review = (request: object = {}) => ({
     operation: "CREATE",
     resource: { group: "apps", version: "v1", resource: "deployments" },
     userInfo: { username: "alice", groups: ["g"] },
+    object: { metadata: {} },
     ...request,
   },
 });
@@ -150,6 +151,15 @@ describe("a review", () => {
       },
     ]);
   });
+
+  it.each([{ object: null }, { object: undefined }, { operation: "UPDATE" }, { operation: "DELETE", object: null }])(
+    "that lacks an object is not decided about: %o",
+    async (request) => {
+      const { status, body } = await post("throw", review(request));
+      expect(status).toBe(400);
+      expect(body).toMatch(/a review of the operation (CREATE|UPDATE|DELETE) lacks an object/);
+    },
+  );
 
   it("that is refused says what is allowed", async () => {
     expect(responseOf(await post("refuse", review()))).toEqual({

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { get as httpGet, type IncomingMessage } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics";
@@ -86,6 +88,14 @@ describe("open metrics", () => {
     expect(status).toBe(200);
     expect(headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
     expect(body).toContain('kindstack_drift_repairs_total{kind="Tenant"} 1');
+  });
+
+  it("are not there under the name of another site, which may resolve to this machine", async () => {
+    const { port } = new URL(`http://${server.addresses.http}`);
+    const request = httpGet({ host: "127.0.0.1", port, path: "/metrics", headers: { host: "evil.example" } });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    response.resume();
+    expect(response.statusCode).toBe(404);
   });
 
   it("are not there on a port that others may reach", async () => {

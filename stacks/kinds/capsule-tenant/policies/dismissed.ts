@@ -8,7 +8,7 @@ const subjectsOf = (object: string) =>
   `${object}.spec.?additionalRoleBindings.orValue([]).map(binding, binding.subjects.map(one, one.kind + ' ' + one.name)).flatten()`;
 
 /**
- * Warns who takes rights from somebody in a tenant. What these made with their rights stays, such as bindings and tokens; no object
+ * Warns of a change that takes rights in a tenant. What their holders made stays, such as bindings and tokens; no object
  * says who made it.
  */
 export function dismissedPolicy(): Manifest[] {
