@@ -466,8 +466,6 @@ describe("the operator under the installed service account", () => {
       "delete networking.k8s.io/networkpolicies",
       "propose kindstack.dev/plans", // a policy asks for it
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
-      "update cache.example.com/memcacheds/finalizers",
-      "update capsule.clastix.io/tenants/finalizers",
     ]);
   });
 
