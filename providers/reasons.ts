@@ -105,6 +105,7 @@ export const REASONS = [
   "PlanOutdated",
   "PlansUnsupported",
   "ProgramTimedOut",
+  "StateMissing",
   "SystemError",
   "Timeout",
   "Unreadable",

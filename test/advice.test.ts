@@ -55,6 +55,12 @@ const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
   ["to delete them too, set false and run", "stacks/platform/program.test.ts", "is, unless told otherwise, the state"],
   ["To take it over, pause it first", "e2e/hand-over.ts", '[PAUSED_ANNOTATION]: "true"'],
   [
+    "Forget when the object is deleted, delete what carries its mark",
+    "e2e/missing-state.test.ts",
+    "is not deleted, unless a user decides to forget it",
+  ],
+  ["to Recreate, or to Forget and delete the object", "e2e/missing-state.test.ts", 'decide(key, "Recreate")'],
+  [
     "Raise spec.namespaceQuota, or delete",
     "stacks/kinds/capsule-tenant/program.test.ts",
     "until there is room for them",

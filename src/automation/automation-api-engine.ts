@@ -7,7 +7,7 @@ import { errorMessageOf, RetryableError, TerminalError } from "../../providers/e
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
 import { NotRegisteredError } from "../../providers/registration";
-import type { BackendOwner, HistoryEntry, StackEngine } from "./engine";
+import type { BackendOwner, HistoryEntry, RemoveOptions, StackEngine } from "./engine";
 import { EngineGoneError } from "./engine-process";
 import { reportOf } from "./event-log";
 import type { Ran } from "./failures";
@@ -53,11 +53,14 @@ export class AutomationApiEngine extends Operations implements StackEngine {
         // Else what a program registers before it throws would be done.
         if (program !== undefined && !options.sdkRuntime) await declaredInTime(program, this.options.timeoutMs);
       } catch (programError) {
-        return { ...NOTHING, programError };
+        return { ...NOTHING, stack, programError };
       }
       const exists = (await findStack(stack, this.workspace)) !== undefined;
+      // Nothing tells of a stack that was destroyed: it counts as missing until its object is gone.
+      const missing = !exists && options.object?.mustExist === true;
+      if (missing) return { ...NOTHING, stack, outcome: { exists, succeeded: false, missing, phasesMs: {} } };
       if (exists || method === "up") return this.#operate(operation, this.workspace, exists);
-      if (method !== "preview") return { ...NOTHING, outcome: { exists, succeeded: true, phasesMs: {} } };
+      if (method !== "preview") return { ...NOTHING, stack, outcome: { exists, succeeded: true, phasesMs: {} } };
       // The Automation API previews only a stack that exists: this one does elsewhere.
       return withScratch(this.settings.workDirectory, "preview", async (workDirectory) => {
         const elsewhere = { ...this.settings, workDirectory, backendUrl: `file://${workDirectory}` };
@@ -114,6 +117,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     const isTold = session.failures.length + reportOf(events).errors.length > 0;
     const message = succeeded || isTold || interrupted ? undefined : withoutPasswords(errorMessageOf(error));
     return {
+      stack,
       ended: error instanceof EngineGoneError ? ended : { ...(interrupted && { interrupted }) },
       outcome: { exists, succeeded, ...(message !== undefined && { message }), phasesMs: {} },
       events,
@@ -149,7 +153,9 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     }
   }
 
-  async removeStack(stack: string, _signal?: AbortSignal, owner?: string): Promise<void> {
+  async forgetDestroyed(): Promise<void> {}
+
+  async removeStack(stack: string, { owner }: RemoveOptions = {}): Promise<void> {
     checkFence();
     await this.#turn(async () => {
       await this.#refuseOthers(owner);
@@ -164,4 +170,4 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 }
 
-const NOTHING: Ran = { ended: {}, outcome: undefined, events: [], refused: [], programError: undefined };
+const NOTHING: Omit<Ran, "stack"> = { ended: {}, outcome: undefined, events: [], refused: [], programError: undefined };

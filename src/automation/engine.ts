@@ -29,7 +29,10 @@ export interface StackEngine {
   preview(stack: string, program: Program, options?: PreviewOptions): Promise<PreviewResult>;
   /** Compares the state with the real world, and saves what is found. */
   refresh(stack: string, options?: OperationOptions): Promise<UpResult>;
-  /** Deletes everything in a stack, then the stack with its history. A stack that does not exist is a success. */
+  /**
+   * Deletes everything in a stack, then the stack with its history; until {@link forgetDestroyed}, the backend tells of it to
+   * the object. A stack that does not exist is a success, unless its object has had it.
+   */
   destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
   /** What `destroy` would do: nothing when there is no such stack. */
   previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
@@ -41,8 +44,11 @@ export interface StackEngine {
   outputs(stack: string, signal?: AbortSignal): Promise<OutputMap>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
-  removeStack(stack: string, signal?: AbortSignal, owner?: string): Promise<void>;
+  /** Removes the state and history of a stack whose resources are gone, as a destroy would. A stack that does not exist is a success. */
+  removeStack(stack: string, options?: RemoveOptions): Promise<void>;
+  /** Removes what tells that stacks were destroyed: their objects are gone. */
+  forgetDestroyed(stacks: readonly string[]): Promise<void>;
+  /** All stacks of the backend. */
   listStacks(signal?: AbortSignal): Promise<{ name: string }[]>;
   /** Whose the backend is; `undefined` when it says nothing of that. */
   backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined>;
@@ -76,8 +82,26 @@ interface OwnedOptions {
   owner?: string | undefined;
 }
 
+/** The object that a stack is of. */
+export interface StackObject {
+  uid: string;
+  /**
+   * Whether the object has had the stack. Where that is not there, and was not destroyed for this object, the state is lost: the
+   * operation does nothing, and fails with `StateMissing`.
+   */
+  mustExist: boolean;
+}
+
+/** For {@link StackEngine.removeStack}. */
+export interface RemoveOptions extends OwnedOptions {
+  signal?: AbortSignal | undefined;
+  /** See {@link StackEngine.destroy}. */
+  object?: Pick<StackObject, "uid"> | undefined;
+}
+
 export interface OperationOptions extends OwnedOptions {
   signal?: AbortSignal | undefined;
+  object?: StackObject | undefined;
   /** Stays in the stack's history, such as who approved the update. */
   message?: string | undefined;
   /**
@@ -89,6 +113,7 @@ export interface OperationOptions extends OwnedOptions {
 
 export interface PreviewOptions extends OwnedOptions {
   signal?: AbortSignal | undefined;
+  object?: StackObject | undefined;
   /** Compare the state with the real world first, so that drift shows, or is repaired. */
   refresh?: boolean | undefined;
   /** Run the program in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
@@ -119,6 +144,8 @@ export interface DestroyOptions extends OperationOptions, HeldOptions {
 /** What came of an operation that may write. */
 export interface UpResult {
   summary: OperationSummary;
+  /** Whether there was such a stack, or the backend tells that it was destroyed. */
+  found: boolean;
   /** It was told to end before it did: neither a success nor a failure. */
   interrupted: boolean;
   /** Why it did not succeed; empty when it did. */

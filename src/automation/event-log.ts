@@ -6,7 +6,7 @@ import { Compile } from "typebox/compile";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { FieldDrift, Properties } from "../../providers/provider";
 import { fieldDriftSchema } from "./update-changes";
-import { isScaffolding, nameOf } from "./urn";
+import { DYNAMIC, isScaffolding, nameOf } from "./urn";
 
 const driftSchema = Compile(Type.Array(fieldDriftSchema));
 
@@ -78,8 +78,6 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
     resources.set(urn, next);
   }
 }
-
-const DYNAMIC = "pulumi-nodejs:dynamic/";
 
 function differences(wanted: Properties, live: Properties): FieldDrift[] {
   return Object.keys({ ...wanted, ...live })

@@ -21,6 +21,10 @@ export interface UpdateFailure extends Failure {
 export const outcomeSchema = Type.Object({
   exists: Type.Boolean(),
   succeeded: Type.Boolean(),
+  /** There is no such stack, as it was destroyed for its object. */
+  destroyed: Type.Optional(Type.Boolean()),
+  /** There is no such stack, though its object has had it: nothing was done. */
+  missing: Type.Optional(Type.Boolean()),
   message: Type.Optional(Type.String()),
   plan: Type.Optional(Type.Unsafe<BindingPlan>({ type: "object" })),
   /** It ended because it would have done something else than its plan. */
@@ -31,6 +35,7 @@ export type EngineOutcome = Type.Static<typeof outcomeSchema>;
 
 /** What an operation came to. */
 export interface Ran {
+  stack: string;
   ended: Ended;
   /** How it ended, where the engine tells. */
   outcome: EngineOutcome | undefined;
@@ -69,7 +74,7 @@ export function assess(ran: Ran, report: EngineReport, timeoutMs: number) {
 }
 
 function findFailures(
-  { ended, outcome, refused, programError }: Ran,
+  { stack, ended, outcome, refused, programError }: Ran,
   report: EngineReport,
   timeoutMs: number,
 ): UpdateFailure[] {
@@ -80,6 +85,7 @@ function findFailures(
   if (ended.error instanceof EngineGoneError) {
     return [{ errorClass: "retryable", reason: "Killed", message: ended.error.message }];
   }
+  if (outcome?.missing) return [stateMissing(stack)];
   // A provider may have refused something as well, but only the plan tells that nothing can be tried again as it is.
   const reason = outcome?.outdated ? "PlanOutdated" : "UpdateFailed";
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
@@ -94,6 +100,13 @@ function findFailures(
     reason,
     message: withOwnAdvice(message),
   }));
+}
+
+function stateMissing(stack: string): UpdateFailure {
+  const message =
+    `the stack ${stack}, which the object has had, is not in the state's backend, and was not destroyed: what it made is not known, ` +
+    "so nothing is made or deleted. Is PULUMI_BACKEND_URL right? Restore the state, or decide what becomes of the object: kindstack state resolve --help";
+  return { errorClass: "terminal", reason: "StateMissing", message };
 }
 
 /** Pulumi's way out of a protection does not lead to the operator's state, nor to the program of a kind. */

@@ -4,7 +4,7 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
-import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
+import type { BackendOwner, DestroyOptions, HistoryEntry, RemoveOptions, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
 import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
@@ -95,13 +95,17 @@ export class GoEngine extends Operations implements StackEngine {
     await this.#ask(answers.anything, "import", { stack, state }, signal);
   }
 
+  async forgetDestroyed(stacks: readonly string[]): Promise<void> {
+    await this.#ask(answers.anything, "forget", { stacks }, undefined);
+  }
+
   async listStacks(signal?: AbortSignal): Promise<{ name: string }[]> {
     return (await this.#ask(answers.names, "names", {}, signal)).names.map((name) => ({ name }));
   }
 
-  async removeStack(stack: string, signal?: AbortSignal, owner?: string): Promise<void> {
+  async removeStack(stack: string, { object, owner, signal }: RemoveOptions = {}): Promise<void> {
     checkFence();
-    await this.#ask(answers.anything, "remove", { stack, owner }, signal);
+    await this.#ask(answers.anything, "remove", { stack, owner, object: object?.uid }, signal);
   }
 
   async backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined> {
@@ -132,7 +136,7 @@ export class GoEngine extends Operations implements StackEngine {
 
   protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
     const { host, timeoutMs } = this.options;
-    const { signal, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
+    const { signal, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
     let prepared: PreparedProgram | undefined;
@@ -140,7 +144,8 @@ export class GoEngine extends Operations implements StackEngine {
     let ended: Ended = {};
     try {
       if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
-      const operation = { stack, owner, refresh, savesOnce, plans, plan, message };
+      const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
+      const operation = { ...of, refresh, savesOnce, plans, plan, message };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await this.processes.use(
@@ -157,7 +162,16 @@ export class GoEngine extends Operations implements StackEngine {
     const outcome = outcomeOf(ended);
     this.processes.count(outcome?.phasesMs);
     const { failures: refused, given, observed: seen } = session;
-    return { ended, outcome, events, refused, given, observed: seen, programError: programError ?? prepared?.error() };
+    return {
+      stack,
+      ended,
+      outcome,
+      events,
+      refused,
+      given,
+      observed: seen,
+      programError: programError ?? prepared?.error(),
+    };
   }
 
   async #ask<T>(
@@ -185,7 +199,8 @@ function outcomeOf({ result, error }: Ended): EngineOutcome | undefined {
   if (answers.outcome.Check(result)) return result;
   if (!(error instanceof RpcError)) return undefined;
   if (error.kind !== undefined) throw refusal(error);
-  return { exists: false, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
+  // Whether there is such a stack is not known.
+  return { exists: true, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
 }
 
 function refusal(error: unknown): RetryableError {

@@ -103,6 +103,7 @@ export abstract class Operations
       const result = succeeded ? "succeeded" : "failed";
       return {
         summary: { kind: method === "up" ? "update" : method, startTime, endTime: new Date(), result, resourceChanges },
+        found: ran.outcome === undefined || ran.outcome.exists || ran.outcome.destroyed === true,
         interrupted: !succeeded && ran.ended.interrupted === "aborted",
         failures,
         restDone,

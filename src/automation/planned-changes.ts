@@ -4,7 +4,7 @@ import type { Given } from "../../providers/host/session";
 import { fieldAt } from "../../providers/kubernetes/field-path";
 import { describeUnknown, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
-import { isScaffolding, nameOf } from "./urn";
+import { DYNAMIC, isScaffolding, nameOf } from "./urn";
 
 type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
 
@@ -15,6 +15,8 @@ export interface PlannedChange {
   type: string;
   name: string;
   operation: PlannedOperation;
+  /** Of a plugin of Pulumi's, which makes it once more where no state has it. */
+  ofPlugin?: true;
   /** What the state has; absent for what is new. Secrets read `[secret]`. */
   old?: { inputs: Properties; outputs: Properties };
   /** What the program gives; absent for what is deleted. */
@@ -58,6 +60,7 @@ export function plannedChanges(
       type,
       name: nameOf(urn),
       operation,
+      ...(planned?.custom && !type.startsWith(DYNAMIC) && { ofPlugin: true }),
       ...(old && { old: { inputs: old.inputs ?? {}, outputs: old.outputs ?? {} } }),
       ...(planned && { inputs: planned.inputs ?? {} }),
       ...(sides && secretsOf(sides)),

@@ -1,3 +1,6 @@
+/** What the types of resources of dynamic providers begin with. */
+export const DYNAMIC = "pulumi-nodejs:dynamic/";
+
 /** The name of a resource: what follows the type in its URN. */
 export function nameOf(urn: string): string {
   return urn.split("::").slice(3).join("::");
@@ -15,7 +18,7 @@ export function isScaffolding(urn: string): boolean {
 
 /** Whether it is an object of Kubernetes, which its owner's mark leads to. */
 export function isKubernetesObject(urn: string): boolean {
-  return typeOf(urn).startsWith("pulumi-nodejs:dynamic/kubernetes:");
+  return typeOf(urn).startsWith(`${DYNAMIC}kubernetes:`);
 }
 
 /** Below a component, a resource has that one's type and a $ before its own. */

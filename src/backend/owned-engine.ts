@@ -5,7 +5,7 @@ import type { BackendOwnership } from "./ownership";
 /** What works on the stacks of a backend that is the operator's. */
 export type OwnedEngine = Pick<
   StackEngine,
-  "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack"
+  "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack" | "listStacks" | "forgetDestroyed"
 >;
 
 /**
@@ -29,6 +29,8 @@ export function ownedEngine(engine: OwnedEngine, ownership: Pick<BackendOwnershi
     destroy: (stack, options) => owned((owner) => engine.destroy(stack, { ...options, owner })),
     previewDestroy: (stack, options) => owned((owner) => engine.previewDestroy(stack, { ...options, owner })),
     exportStack: (stack, signal) => engine.exportStack(stack, signal),
-    removeStack: (stack, signal) => owned((owner) => engine.removeStack(stack, signal, owner)),
+    removeStack: (stack, options) => owned((owner) => engine.removeStack(stack, { ...options, owner })),
+    listStacks: (signal) => engine.listStacks(signal),
+    forgetDestroyed: (stacks) => engine.forgetDestroyed(stacks),
   };
 }

@@ -10,6 +10,7 @@ import { type OutputFormat, outputOption } from "./output-option";
 import { type ServerOptions, withServerOptions } from "./server-options";
 import { claimCommand } from "./state-claim";
 import { unlockCommand, unprotectCommand } from "./state-repair";
+import { resolveCommand } from "./state-resolve";
 
 const SHOWN_CHANGES = 3;
 
@@ -44,7 +45,8 @@ export function stateCommand(): Command {
     )
     .addCommand(claimCommand())
     .addCommand(unlockCommand())
-    .addCommand(unprotectCommand());
+    .addCommand(unprotectCommand())
+    .addCommand(resolveCommand());
 }
 
 interface ObjectOptions extends ServerOptions, KindsOption {

@@ -12,11 +12,11 @@ export function handled({ facts: { metadata, requested } }: Reconcile) {
 
 /** What this process remembers of an attempt, or a comparison, that has ended. */
 export function remembered<T>(
-  { context: { programDigest }, facts: { metadata } }: Reconcile,
+  { context: { programDigest }, facts: { metadata, stateDecision } }: Reconcile,
   ended: T,
-): T & Pick<Attempt, "uid" | "generation" | "programDigest"> {
+): T & Pick<Attempt, "uid" | "generation" | "programDigest" | "stateDecision"> {
   const { uid, generation } = metadata;
-  return { uid, generation, programDigest, ...ended };
+  return { uid, generation, programDigest, stateDecision, ...ended };
 }
 
 /** What the operator itself lacks, which all objects meet alike. */

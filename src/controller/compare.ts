@@ -8,6 +8,7 @@ import { type Changing, type PlannedResource, plannedResources } from "../previe
 import type { ResourcePlan } from "../preview/report";
 import { describeValue } from "../text/plain-text";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { objectForUpdate } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { bindProgram, readProgramInputs } from "./program";
 
@@ -19,7 +20,8 @@ export async function executeComparison(reconcile: Reconcile): Promise<Outcome> 
     const parsed = parseObject(kind, object);
     const program = bindProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed))(object);
     const { sdkRuntime } = kind.capabilities;
-    const preview = await engine.preview(stackName(kind, item.key), program, { refresh: true, signal, sdkRuntime });
+    const options = { refresh: true, signal, sdkRuntime, object: objectForUpdate(reconcile) };
+    const preview = await engine.preview(stackName(kind, item.key), program, options);
     if (preview.failures.length > 0) return { type: "compared", resources: [], failures: preview.failures };
     const planned = await effectsOf(reconcile, preview.changes, { removed: false, orphaned: false });
     return { type: "compared", resources: planned.map(({ shown }) => shown), failures: [] };

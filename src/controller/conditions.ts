@@ -74,6 +74,12 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   // The condition has a reason of its own.
   const details = describeFailures(failures.map(withReason));
   const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
+  const missing = failures.find(({ reason }) => reason === "StateMissing");
+  if (missing !== undefined) {
+    const { reason, message } = missing;
+    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message, observedGeneration };
+    return [...beingDeleted(observedGeneration, reason, message).filter(({ type }) => type !== "Stalled"), stalled];
+  }
   const reason = failed ? "DeletionFailed" : "Deleting";
   return beingDeleted(observedGeneration, reason, message);
 }

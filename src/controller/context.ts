@@ -34,6 +34,8 @@ export interface KindContext {
   cache: KindCache;
   engine: OwnedEngine;
   backend: Pick<BackendOwnership, "refusal" | "problem">;
+  /** Has the backend forget that a stack was destroyed, as its object is gone. */
+  forgetDestroyed(stack: string): void;
   /** See {@link watchModes}. */
   modeOf(object: LiveObject): Promise<SetMode>;
   /** Undefined where the API server serves no plans. */

@@ -21,7 +21,10 @@ import type { RolloutPolicy } from "./rollout";
 
 /** What all controllers of an operator share. */
 export interface ControllerEnvironment
-  extends Pick<KindContext, "client" | "cluster" | "engine" | "backend" | "plans" | "claims" | "logger"> {
+  extends Pick<
+    KindContext,
+    "client" | "cluster" | "engine" | "backend" | "forgetDestroyed" | "plans" | "claims" | "logger"
+  > {
   /** What is this replica's to work on; everything without. */
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
@@ -162,6 +165,13 @@ export class Controller {
     const item = objectItem(this.kind, object.metadata);
     if (this.get(item.key) !== object) return; // gone or changed meanwhile: the next poll compares it as it is now
     if (this.reconciler.noteDriftPoll(object, drift, failure)) this.environment.queue.add(item);
+  }
+
+  /** Takes in whether the backend lists the stack that an object names. */
+  stackSurveyed(object: LiveObject, isListed: boolean): void {
+    const item = objectItem(this.kind, object.metadata);
+    if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return;
+    if (this.reconciler.noteStackSurvey(object, isListed)) this.environment.queue.add(item);
   }
 
   objectChanged(change: ObjectChange): void {

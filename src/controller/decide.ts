@@ -40,7 +40,8 @@ function decideWork(facts: Facts): Action {
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
   if (facts.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
-  if (isRequested(facts)) return update(facts, "Requested", true);
+  if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
+  if (facts.stackUnlisted && status.stack !== undefined) return update(facts, "Retrying", true);
 
   const rest = () => addFinalizerOr(facts, nothing(facts));
   const attempt = attemptOf(facts);
@@ -124,6 +125,11 @@ function isCompared(facts: Facts): boolean {
 
 function isRequested({ requested, status }: Facts): boolean {
   return requested !== undefined && requested !== status.lastHandledReconcile;
+}
+
+/** Whether a decision on a lost state is still to be obeyed, or turns out to be about a state that is there. */
+function isDecided(facts: Facts): boolean {
+  return facts.stateDecision !== undefined && attemptOf(facts)?.stateDecision !== facts.stateDecision;
 }
 
 /** Others may have written the status since the last preview, and a pause may be over. */

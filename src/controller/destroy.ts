@@ -1,26 +1,36 @@
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
-import type { OpMap } from "../automation/engine";
+import { objectId, stackName } from "../../stacks/contract/object";
+import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { urnsIn } from "../automation/stack-state";
-import { isScaffolding } from "../automation/urn";
+import { isKubernetesObject, isScaffolding } from "../automation/urn";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { isStateMissing, objectForDestroy } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
-import { bindingOptions, proposeDestroy } from "./propose";
-import { removeDeletedWith, removePlannedUntracked, removeUntracked } from "./untracked";
-import { finishUpdate } from "./update";
+import { type Binding, bindingOptions, proposeDestroy } from "./propose";
+import {
+  findMarked,
+  removeDeletedWith,
+  removeExternal,
+  removeMarked,
+  removePlannedUntracked,
+  removeUntracked,
+} from "./untracked";
+import { updateBeforeDestroy } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Outcome> {
-  const { context, item, object, logger, signal, unblocked } = reconcile;
-  const { kind, engine, metrics } = context;
-  const deletedBefore = unblocked?.deleted ?? 0;
+  const { object, logger, signal, unblocked } = reconcile;
   // Where that cannot be told, the destroy reports why.
   const emptied = action.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
-  if (emptied !== undefined) return { type: "destroyed", action, object, changes: emptied, deletedBefore };
+  let deletedBefore = unblocked?.deleted ?? 0;
+  if (emptied !== undefined && findMarked(reconcile, []).every(isEnding)) {
+    return { type: "destroyed", action, object, changes: emptied, deletedBefore };
+  }
+  deletedBefore += emptied?.delete ?? 0;
   const progress = new ProgressStatus(reconcile);
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
@@ -29,36 +39,23 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     if (proposal?.type === "proposed") return proposal;
     if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
     const binding = proposal?.binding;
-    if (action.finishUpdate) {
-      const unfinished = await finishUpdate(reconcile, action);
-      if (unfinished === undefined) return { type: "stale" };
-      if (unfinished.length > 0) return { type: "destroyFailed", object, failures: unfinished, deleted };
-    }
+    const unfinished = action.finishUpdate ? await updateBeforeDestroy(reconcile) : [];
+    if (unfinished === undefined) return { type: "stale" };
+    const waitsFor = unfinished.filter((failure) => mayHideResources(reconcile, action, failure));
+    if (waitsFor.length > 0) return { type: "destroyFailed", object, failures: waitsFor, deleted };
     if (!action.progressReported) await reportDestroy(reconcile, progress);
-    // What is gone after a crash needs no other approval, though the state still has it.
-    const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
-    const result = await engine.destroy(stackName(kind, item.key), options);
-    metrics.ran(result, "Deleting");
-    if (result.interrupted) return { type: "stale" };
+    const result = await destroyStack(reconcile, action, binding);
+    if (result === undefined || result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
+    deleted += changes.delete ?? 0;
     if (result.summary.result === "succeeded") {
-      if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: true });
-      else if (!action.release) await removeDeletedWith(reconcile);
-      if (binding === undefined && action.mayHaveUntracked) {
-        await removeUntracked(reconcile, [], { release: action.release });
-      }
-      return {
-        type: "destroyed",
-        action,
-        object: await progress.end(),
-        changes,
-        deletedBefore,
-        approval: binding?.approval,
-      };
+      const isAll = await removeRest(reconcile, action, result, binding);
+      if (!isAll) return { type: "stale" };
+      const approval = binding?.approval;
+      return { type: "destroyed", action, object: await progress.end(), changes, deletedBefore, approval };
     }
     failures = result.failures;
-    deleted += changes.delete ?? 0;
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     failures = [loggedFailure(error, logger)];
@@ -66,6 +63,80 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     await progress.end();
   }
   return { type: "destroyFailed", object: await progress.end(), failures, deleted };
+}
+
+/**
+ * Whether a failure of the update that a destroy follows may pass, and hides what was made until then. Marks lead to all
+ * that kinds which adopt have made; what plugins refuse may be refused for good; what is released stays in any case.
+ */
+function mayHideResources(
+  { context: { kind } }: Reconcile,
+  { release }: DestroyAction,
+  { errorClass, reason, urn }: UpdateFailure,
+): boolean {
+  if (release || adoptsAfterCrash(kind) || errorClass !== "retryable" || reason === "UpdateFailed") return false;
+  return urn === undefined || !isKubernetesObject(urn);
+}
+
+/**
+ * Destroys the stack. Where the state is lost, an update first takes over what the object made: of kinds that find all of it
+ * by its mark, or as a user has decided.
+ *
+ * @returns `undefined` when that update was interrupted
+ */
+async function destroyStack(
+  reconcile: Reconcile,
+  action: DestroyAction,
+  binding: Binding | undefined,
+): Promise<UpResult | undefined> {
+  const { context, item, facts, signal } = reconcile;
+  const { kind, engine, metrics } = context;
+  const object = objectForDestroy(reconcile, action);
+  // What is gone after a crash needs no other approval, though the state still has it.
+  const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };
+  const destroy = async (mustExist: boolean) => {
+    const result = await engine.destroy(stackName(kind, item.key), { ...options, object: { ...object, mustExist } });
+    metrics.ran(result, "Deleting");
+    return result;
+  };
+  const result = await destroy(object.mustExist);
+  const adopts = adoptsAfterCrash(kind);
+  if (!isStateMissing(result) || action.gate !== "none" || !(adopts || facts.stateDecision === "Adopt")) return result;
+  const failures = facts.isTombstone ? result.failures : await updateBeforeDestroy(reconcile);
+  if (failures === undefined) return undefined;
+  if (failures.length > 0 && !adopts) return { ...result, failures };
+  return destroy(!adopts);
+}
+
+/**
+ * Removes what a destroy did not find in the state. With approvals, only what is in the plan.
+ *
+ * @returns whether nothing is left that needs another plan
+ */
+async function removeRest(
+  reconcile: Reconcile,
+  { release, gate, mayHaveUntracked }: DestroyAction,
+  result: UpResult,
+  binding: Binding | undefined,
+): Promise<boolean> {
+  const { client } = reconcile.context;
+  if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: true });
+  else if (!release) await removeDeletedWith(reconcile);
+  // A state that had nothing proves nothing.
+  const isProven = result.found && (result.summary.resourceChanges.delete ?? 0) > 0;
+  if (gate === "none" && (mayHaveUntracked || !result.found)) await removeUntracked(reconcile, [], { release });
+  else if (gate === "none" && !isProven) await removeExternal(reconcile, [], { release });
+  else if (!result.found) await removeExternal(reconcile, [], { release: true }); // what is in no plan is not deleted
+  const marked = findMarked(reconcile, result.deleted).filter((object) => !isProven || !isEnding(object));
+  const planned = new Set(binding?.untracked.map(objectId));
+  const isUnplanned =
+    gate !== "none" && !release && marked.some((one) => !isEnding(one) && !planned.has(objectId(one)));
+  if (!isUnplanned) await removeMarked(client, marked, { release });
+  return !isUnplanned;
+}
+
+function isEnding({ metadata }: { metadata: { deletionTimestamp?: string } }): boolean {
+  return metadata.deletionTimestamp !== undefined;
 }
 
 function reportDestroy({ context, object }: Reconcile, progress: ProgressStatus): Promise<void> {
@@ -80,7 +151,7 @@ function reportDestroy({ context, object }: Reconcile, progress: ProgressStatus)
  *
  * @returns what was deleted; `undefined` when there is more
  */
-async function removeEmptied({ context, item, signal, unblocked }: Reconcile): Promise<OpMap | undefined> {
+async function removeEmptied({ context, item, object, signal, unblocked }: Reconcile): Promise<OpMap | undefined> {
   if (unblocked === undefined || !(await unblocked.areGone(context))) return undefined;
   const { kind, engine, metrics } = context;
   const stack = stackName(kind, item.key);
@@ -88,7 +159,7 @@ async function removeEmptied({ context, item, signal, unblocked }: Reconcile): P
   const state = await engine.exportStack(stack, signal);
   const isEmptied = state && urnsIn(state).every((urn) => isScaffolding(urn) || unblocked.urns.includes(urn));
   if (!isEmptied) return undefined;
-  await engine.removeStack(stack, signal);
+  await engine.removeStack(stack, { signal, object: object.metadata });
   const resourceChanges = { delete: unblocked.urns.length };
   const summary = { kind: "destroy", startTime, endTime: new Date(), result: "succeeded", resourceChanges } as const;
   metrics.ran({ summary, interrupted: false, failures: [] }, "Deleting");

@@ -1,3 +1,4 @@
+import type { StateDecision } from "../../stacks/contract/annotations";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus } from "../../stacks/contract/object";
@@ -11,6 +12,8 @@ export interface Attempt {
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
   /** The drift that it was to repair, see {@link Facts.drifted}. */
   drifted: readonly string[];
+  /** See {@link Facts.stateDecision}. */
+  stateDecision: StateDecision | undefined;
   /** What this process wrote of it into the status; another client may have written that since. */
   conditions: readonly NewCondition[];
 }
@@ -47,6 +50,10 @@ export interface Facts {
   mode: Mode;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
+  /** What a user has decided for a state that is lost. */
+  stateDecision: StateDecision | undefined;
+  /** Whether the backend's list of stacks lacks the object's. */
+  stackUnlisted: boolean;
   /** Fields of its resources that are left to others. */
   ignoreFields: readonly string[];
   /** Whether its resources stay when the object is deleted. */
@@ -92,6 +99,8 @@ export interface Facts {
 }
 
 /** What a preview depends on besides the generation, the program and the names of what has drifted. */
-export function comparedState({ metadata, mode, releases, ignoreFields, drift }: Facts): string {
-  return JSON.stringify([mode, metadata.deletionTimestamp !== undefined, releases, ignoreFields, drift.contents]);
+export function comparedState(facts: Facts): string {
+  const { metadata, mode, releases, ignoreFields, drift, stateDecision, stackUnlisted } = facts;
+  const isDeleted = metadata.deletionTimestamp !== undefined;
+  return JSON.stringify([mode, isDeleted, releases, ignoreFields, drift.contents, stateDecision, stackUnlisted]);
 }

@@ -24,6 +24,8 @@ export class ObjectState {
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}, and of an object that was restored from a backup. */
   readonly refreshes = new Refreshes();
+  /** Set by a survey of the backend: see {@link Facts.stackUnlisted}. */
+  stackUnlisted = false;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;
   /** The UID of the object whose stack was destroyed: its finalizer is removed, though the cache may still show it. */

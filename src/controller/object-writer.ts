@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
-import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
+import { ORPHANED_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { isLooser, type Mode } from "../../stacks/contract/mode";
 import { FINALIZER, objectKey } from "../../stacks/contract/object";
@@ -72,6 +72,24 @@ export class ObjectWriter {
     writes.record(
       await this.#limit(() => client.mergePatch(object, name, namespace, { metadata: { uid, annotations } })),
     );
+  }
+
+  /** Removes what was decided for a lost state, which is done: it must not decide on another one. */
+  async removeDecision(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
+    const { annotations = {} } = object.metadata;
+    const value = annotations[STATE_MISSING_ANNOTATION];
+    if (value === undefined) return object;
+    const path = `/metadata/annotations/${STATE_MISSING_ANNOTATION.replace("/", "~1")}`;
+    const operations = [
+      { op: "test", path, value },
+      { op: "remove", path },
+    ];
+    try {
+      return writes.record(await this.#limit(() => this.options.client.patchExactly(object, operations)));
+    } catch (error) {
+      if (!isApiError(error, 422)) throw error;
+      return object; // another decision by now, or none
+    }
   }
 
   /** Removes the finalizer, regardless of the manager that set it. */

@@ -114,6 +114,8 @@ function factsOf(seen: ObservedObject): Facts {
     annotationProblem: problem,
     mode: setMode.mode,
     requested: obeyed.requested,
+    stateDecision: obeyed.stateDecision,
+    stackUnlisted: state.stackUnlisted,
     ignoreFields: obeyed.ignoreFields,
     // An object that is gone cannot be corrected.
     releases: obeyed.releases || orphaned || (isTombstone && problem !== undefined),

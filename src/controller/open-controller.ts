@@ -98,6 +98,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     cache,
     engine,
     backend: environment.backend,
+    forgetDestroyed: environment.forgetDestroyed,
     writer: new ObjectWriter({ kind, client, cache, freshness, recorder, metrics: counts }),
     claims,
     plans: environment.plans,

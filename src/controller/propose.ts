@@ -18,6 +18,7 @@ import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
 import { effectsOf } from "./compare";
 import type { Reconcile } from "./context";
+import { objectForDestroy, objectForUpdate } from "./missing-state";
 import type { Proposed } from "./outcome";
 import { reasonOf } from "./plan-cause";
 import type { PlanDecision } from "./plan-decision";
@@ -51,7 +52,7 @@ export function proposeUpdate(reconcile: Reconcile, action: UpdateAction, progra
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
   const { sdkRuntime } = kind.capabilities;
-  const options = { refresh: true, plans: true, signal, sdkRuntime };
+  const options = { refresh: true, plans: true, signal, sdkRuntime, object: objectForUpdate(reconcile) };
   return withinSnapshot(new Map(), async () => {
     const preview = await engine.preview(stackName(kind, item.key), program, options);
     return propose(reconcile, action, preview, "update");
@@ -63,7 +64,8 @@ export function proposeDestroy(reconcile: Reconcile, action: DestroyAction): Pro
   const { context, item, signal } = reconcile;
   const { engine, kind } = context;
   return withinSnapshot(new Map(), async () => {
-    const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal });
+    const object = objectForDestroy(reconcile, action);
+    const preview = await engine.previewDestroy(stackName(kind, item.key), { plans: true, signal, object });
     return propose(reconcile, action, preview, action.release ? "release" : "delete");
   });
 }

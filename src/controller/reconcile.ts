@@ -1,5 +1,6 @@
 import { errorMessageOf, type Failure } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
 import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { withUnhandled } from "../automation/unhandled";
@@ -8,6 +9,7 @@ import { isOutdated, type KindContext, type Result } from "./context";
 import { decide, maintainsBefore } from "./decide";
 import { execute } from "./execute";
 import { maintain } from "./maintain";
+import { STATE_MISSING } from "./missing-state";
 import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
 import { observe } from "./observe";
@@ -74,6 +76,28 @@ export class Reconciler {
       before !== state.polledDrift ||
       !isReported(statusOf(object).conditions, state.driftUnknown)
     );
+  }
+
+  /**
+   * Notes whether the backend lists the stack that an object names.
+   *
+   * @returns whether the object needs a reconcile: the stack may be lost, or there again
+   */
+  noteStackSurvey(object: LiveObject, isListed: boolean): boolean {
+    const key = objectKey(object.metadata);
+    const isTold = findCondition(statusOf(object).conditions, "Synced")?.reason === STATE_MISSING;
+    if (isListed) {
+      const state = this.#states.get(key);
+      const before = state?.stackUnlisted ?? false;
+      if (state !== undefined) state.stackUnlisted = false;
+      if (isTold) this.reconsider(key);
+      return isTold || before;
+    }
+    if (isTold) return false;
+    const state = this.#stateOf(key);
+    const before = state.stackUnlisted;
+    state.stackUnlisted = true;
+    return !before;
   }
 
   /**

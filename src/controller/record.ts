@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
 import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import { describePlanned } from "./compare";
@@ -8,6 +9,7 @@ import { deletingConditions, failedConditions, isReported, OBSERVED, observedCon
 import type { Reconcile, Result } from "./context";
 import { describeChanges, describeFailures, outcomeOf } from "./describe";
 import { comparedState } from "./facts";
+import { isStateMissing, STATE_MISSING } from "./missing-state";
 import { POLLED_DRIFT } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
 import { describeApproval } from "./propose";
@@ -127,6 +129,7 @@ async function recordDestroy(
   await plans?.remove(kind, object);
   reconcile.state.releasing = object.metadata.uid;
   if (!reconcile.facts.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
+  reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));
   return "done";
 }
 
@@ -145,7 +148,8 @@ async function recordFailedDestroy(
     return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
   }
   logger.warn({ failures }, facts.isTombstone ? "destroy failed" : "destroy failed, the object stays");
-  writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
+  const reason = isStateMissing({ failures }) ? STATE_MISSING : "DeletionFailed";
+  writer.event(object, "Warning", reason, describeFailures(failures));
   await writeConditions(reconcile, object, conditions);
   return retry(failures);
 }

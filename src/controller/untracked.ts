@@ -1,8 +1,10 @@
-import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
+import { PendingError } from "../../providers/errors";
+import { type KubernetesClient, known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
-import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { OWNER_UID_LABEL, ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
+import { describeTermination, referenceTo } from "../../providers/kubernetes/termination";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
@@ -68,19 +70,59 @@ async function listOwned({ context, object }: Reconcile, types: readonly ObjectT
   return lists.flat();
 }
 
+/** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */
+export async function removeMarked(
+  client: KubernetesClient,
+  marked: readonly LiveObject[],
+  options: { release: boolean },
+): Promise<void> {
+  for (const object of marked) {
+    if (object.metadata.deletionTimestamp === undefined) await removeOrphan(object, options);
+  }
+  if (options.release) return;
+  for (const object of marked) {
+    const live = await known(client.find(object));
+    const isEnding = live?.metadata.uid === object.metadata.uid && live.metadata.deletionTimestamp !== undefined;
+    if (isEnding)
+      throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
+  }
+}
+
+/**
+ * What the caches show with an object's own mark, though its destroy has ended: a state that is old, or was lost, did not have it.
+ *
+ * @param deleted what the destroy has deleted or released, which a cache may still show
+ */
+export function findMarked({ context: { cache }, object }: Reconcile, deleted: readonly StackResource[]): LiveObject[] {
+  const { uid } = object.metadata;
+  const ids = new Set(objectsAmong(deleted).map(({ manifest }) => objectId(manifest)));
+  const isLeft = (owned: LiveObject) => ownerUidOf(owned) === uid && wasApplied(owned) && !ids.has(objectId(owned));
+  return cache.owned(uid, recordedIds(object)).filter(isLeft);
+}
+
 /** @param kept the resources that the object is to have */
 export async function removeUntracked(
   reconcile: Reconcile,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
-  const { context, item, object } = reconcile;
+  const { context, object } = reconcile;
   const { kind, cache } = context;
-  const { uid } = object.metadata;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
   // A cache may be behind what an update has made that was cut off a moment ago.
-  const owned = [...cache.owned(uid, recordedIds(object)), ...(await listOwned(reconcile, kind.owns))];
+  const cached = cache.owned(object.metadata.uid, recordedIds(object));
+  const owned = [...cached, ...(await listOwned(reconcile, kind.owns))];
   for (const object of findUntracked(owned, ids)) await removeOrphan(object, options);
+  await removeExternal(reconcile, kept, options);
+}
+
+/** The same of what is outside of the cluster. */
+export async function removeExternal(
+  { context: { kind }, item, object }: Reconcile,
+  kept: readonly StackResource[],
+  options: { release: boolean },
+): Promise<void> {
+  const { uid } = object.metadata;
   const owner = { uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
   await kind.capabilities.external?.removeOrphans(owner, outputs, options);

@@ -4,11 +4,11 @@ import { stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
-import { isKubernetesObject } from "../automation/urn";
 import { isFresh } from "../cache/freshness";
-import type { DestroyAction, UpdateAction } from "./action";
+import type { UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { objectForUpdate, refusePluginsCreations, reportMissingState, wasStateMissing } from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram, readProgramInputs } from "./program";
@@ -56,14 +56,20 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     state.lastComparison = undefined; // what is applied makes it untrue
     const result = await up(reconcile, program.of(object), action.refresh, binding);
     context.metrics.ran(result, action.cause);
+    state.stackUnlisted = false;
+    const wasMissing = wasStateMissing(reconcile, result);
+    if (wasMissing) reportMissingState(reconcile);
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
     if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: false });
-    else if (action.mayHaveUntracked) await removeUntracked(reconcile, result.resources, { release: false });
-    return { type: "updated", action, object: await progress.end(), result, program, approval: binding?.approval };
+    else if (action.mayHaveUntracked || wasMissing) {
+      await removeUntracked(reconcile, result.resources, { release: false });
+    }
+    const ended = await writer.removeDecision(await progress.end(), state.writes);
+    return { type: "updated", action, object: ended, result, program, approval: binding?.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
@@ -74,15 +80,11 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
 
 /**
  * Before a destroy: an update that was cut off may have made what the state does not have and a destroy would leave
- * behind. The same update once more adopts that. When it is refused for good, what the state has is destroyed all the
- * same: an object that can never be updated can still be deleted.
+ * behind. The same update once more adopts that, as it does what a state had that is lost.
  *
- * @returns the failures that the destroy has to wait for; `undefined` when the update was interrupted
+ * @returns why it failed; `undefined` when it was interrupted
  */
-export async function finishUpdate(
-  reconcile: Reconcile,
-  { release }: Pick<DestroyAction, "release">,
-): Promise<UpdateFailure[] | undefined> {
+export async function updateBeforeDestroy(reconcile: Reconcile): Promise<UpdateFailure[] | undefined> {
   const { context, object: found, state, logger, signal } = reconcile;
   const { kind, metrics, writer } = context;
   let failures: UpdateFailure[];
@@ -93,32 +95,25 @@ export async function finishUpdate(
     const result = await up(reconcile, program.of(object));
     metrics.ran(result, "Retrying");
     if (result.interrupted) return undefined;
+    if (wasStateMissing(reconcile, result)) reportMissingState(reconcile);
     failures = result.failures;
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return undefined;
     failures = [loggedFailure(error, logger)];
   }
   if (failures.length > 0) logger.info({ failures }, "failed to finish the last update before the destroy");
-  // Marks lead to all that kinds which adopt have made; what is released stays in any case.
-  return release || adoptsAfterCrash(kind) ? [] : failures.filter(mayHideResources);
+  return failures;
 }
 
-/** Whether a failure that passes hides what was made, and no mark leads to it. What plugins refuse may be refused for good. */
-function mayHideResources({ errorClass, reason, urn }: UpdateFailure): boolean {
-  return errorClass === "retryable" && reason !== "UpdateFailed" && (urn === undefined || !isKubernetesObject(urn));
-}
-
-function up(
-  { context, item, signal }: Reconcile,
-  program: Program,
-  refresh = false,
-  binding?: Binding,
-): Promise<UpResult> {
+async function up(reconcile: Reconcile, program: Program, refresh = false, binding?: Binding): Promise<UpResult> {
+  const { context, item, signal } = reconcile;
   const { kind, engine } = context;
+  await refusePluginsCreations(reconcile, program);
   const { sdkRuntime } = kind.capabilities;
   // What no state has after a crash may need another approval.
   const savesOnce = binding?.approval === undefined && adoptsAfterCrash(kind);
-  const options = { signal, sdkRuntime, savesOnce, ...bindingOptions(binding) };
+  const object = objectForUpdate(reconcile);
+  const options = { signal, object, sdkRuntime, savesOnce, ...bindingOptions(binding) };
   return engine.up(stackName(kind, item.key), program, { refresh: refresh || binding !== undefined, ...options });
 }
 

@@ -6,6 +6,7 @@ import { kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import type { BackendOwnership } from "../backend/ownership";
+import { RELIST_INTERVAL_MS } from "../cache/informer";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
@@ -18,7 +19,9 @@ import { PlanStore, type PlanStoreOptions } from "../controller/plan-store";
 import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
+import { DestroyedStacks } from "./destroyed-stacks";
 import { pollDrift } from "./drift-poller";
+import { surveyStacks } from "./stack-survey";
 
 export interface ManagerOptions
   extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout" | "modeOf">,
@@ -32,7 +35,7 @@ export interface ManagerOptions
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
   driftIntervalMs: number;
-  /** The full re-list interval; 30 min by default. */
+  /** The full re-list interval, of the API server's objects and of the backend's stacks; 30 min by default. */
   relistIntervalMs?: number;
   /** How long running updates may continue after the stop before they are interrupted. */
   gracePeriodMs: number;
@@ -112,8 +115,9 @@ export class Manager {
    * @throws ApiError when the API server cannot be asked
    */
   async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
-    const { client, logger, kinds, backend, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } =
+    const { client, engine, logger, kinds, backend, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } =
       this.#options;
+    const { relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const controllers = () => [...this.#controllers.values()];
@@ -125,8 +129,10 @@ export class Manager {
     };
     const plans = await PlanStore.open({ ...this.#options, informers: this.#informers, onChange });
     if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
+    const destroyed = new DestroyedStacks(engine, logger);
     const environment = {
       ...this.#options,
+      forgetDestroyed: (stack: string) => destroyed.add(stack),
       plans,
       cluster: await clusterOf(client),
       setModeOf: await watchModes(client, this.#informers, (changed) =>
@@ -149,6 +155,7 @@ export class Manager {
       backend.run(signal, () => this.#requeue(() => true)),
       plans?.sweep(signal),
       pollDrift(controllers, driftIntervalMs, logger, signal),
+      surveyStacks(controllers, engine, relistIntervalMs, logger, signal),
       pollUnserved(client, this.#lacking, (kind) => this.serve(kind), signal),
     ]);
     const onStop = () => {
@@ -170,6 +177,7 @@ export class Manager {
     const work = async (item: ObjectItem) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal);
     await this.#queue.run(concurrency, work, signal);
     await Promise.all([informers.ended, sharding, polling]);
+    await destroyed.ended();
     await recorder.flush();
   }
 

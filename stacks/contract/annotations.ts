@@ -13,10 +13,19 @@ export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
 export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 /** Fields of what an object made that are left to others: `Deployment/web:spec.replicas`; several, one after the other. */
 export const IGNORE_FIELDS_ANNOTATION = "kindstack.dev/ignore-fields";
+/** What becomes of an object whose state is lost; it is removed when that is done. */
+export const STATE_MISSING_ANNOTATION = "kindstack.dev/state-missing";
 /** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
 export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
 /** Written by the API server where the author of a change may not approve it: who changed the object; see author-policy.ts. */
 export const AUTHOR_ANNOTATION = "kindstack.dev/changed-by";
+
+/**
+ * What a user decides where the state of an object is lost: to take over what its program finds and make the rest, to make
+ * all of it once more, or to delete the object with what carries its mark and no more.
+ */
+export const STATE_DECISIONS = spellingOf(["Adopt", "Recreate", "Forget"]);
+export type StateDecision = (typeof STATE_DECISIONS.words)[number];
 
 /** Of the keys that Kindstack reads, or that a user takes for one; for policies as well. */
 export const KEY_PATTERN = `^${inAnyCase("kindstack.dev/")}`;
@@ -30,6 +39,7 @@ export const USER_ANNOTATIONS: Readonly<Record<string, Spelling | undefined>> = 
   [PAUSED_ANNOTATION]: PAUSED,
   [DELETION_POLICY_ANNOTATION]: DELETION_POLICY,
   [MODE_ANNOTATION]: MODE_SPELLING as Spelling,
+  [STATE_MISSING_ANNOTATION]: STATE_DECISIONS as Spelling,
   [RECONCILE_ANNOTATION]: undefined,
   [IGNORE_FIELDS_ANNOTATION]: undefined,
 };
@@ -51,6 +61,8 @@ export interface ObeyedAnnotations {
   requested: string | undefined;
   /** Fields that are left to others. */
   ignoreFields: readonly string[];
+  /** What was decided for a state that is lost. */
+  stateDecision: StateDecision | undefined;
   /** The mode that it sets for itself. */
   mode: Mode | undefined;
   /** What cannot be understood. Until it is corrected the object is paused: it may have been meant to protect it. */
@@ -68,6 +80,7 @@ export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): Obe
     releases: read(DELETION_POLICY, DELETION_POLICY_ANNOTATION) === "Orphan" || wasOrphaned(metadata),
     requested: annotations[RECONCILE_ANNOTATION],
     ignoreFields: parseIgnoredFields(annotations[IGNORE_FIELDS_ANNOTATION] ?? "").fields,
+    stateDecision: STATE_DECISIONS.read(annotations[STATE_MISSING_ANNOTATION] ?? ""),
     mode: MODE_SPELLING.read(annotations[MODE_ANNOTATION] ?? ""),
     problem,
   };

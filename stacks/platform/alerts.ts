@@ -31,6 +31,12 @@ export function alertingRules({ shards }: { shards: number }) {
       "5m",
       "No contact with the API server for {{ $value | humanizeDuration }} in the watch of {{ $labels.resource }}.",
     ),
+    critical(
+      "KindstackStateMissing",
+      'max by (kind) (kindstack_objects{reason="StateMissing"}) > 0',
+      "5m",
+      "The backend lacks the stacks of {{ $value }} {{ $labels.kind }}: nothing is made or deleted for them.",
+    ),
     warning(
       "KindstackObjectsStalled",
       'max by (kind) (kindstack_object_states{state="Stalled"}) > 0',
@@ -39,7 +45,7 @@ export function alertingRules({ shards }: { shards: number }) {
     ),
     warning(
       "KindstackObjectsNotSynced",
-      'max by (kind, reason) (kindstack_objects{synced!="True",ready!="True",reason!~"Observed|Paused|WaitsForApproval"}) > 0',
+      'max by (kind, reason) (kindstack_objects{synced!="True",ready!="True",reason!~"Observed|Paused|StateMissing|WaitsForApproval"}) > 0',
       "1h",
       "The stacks of {{ $value }} {{ $labels.kind }} have not been as specified for an hour: {{ $labels.reason }}.",
     ),

@@ -405,6 +405,53 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     });
   });
 
+  describe("a stack that its object has had", () => {
+    const object = { uid: "uid", mustExist: true };
+    const missing = [
+      { errorClass: "terminal", reason: "StateMissing", message: expect.stringContaining("the stack ") },
+    ];
+    const destroy = () => engine.engine.destroy(stack, { object });
+    const program = () => engine.declare(stack, { a: "1" });
+
+    it("is neither made nor destroyed where it is not there, nor are its resources", async () => {
+      engine.things.live.set(`${stack}/a`, "1");
+      expect(await engine.up(stack, { a: "2" }, { object })).toMatchObject({ found: false, failures: missing });
+      expect(await destroy()).toMatchObject({ summary: { result: "failed" }, found: false, failures: missing });
+      expect(await engine.engine.preview(stack, program, { object })).toMatchObject({ changes: [], failures: missing });
+      expect(await engine.engine.previewDestroy(stack, { object })).toMatchObject({ changes: [], failures: missing });
+      expect(thingsOf(stack)).toEqual([["a", "1"]]);
+      expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+      const made = await engine.up(stack, { a: "2" }, { object: { ...object, mustExist: false } });
+      expect([made.found, made.failures]).toEqual([false, []]);
+      expect((await engine.up(stack, { a: "2" }, { object })).found).toBe(true);
+    });
+
+    it.each(["destroy", "removeStack"] as const)(
+      "is known to be gone after %s, for this object, until it is forgotten",
+      async (end) => {
+        await engine.up(stack, { a: "1" });
+        await engine.engine[end](stack, { object });
+        expect(await destroy()).toMatchObject({ summary: { result: "succeeded" }, found: true });
+        expect(await engine.engine.previewDestroy(stack, { object })).toMatchObject({ exists: false, failures: [] });
+        const successor = { uid: "successor", mustExist: true };
+        expect((await engine.engine.destroy(stack, { object: successor })).failures).toEqual(missing);
+        expect((await engine.up(stack, { a: "1" }, { object })).failures).toEqual(missing);
+        expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+        expect(await engine.engine.history(stack)).toBeUndefined();
+        await engine.engine.forgetDestroyed([stack, "another"]);
+        expect((await destroy()).failures).toEqual(missing);
+        expect((await engine.backendFiles()).filter((name) => name.includes(stack))).toEqual([]);
+      },
+    );
+
+    it("saves no state before it is removed, where its resources are found again without", async () => {
+      await engine.up(stack, { a: "1" });
+      await engine.engine.destroy(stack, { object, savesOnce: true });
+      expect(thingsOf(stack)).toEqual([]);
+      expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+    });
+  });
+
   describe("a state that cannot be read", () => {
     it("is Unreadable, not a failed update, and the engine goes on with other stacks", async () => {
       await engine.up(stack, { a: "1" });

@@ -52,6 +52,16 @@ describe("the state in PostgreSQL", () => {
       expect([...engine.things.live]).toEqual([["first/a", "2"]]);
     });
 
+    it("knows that a stack was destroyed, until it is to forget that", async () => {
+      const object = { uid: "uid", mustExist: true };
+      await engine.up("gone", { a: "1" });
+      for (const _ of [1, 2]) expect((await engine.engine.destroy("gone", { object })).failures).toEqual([]);
+      expect(await keysOf("gone")).toEqual([expect.stringContaining("kindstack-destroyed/gone.json")]);
+      await engine.engine.forgetDestroyed(["gone"]);
+      expect(await keysOf("gone")).toEqual([]);
+      expect((await engine.engine.destroy("gone", { object })).failures).toMatchObject([{ reason: "StateMissing" }]);
+    });
+
     it("makes several stacks at once", async () => {
       const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
       expect(results.map(({ summary }) => summary.result)).toEqual(["succeeded", "succeeded", "succeeded"]);

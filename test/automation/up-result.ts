@@ -8,6 +8,7 @@ export function upResult(
   const time = new Date();
   return {
     summary: { kind: "update", startTime: time, endTime: time, result: "succeeded", resourceChanges: {}, ...summary },
+    found: true,
     interrupted: false,
     failures: [],
     restDone: (summary.result ?? "succeeded") === "succeeded",

@@ -1,7 +1,7 @@
 import pino from "pino";
 import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../providers/errors";
-import type { BackendOwner } from "../../src/automation/engine";
+import type { BackendOwner, RemoveOptions } from "../../src/automation/engine";
 import type { StackState } from "../../src/automation/stack-state";
 import { ownedEngine } from "../../src/backend/owned-engine";
 import { isOwner } from "../../src/backend/owner";
@@ -181,7 +181,7 @@ describe("an engine with an owner", () => {
   const engineOf = (world: World, owners: string[]) =>
     ownedEngine(
       {
-        removeStack: async (_stack: string, _signal?: AbortSignal, owner = "") => {
+        removeStack: async (_stack: string, { owner = "" }: RemoveOptions = {}) => {
           owners.push(owner);
           if (owner !== world.owner?.id) throw new RetryableError("BackendForeign", "another's");
         },

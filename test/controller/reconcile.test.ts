@@ -8,7 +8,7 @@ import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { withObserved } from "../../providers/observation";
 import type { BindingPlan } from "../../src/automation/binding-plan";
-import type { PreviewResult, UpOptions, UpResult } from "../../src/automation/engine";
+import type { PreviewOptions, PreviewResult, UpOptions, UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { Refusal } from "../../src/backend/ownership";
@@ -28,6 +28,7 @@ import {
   DELETION_POLICY_ANNOTATION,
   ORPHANED_ANNOTATION,
   RECONCILE_ANNOTATION,
+  STATE_MISSING_ANNOTATION,
 } from "../../stacks/contract/annotations";
 import { mayApprove } from "../../stacks/contract/author-policy";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
@@ -65,6 +66,7 @@ const WORKING = {
 const OURS = { "f:spec": { "f:replicas": {} } };
 
 const PLAN = {} as BindingPlan;
+const LOST: UpdateFailure = { errorClass: "terminal", reason: "StateMissing", message: "the stack is not there" };
 
 /** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
 class Harness {
@@ -72,6 +74,8 @@ class Harness {
   #edited = false;
   readonly events: string[] = [];
   readonly notes: string[] = [];
+  /** The stacks whose destroy the backend may forget. */
+  readonly forgotten: string[] = [];
   updates = 0;
   previews = 0;
   /** How often a less strict mode held than before. */
@@ -130,6 +134,8 @@ class Harness {
     refusal: undefined,
     problem: async () => this.backend.refusal,
   };
+  /** Whether the backend lacks the stack. */
+  lost = false;
   /** Why updates fail. */
   refusal: UpdateFailure | undefined;
   /** How many writes of the status fail from now on. */
@@ -188,7 +194,11 @@ class Harness {
         this.object = { ...this.object, metadata: { ...this.object.metadata, annotations } };
         return this.object;
       },
-      patchExactly: async () => this.object,
+      patchExactly: async (_object: unknown, operations: { op: string; path: string }[]) => {
+        const isDecision = operations.some(({ op, path }) => op === "remove" && path.includes("annotations"));
+        if (isDecision) this.decide(undefined);
+        return this.object;
+      },
       list: async () => {
         if (this.away) throw new ApiError(503, "ServiceUnavailable", "away");
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
@@ -203,7 +213,12 @@ class Harness {
     const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void, options: UpOptions) => {
         this.held.push(options.plan);
+        if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
         program();
+        if (this.lost) {
+          this.lost = false;
+          return { ...this.#up(), found: false };
+        }
         if (this.interrupted) return { ...this.#up(), interrupted: true };
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
@@ -213,13 +228,16 @@ class Harness {
       },
       destroy: async (_stack: string, options: { release: boolean } & UpOptions) => {
         this.held.push(options.plan);
+        if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
         this.released.push(options.release);
         const result = this.destroys.shift();
         if (result === undefined) throw new Error("nothing is to be destroyed");
         return result;
       },
-      preview: async (_stack: string, program: () => void) => {
+      preview: async (_stack: string, program: () => void, options: PreviewOptions) => {
         this.previews++;
+        if (this.lost)
+          return { exists: false, changes: this.planned, failures: options.object?.mustExist ? [LOST] : [] };
         program();
         return this.#preview();
       },
@@ -231,6 +249,8 @@ class Harness {
         };
       },
       removeStack: () => Promise.reject(new Error("nothing is to be destroyed")),
+      listStacks: async () => [],
+      forgetDestroyed: async () => {},
     };
     const recorder = {
       event: (...[, , reason = "", note = ""]: string[]) => {
@@ -250,6 +270,7 @@ class Harness {
       cache,
       engine,
       backend: this.backend,
+      forgetDestroyed: (stack) => void this.forgotten.push(stack),
       writer: new ObjectWriter({
         kind: played,
         client,
@@ -329,6 +350,18 @@ class Harness {
   /** What has ended is there again, by another owner's doing. */
   mend(): void {
     if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: WORKING };
+  }
+
+  /** What a user decides for a state that is lost. */
+  decide(decision: string | undefined): void {
+    const { [STATE_MISSING_ANNOTATION]: _, ...others } = this.object.metadata.annotations ?? {};
+    const annotations = { ...others, ...(decision !== undefined && { [STATE_MISSING_ANNOTATION]: decision }) };
+    const resourceVersion = String(++this.#version);
+    this.object = { ...this.object, metadata: { ...this.object.metadata, annotations, resourceVersion } };
+  }
+
+  stalled() {
+    return findCondition(statusOf(this.object).conditions, "Stalled");
   }
 
   reconciling() {
@@ -1159,6 +1192,146 @@ describe("a deletion after an update that was cut off", () => {
     harness.destroys.push(upResult({ kind: "destroy" }));
     await harness.reconcile();
     expect(harness.released).toEqual([true]);
+  });
+});
+
+describe("an object whose state is lost", () => {
+  /** Of a kind that does not find by marks what it made. */
+  async function lost(kind = kindWith({ providers: [] })): Promise<Harness> {
+    const harness = new Harness(kind);
+    await harness.reconcile();
+    expect(harness.synced()?.status).toBe("True");
+    harness.lost = true;
+    return harness;
+  }
+  const survey = (harness: Harness, isListed: boolean) => harness.reconciler.noteStackSurvey(harness.object, isListed);
+  async function told(): Promise<Harness> {
+    const harness = await lost();
+    expect(survey(harness, false)).toBe(true);
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.stalled()).toMatchObject({ status: "True", reason: "StateMissing" });
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "StateMissing" });
+    return harness;
+  }
+
+  it("is told of when a survey misses its stack, and once", async () => {
+    const harness = await told();
+    expect(harness.events.at(-1)).toBe("StateMissing");
+    expect(survey(harness, false)).toBe(false);
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(1);
+    expect(statusOf(harness.object).stack).toBeDefined();
+  });
+
+  it("is updated as soon as its stack is there again", async () => {
+    const harness = await told();
+    harness.lost = false;
+    expect(survey(harness, true)).toBe(true);
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.synced()?.status).toBe("True");
+    expect(survey(harness, true)).toBe(false);
+  });
+
+  it("is made once more when a user decides so, and the decision is removed", async () => {
+    const harness = await told();
+    harness.decide("Recreate");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(2);
+    expect(harness.synced()?.status).toBe("True");
+    expect(harness.object.metadata.annotations).toEqual({});
+    expect(harness.notes.join()).toContain("were created again");
+    harness.lost = true;
+    harness.changeSpec();
+    await harness.reconcile();
+    expect(harness.stalled()?.reason).toBe("StateMissing");
+  });
+
+  it("is not adopted where a plugin would make it once more", async () => {
+    const harness = await told();
+    harness.planned = [{ urn: "urn", type: "keyring:index:Key", name: "key", operation: "create", ofPlugin: true }];
+    harness.decide("Adopt");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.stalled()?.message).toContain("a plugin cannot adopt keyring:index:Key key");
+    expect(harness.updates).toBe(1);
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.previews).toBe(1);
+  });
+
+  it("is adopted where its provider finds it", async () => {
+    const harness = await told();
+    harness.planned = [{ urn: "urn", type: "pulumi-nodejs:dynamic/own:Thing", name: "thing", operation: "create" }];
+    harness.decide("Adopt");
+    await harness.reconcile();
+    expect(harness.updates).toBe(2);
+    expect(harness.object.metadata.annotations).toEqual({});
+  });
+
+  it("loses a decision that it does not need", async () => {
+    const harness = await lost();
+    harness.lost = false;
+    harness.decide("Recreate");
+    await harness.reconcile();
+    expect(harness.object.metadata.annotations).toEqual({});
+    expect(harness.events).not.toContain("StateMissing");
+  });
+
+  it("takes over what its marks lead to, and says so", async () => {
+    const harness = await lost(memcached);
+    survey(harness, false);
+    await harness.reconcile();
+    expect(harness.synced()?.status).toBe("True");
+    expect(harness.events).toContain("StateMissing");
+    expect(harness.updates).toBe(2);
+  });
+
+  it("is not deleted before a user decides", async () => {
+    const harness = await lost();
+    harness.delete();
+    for (const decision of [undefined, "Recreate"]) {
+      harness.decide(decision);
+      expect(await harness.reconcile()).toBe("retry");
+      expect(harness.stalled()).toMatchObject({ status: "True", reason: "StateMissing" });
+      expect(harness.reconciling()?.reason).toBe("Deleting");
+    }
+    expect([harness.released, harness.forgotten, harness.updates]).toEqual([[], [], 1]);
+    harness.decide("Forget");
+    harness.remove();
+    harness.destroys.push(upResult({ kind: "destroy" }, { found: false }));
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.forgotten).toHaveLength(1);
+  });
+
+  it.each([
+    ["when a user decides so", kindWith({ providers: [] }), "Adopt"],
+    ["where its marks lead to all", memcached, undefined],
+  ])("is taken over before it is deleted %s", async (_, kind, decision) => {
+    const harness = await lost(kind);
+    harness.delete();
+    harness.decide(decision);
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    expect(await harness.reconcile()).toBe("done");
+    expect([harness.updates, harness.released]).toEqual([2, [false]]);
+  });
+
+  it("is released without its state", async () => {
+    const harness = await lost();
+    harness.delete();
+    harness.remove();
+    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
+    harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations } };
+    harness.destroys.push(upResult({ kind: "destroy" }, { found: false }));
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.released).toEqual([true]);
+  });
+
+  it.each<Mode>(["Observe", "Propose"])("is told of in the mode %s", async (mode) => {
+    const harness = await lost();
+    harness.mode = mode;
+    await harness.reconcile();
+    survey(harness, false);
+    await harness.reconcile();
+    expect(harness.stalled()?.reason).toBe("StateMissing");
+    expect(harness.plan).toBeUndefined();
   });
 });
 

@@ -12,6 +12,7 @@ const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
   generation: 1,
   programDigest: "digest",
   outcome,
+  stateDecision: undefined,
   drifted: [],
   conditions: [],
 });

@@ -51,6 +51,8 @@ const logger = pino({ level: "silent" });
 let cluster: TestCluster;
 let type: ResourceType;
 let calls: string[];
+/** What the backend has. */
+const stacks = new Set<string>();
 /** What an update would do. */
 let planned: PlannedChange[] = [];
 let stop: (() => Promise<void>) | undefined;
@@ -87,8 +89,9 @@ function start(
     kinds,
     client: cluster.client,
     engine: {
-      up: (_stack, program, options = {}) => {
+      up: (stack, program, options = {}) => {
         calls.push("up");
+        stacks.add(stack);
         return up(options, program);
       },
       preview: async () => {
@@ -103,6 +106,8 @@ function start(
       previewDestroy: async () => ({ exists: false, changes: [], failures: [] }),
       exportStack: async () => undefined,
       removeStack: async () => {},
+      listStacks: async () => [...stacks].map((name) => ({ name })),
+      forgetDestroyed: async () => {},
     },
     backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
     recorder: new EventRecorder({ client: cluster.client, logger }),

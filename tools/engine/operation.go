@@ -29,6 +29,10 @@ var project = &workspace.Project{Name: state.Project, Runtime: workspace.NewProj
 type operationParams struct {
 	Stack   string  `json:"stack"`
 	Program program `json:"program"`
+	// Object is the UID of the object that the stack is of.
+	Object string `json:"object"`
+	// MustExist tells that the object has had the stack: where it is neither there nor destroyed, the state is lost.
+	MustExist bool `json:"mustExist"`
 	// Refresh compares the state with the real world first.
 	Refresh bool `json:"refresh"`
 	// SavesOnce saves the state at the end instead of after each step.
@@ -61,6 +65,10 @@ type outcome struct {
 	// Exists tells whether there was such a stack.
 	Exists    bool `json:"exists"`
 	Succeeded bool `json:"succeeded"`
+	// Destroyed tells that there is no such stack because it was destroyed for its object.
+	Destroyed bool `json:"destroyed,omitempty"`
+	// Missing tells that a stack that must exist does not; nothing was done.
+	Missing bool `json:"missing,omitempty"`
 	// Message is the engine's own error where no event tells why the operation failed.
 	Message string `json:"message,omitempty"`
 	// Plan is what holds an update to what a preview told, where it was asked for.
@@ -109,9 +117,10 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 	}
 	done.Exists = exists
 	phase("load")
-	if !exists && op.method != "up" && op.method != "preview" {
-		done.Succeeded = true
-		return done, nil
+	if !exists {
+		if isOver, err := op.runWithout(ctx, done); isOver || err != nil {
+			return done, err
+		}
 	}
 	if op.method == "destroy" && !op.Plan.coversDestroy(snapshot) {
 		done.Outdated = true
@@ -141,11 +150,28 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 	return done, err
 }
 
+// runWithout decides what an operation comes to where there is no such stack. It returns whether that is all.
+func (op *operation) runWithout(ctx context.Context, done *outcome) (bool, error) {
+	makes := op.method == "up" || op.method == "preview"
+	if !op.MustExist {
+		done.Succeeded = !makes
+		return !makes, nil
+	}
+	destroyed, err := op.server.stacks.IsDestroyed(ctx, op.Stack, op.Object)
+	if err != nil {
+		return true, unreadable{err}
+	}
+	done.Destroyed = destroyed && !makes
+	done.Succeeded = done.Destroyed
+	done.Missing = !done.Destroyed
+	return true, nil
+}
+
 // conclude removes the stack after a destroy, and makes the entry in its history after anything else.
 func (op *operation) conclude(ctx context.Context, done *outcome, collected *collector) error {
 	stacks := op.server.stacks
 	if done.Succeeded && op.method == "destroy" {
-		return stacks.Remove(ctx, op.Stack)
+		return stacks.Destroyed(ctx, op.Stack, op.Object)
 	}
 	if !done.Succeeded {
 		// The provider did not answer in time, or the state was saved before it did.

@@ -24,7 +24,8 @@ import (
 //	import {stack, state}         → {}
 //	history {stack}               → {entries}, newest first, or {entries: null}
 //	names                         → {names} of stacks
-//	remove {stack}                → {}
+//	remove {stack, object}        → {}
+//	forget {stacks}               → {}, what tells that these were destroyed
 //	unlock {stack}                → {locks}, descriptions of those that were removed, or {locks: null}
 //	unprotect {stack, urn?}       → {urns} of resources that were protected
 //	owner                         → {owner} of the backend, or {owner: null}
@@ -73,6 +74,7 @@ type params struct {
 	Replaces string                     `json:"replaces"`
 	URN      string                     `json:"urn"`
 	State    *apitype.UntypedDeployment `json:"state"`
+	Stacks   []string                   `json:"stacks"`
 	ID       int64                      `json:"id"`
 	Hard     bool                       `json:"hard"`
 	Ms       int64                      `json:"ms"`
@@ -151,6 +153,8 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	case "names":
 		names, err := s.stacks.Names(ctx)
 		return map[string]any{"names": names}, err
+	case "forget":
+		return nil, s.stacks.ForgetDestroyed(ctx, p.Stacks)
 	case "unlock":
 		locks, err := s.stacks.Unlock(ctx, p.Stack)
 		return map[string]any{"locks": locks}, err
@@ -165,7 +169,7 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	case "import":
 		return nil, s.stacks.Import(ctx, p.Stack, p.State)
 	case "remove":
-		return nil, s.stacks.Remove(ctx, p.Stack)
+		return nil, s.stacks.Destroyed(ctx, p.Stack, p.Object)
 	case "unprotect":
 		urns, err := s.stacks.Unprotect(ctx, p.Stack, p.URN)
 		return map[string]any{"urns": urns}, err

@@ -60,6 +60,9 @@ func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Sn
 		defer func() { _ = os.Unsetenv(name) }()
 	}
 	save := func(deployment apitype.TypedDeployment) error {
+		if op.method == "destroy" && op.SavesOnce && len(deployment.Deployment.Resources) == 0 {
+			return nil // it is removed next; after a crash before that, the deletions are repeated
+		}
 		return op.server.stacks.Save(ctx, op.Stack, deployment)
 	}
 	return &snapshotManager{SnapshotManager: backend.NewSnapshotManager(persister(save), op.server.manager, snapshot, nil)}

@@ -32,6 +32,10 @@ const CASES: [alert: string, series: Series][] = [
     'KindstackInformerSilent{resource="tenants"}',
     { 'kindstack_informer_last_contact_seconds{resource="tenants"}': "0+60x120" },
   ],
+  [
+    'KindstackStateMissing{kind="tenants"}',
+    { 'kindstack_objects{kind="tenants",synced="False",ready="False",reason="StateMissing"}': "1x120" },
+  ],
   ['KindstackObjectsStalled{kind="tenants"}', { 'kindstack_object_states{kind="tenants",state="Stalled"}': "2x120" }],
   [
     'KindstackObjectsNotSynced{kind="tenants",reason="Conflict"}',

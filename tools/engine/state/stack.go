@@ -35,6 +35,8 @@ type Stacks struct {
 	hasMeta atomic.Bool
 	// By the name of the stack, the locks that this process holds.
 	locks sync.Map
+	// Ended with the first call of ForgetDestroyed.
+	forgetOld sync.Once
 }
 
 // New opens the stacks of a backend.

@@ -1,0 +1,84 @@
+import { TerminalError } from "../../providers/errors";
+import { STATE_MISSING_ANNOTATION, type StateDecision } from "../../stacks/contract/annotations";
+import { adoptsAfterCrash } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import type { StackObject, UpResult } from "../automation/engine";
+import type { Program } from "../automation/program";
+import type { DestroyAction } from "./action";
+import type { Reconcile } from "./context";
+
+/*
+ * An object whose status names a stack that the backend lacks has lost its state: what it made is not known. That the state
+ * is not there is no proof that nothing is there: nothing is made or deleted until a user decides. Kinds that find all that
+ * they made by its mark take it over without one.
+ */
+
+/** What an update, or its preview, is told of the object whose stack it works on. */
+export function objectForUpdate({ context: { kind }, facts }: Reconcile): StackObject {
+  const isFree = adoptsAfterCrash(kind) || decides(facts.stateDecision, "Adopt", "Recreate");
+  return { uid: facts.metadata.uid, mustExist: hadStack(facts) && !isFree };
+}
+
+/**
+ * The same for a destroy, or its preview. Where it needs an approval, objects that carry the mark are part of the
+ * plan, and rows are not.
+ */
+export function objectForDestroy(
+  { context: { kind }, facts }: Reconcile,
+  { gate, release }: DestroyAction,
+): StackObject {
+  const plansAll = gate !== "none" && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
+  const isFree = release || plansAll || decides(facts.stateDecision, "Forget");
+  return { uid: facts.metadata.uid, mustExist: hadStack(facts) && !isFree };
+}
+
+function hadStack({ status }: Reconcile["facts"]): boolean {
+  return status.stack !== undefined;
+}
+
+function decides(decision: StateDecision | undefined, ...those: StateDecision[]): boolean {
+  return decision !== undefined && those.includes(decision);
+}
+
+/** Whether an operation did nothing, as the state is lost. */
+export function isStateMissing({ failures }: Pick<UpResult, "failures">): boolean {
+  return failures.some(({ reason }) => reason === STATE_MISSING);
+}
+
+export const STATE_MISSING = "StateMissing";
+
+/** Whether an update made the stack of an object that has had one. */
+export function wasStateMissing({ facts }: Reconcile, { found }: Pick<UpResult, "found">): boolean {
+  return hadStack(facts) && !found;
+}
+
+/** Tells of an update that went on without the state. */
+export function reportMissingState({ context, item, object, facts, logger }: Reconcile): void {
+  const stack = stackName(context.kind, item.key);
+  const { stateDecision: decision } = facts;
+  const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";
+  logger.warn({ stack, decision }, "state was missing");
+  const note = `the stack ${stack} was not in the state's backend: the object's resources ${what}`;
+  context.writer.event(object, "Warning", STATE_MISSING, note);
+}
+
+/**
+ * Before an update that is to adopt: nothing leads to what a plugin has made, and it would be made once more.
+ *
+ * @throws TerminalError `StateMissing`
+ */
+export async function refusePluginsCreations(reconcile: Reconcile, program: Program): Promise<void> {
+  const { context, item, facts, signal } = reconcile;
+  const { kind, engine } = context;
+  if (facts.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(kind)) return;
+  const { sdkRuntime } = kind.capabilities;
+  const { exists, changes } = await engine.preview(stackName(kind, item.key), program, { signal, sdkRuntime });
+  const made = changes.filter(({ operation, ofPlugin }) => operation === "create" && ofPlugin);
+  if (exists || made.length === 0) return;
+  const names = made.map(({ type, name }) => `${type} ${name}`).join(", ");
+  throw new TerminalError(
+    STATE_MISSING,
+    `a plugin cannot adopt ${names}. Restore the state, or change the annotation ${STATE_MISSING_ANNOTATION} to Recreate, ` +
+      "or to Forget and delete the object",
+  );
+}

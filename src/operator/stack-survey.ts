@@ -1,0 +1,52 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { errorMessageOf } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { statusOf } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import type { StackEngine } from "../automation/engine";
+
+/** A controller, as far as a survey has to do with it. */
+export interface Surveyed {
+  readonly kind: AnyKind;
+  list(): LiveObject[];
+  stackSurveyed(object: LiveObject, isListed: boolean): void;
+}
+
+/**
+ * Compares the stacks that the backend has with those that objects name, at the start and from time to time: objects at rest
+ * ask for nothing, so that nothing else tells that their states are lost, or there again. What it finds is checked under the
+ * stack's lock, by an update.
+ */
+export async function surveyStacks(
+  controllers: () => Iterable<Surveyed>,
+  engine: Pick<StackEngine, "listStacks">,
+  intervalMs: number,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    // Looked at first: a stack is there before an object names it.
+    const objects = [...controllers()].flatMap((controller) =>
+      controller.list().map((one) => [controller, one] as const),
+    );
+    const named = objects.filter(([{ kind }, object]) => {
+      return object.metadata.deletionTimestamp === undefined && statusOf(object).stack?.name === nameOf(kind, object);
+    });
+    try {
+      const listed = named.length === 0 ? [] : await engine.listStacks(signal);
+      const names = new Set(listed.map(({ name }) => name));
+      for (const [controller, object] of named) {
+        controller.stackSurveyed(object, names.has(nameOf(controller.kind, object)));
+      }
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ reason: errorMessageOf(error) }, "failed to list the stacks");
+    }
+    await delay(intervalMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+function nameOf(kind: AnyKind, { metadata }: LiveObject): string {
+  return stackName(kind, objectKey(metadata));
+}
