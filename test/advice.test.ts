@@ -70,6 +70,7 @@ const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
 const HARMLESS = [
   "describe it in docs/kinds.md and run npm test",
   "lock, load, run, save",
+  "which is not there: remove the reference", // from a program: nothing was written with it
   "that came at once where one is allowed, delete the younger one", // what a key of the installation does
   "is reserved for Kubernetes; take a domain of yours",
   "take the backend's URL from the key backendUrl",
