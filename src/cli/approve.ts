@@ -10,46 +10,59 @@ import {
   type ApprovalSpec,
   type DecisionOnPlan,
   expiryOf,
+  MAX_APPROVED_PLANS,
 } from "../../stacks/contract/approval";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
-import { planTitle } from "../preview/plan-report";
+import { planReport, planTitle } from "../preview/plan-report";
+import { renderText } from "../preview/render-text";
 import { reportSchema } from "../preview/report";
 import { readJson } from "../text/json";
 import { visible } from "../text/plain-text";
+import { confirm } from "./confirm";
 import { allKinds, KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { duration } from "./parse-options";
+import { planTable } from "./plans";
 import { findPlan, readPlans } from "./read-plans";
 
 interface DecisionOptions extends KindsOption {
   namespace?: string;
   digest?: string;
   group?: string;
+  yes?: true;
   report?: string;
   reason?: string;
   expires?: number;
   operatorNamespace: string;
 }
 
-/** What to decide on, and the namespace of the approval. */
+/** What to decide on: all that one approval names, in its namespace. */
 interface Target {
   title: string;
   namespace: string;
   /** As its plans name those who made the changes; nothing where that is not known, or restricts no approval. */
   authors?: readonly (string | undefined)[];
-  names: Pick<ApprovalSpec, "object" | "digest" | "group">;
+  names: Pick<ApprovalSpec, "object" | "digest" | "digests">;
+}
+
+/** What to decide on, and what shows it to who decides; nothing where they have named what they have seen. */
+interface Choice {
+  targets: Target[];
+  shown?: string;
 }
 
 type Cluster = Pick<KubernetesClient, "json" | "list" | "create">;
 
 export function approveCommand(): Command {
   const command = decisionCommand("approve", "Approve", "allow that plans are applied");
-  return command.option(
-    "--report <file>",
-    "approve the plans of a report of `kindstack preview --propose --output json`, also before they are there",
-  );
+  return command
+    .option(
+      "--report <file>",
+      "approve the plans of a report of `kindstack preview --propose --output json`, also before they are there",
+    )
+    .option("--yes", "approve what is shown without asking, as where there is no terminal");
 }
 
 export function rejectCommand(): Command {
@@ -65,8 +78,8 @@ function decisionCommand(name: string, decision: DecisionOnPlan, description: st
       "-n, --namespace <namespace>",
       "the object's namespace (default: the kubeconfig's); with --group, of all objects",
     )
-    .option("--digest <digest>", "only if the object's plan still has this digest")
-    .option("--group <digest>", "all plans with the same difference; its first characters suffice")
+    .option("--digest <digest>", "of the object's plan: what you have seen, and no other")
+    .option("--group <digest>", "all plans that are there with the same difference; its first characters suffice")
     .option("--reason <text>", "why, for the history of the objects")
     .option("--expires <duration>", "how long it holds, such as 30m, 8h or 7d, at most 30d (default: 24h)", duration)
     .option("--operator-namespace <namespace>", "where plans of kinds without a namespace are", "kindstack-system")
@@ -80,6 +93,7 @@ Where the operator runs with --author-may-not-approve, those who made a change c
 
 Examples:
   kindstack ${name} podsets web -n team-a --digest sha256:…
+  kindstack ${name} podsets web -n team-a
   kindstack ${name} --group sha256:3c5d1a77e0b2 --reason 'CHG-4711'`,
     )
     .action(async (kind: string | undefined, name: string | undefined, options: DecisionOptions) => {
@@ -90,21 +104,23 @@ Examples:
         command.error(`error: name one of: an object (kind and name)${others}`);
       }
       await withKubernetes(async (client) => {
-        const targets = await targetsOf(command, client, kind, name, options);
-        await decideAll(client, decision, targets, options);
+        const choice = await choiceOf(command, client, kind, name, options);
+        if (decision === "Approve") await letConfirm(choice, options);
+        await decideAll(client, decision, choice.targets, options);
       });
     });
 }
 
-async function targetsOf(
+async function choiceOf(
   command: Command,
   client: Cluster,
   word: string | undefined,
   name: string | undefined,
   options: DecisionOptions,
-): Promise<Target[]> {
-  if (options.report !== undefined) return targetsOfReport(options.report, allKinds(options), options);
-  if (options.group !== undefined) return targetsOfGroup(await readPlans(client, options.namespace), options.group);
+): Promise<Choice> {
+  const { report, group } = options;
+  if (report !== undefined) return { targets: await targetsOfReport(report, allKinds(options), options) };
+  if (group !== undefined) return choiceOfGroup(await readPlans(client, options.namespace), group, allKinds(options));
   if (word === undefined || name === undefined) return command.error("error: name the object");
   const kind = findKind(kindsWith(command, options, word), word);
   const object = { name, namespace: options.namespace ?? kubeconfigNamespace() };
@@ -113,14 +129,32 @@ async function targetsOf(
   if (options.digest !== undefined && options.digest !== digest) {
     throw new Error(`${planTitle(plan)} has another plan by now, ${digest}: look at it with kindstack plan`);
   }
-  return [
-    {
-      title: `${planTitle(plan)} ${digest}`,
-      namespace: plan.metadata.namespace ?? "",
-      authors: [plan.spec.cause.by],
-      names: namesOf(kind, plan),
-    },
-  ];
+  const target = {
+    title: `${planTitle(plan)} ${digest}`,
+    namespace: plan.metadata.namespace ?? "",
+    authors: [plan.spec.cause.by],
+    names: namesOf(kind, plan),
+  };
+  return { targets: [target], ...(options.digest === undefined && { shown: renderText(planReport(kind, plan)) }) };
+}
+
+/**
+ * Shows what is approved, and asks.
+ *
+ * @throws Error when the answer is no, or there is no terminal to ask on
+ */
+async function letConfirm({ targets, shown }: Choice, { yes }: DecisionOptions): Promise<void> {
+  if (shown === undefined) return;
+  process.stdout.write(`${shown.trimEnd()}\n\n`);
+  if (yes) return;
+  const titles = targets.map(({ title }) => visible(title)).join(", ");
+  const answer = await confirm(`Approve ${titles}?`);
+  if (answer === undefined) {
+    throw new Error(
+      "there is no terminal to ask on: name what you have seen with --digest, or approve this with --yes",
+    );
+  }
+  if (!answer) throw new Error("nothing was approved");
 }
 
 function namesOf(kind: AnyKind, { metadata, spec: { object, digest } }: Plan): Target["names"] {
@@ -129,20 +163,31 @@ function namesOf(kind: AnyKind, { metadata, spec: { object, digest } }: Plan): T
   return { object: { kind: kindName(kind), ...elsewhere, name }, digest };
 }
 
-/** An approval in each namespace that has such plans. */
-function targetsOfGroup(plans: readonly Plan[], start: string): Target[] {
+/** Approvals of the plans that are there now, in each namespace that has such. */
+function choiceOfGroup(plans: readonly Plan[], start: string, kinds: readonly AnyKind[]): Choice {
   const members = plans.filter(({ spec }) => spec.group.startsWith(start));
   const groups = [...new Set(members.map(({ spec }) => spec.group))];
   const [group] = groups;
   if (group === undefined) throw new Error(`no plan has the group ${start}: see kindstack plans --group`);
   if (groups.length > 1) throw new Error(`${start} may be ${groups.join(" or ")}`);
   const byNamespace = Map.groupBy(members, ({ metadata }) => metadata.namespace ?? "");
-  return [...byNamespace].map(([namespace, plans]) => ({
-    title: `${plans.length} ${plans.length === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
-    namespace,
-    authors: plans.map(({ spec }) => spec.cause.by),
-    names: { group },
-  }));
+  const targets = [...byNamespace].flatMap(([namespace, all]) =>
+    inChunks(all, MAX_APPROVED_PLANS).map((plans) => ({
+      title: `${plans.length} ${plans.length === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
+      namespace,
+      authors: plans.map(({ spec }) => spec.cause.by),
+      names: { digests: plans.map(({ spec }) => spec.digest) },
+    })),
+  );
+  const [first] = members;
+  const kind = first && kindOf(kinds, first.spec.object);
+  // The difference is the same in all.
+  const difference = first === undefined || kind === undefined ? [] : [renderText(planReport(kind, first))];
+  return { targets, shown: [...difference, planTable(members)].join("\n") };
+}
+
+function inChunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size));
 }
 
 /** What a preview has shown: the digests need no plan in the cluster. */

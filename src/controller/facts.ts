@@ -26,7 +26,6 @@ export interface Comparison extends Omit<Attempt, "outcome"> {
   /** The plan that waits: who may not approve it, and the decision on it that the status tells of. */
   plan?: {
     digest: string;
-    group: string;
     authors: readonly string[] | undefined;
     decision: string | undefined;
   };

@@ -151,9 +151,9 @@ function isValid({ context: { kind, plans }, object, state }: ObservedObject, no
   const last = state.lastComparison;
   if (last === undefined || now >= last.untilMs) return false;
   if (last.plan === undefined) return true;
-  const { digest, group, authors, decision } = last.plan;
+  const { digest, authors, decision } = last.plan;
   const isThere = plans?.get(kind, object)?.spec.digest === digest;
-  return isThere && describeDecision(plans.find(kind, object, [digest, group], authors)) === decision;
+  return isThere && describeDecision(plans.find(kind, object, digest, authors)) === decision;
 }
 
 /** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */

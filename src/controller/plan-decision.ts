@@ -11,12 +11,12 @@ export function describeDecision(decision: PlanDecision | undefined): string | u
   return decision && [decision.at, decision.decision, decision.approver].join(" ");
 }
 
-/** The digest that an approval names. */
-export function digestOf({ digest, group }: Approval["spec"]): string {
-  return digest ?? group ?? "";
+/** The digests of the plans that an approval names. */
+export function digestsOf({ digest, digests = [] }: Approval["spec"]): readonly string[] {
+  return digest === undefined ? digests : [digest];
 }
 
-/** Whether an approval is of this object, or of a group. */
+/** Whether an approval is of this object, or of several plans, whose digests are of one object each. */
 export function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Pick<LiveObject, "metadata">): boolean {
   if (spec.object === undefined) return true;
   const { kind: name, namespace, name: objectName } = spec.object;
@@ -25,7 +25,8 @@ export function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Pick<L
   return isIn && name === kindName(kind) && objectName === object.metadata.name;
 }
 
-export function asDecision(approval: Approval, authors: readonly string[] | undefined) {
+/** @param digest of the plan that is decided on */
+export function asDecision(approval: Approval, digest: string, authors: readonly string[] | undefined) {
   const { decision, approver, reason } = approval.spec;
   const isIgnored = decision === "Approve" && !mayApprove(authors, approver);
   return {
@@ -34,8 +35,7 @@ export function asDecision(approval: Approval, authors: readonly string[] | unde
     ...(reason !== undefined && { reason }),
     /** When it was made. */
     at: approval.metadata.creationTimestamp ?? "",
-    /** A plan's, or a group's. */
-    digest: digestOf(approval.spec),
+    digest,
     /** In ms since 1970. */
     expiresAt: expiryOf(approval),
   };

@@ -12,7 +12,7 @@ import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-digest";
-import { asDecision, digestOf, isOf, type PlanDecision } from "./plan-decision";
+import { asDecision, digestsOf, isOf, type PlanDecision } from "./plan-decision";
 import { unservedTypes } from "./unserved";
 
 /** The plans and approvals of a cluster, for all controllers. */
@@ -55,7 +55,7 @@ export class PlanStore {
     const { client, informers } = options;
     if ((await unservedTypes(client, [PLAN_TYPE, APPROVAL_TYPE])).length > 0) return undefined;
     const plans: Informer = await informers.create(PLAN_TYPE, {
-      indexers: { [DIGEST_INDEX]: (plan) => digestsOf(plan as Plan) },
+      indexers: { [DIGEST_INDEX]: ({ spec }) => [(spec as PlanSpec).digest] },
       transform: withoutManagedFields,
       onRestore: () => store.#forget(),
       onChange: (change) => {
@@ -64,7 +64,7 @@ export class PlanStore {
       },
     });
     const approvals = await informers.create(APPROVAL_TYPE, {
-      indexers: { [DIGEST_INDEX]: ({ spec }) => [digestOf(spec as Approval["spec"])] },
+      indexers: { [DIGEST_INDEX]: ({ spec }) => [...digestsOf(spec as Approval["spec"])] },
       transform: withoutManagedFields,
       onChange: ({ object }) => store.#decided(object as Approval),
     });
@@ -96,24 +96,18 @@ export class PlanStore {
   }
 
   /**
-   * The latest decision that holds for an object and one of these digests; a rejection where two are of the same second. One that is
+   * The latest decision that holds for an object and the digest of its plan; a rejection where two are of the same second. One that is
    * ignored is told where there is no other.
    *
    * @param authors whose approvals are ignored; see {@link authorsOf}
    */
-  find(
-    kind: AnyKind,
-    object: Names,
-    digests: readonly string[],
-    authors?: readonly string[],
-  ): PlanDecision | undefined {
+  find(kind: AnyKind, object: Names, digest: string, authors?: readonly string[]): PlanDecision | undefined {
     const namespace = this.get(kind, object)?.metadata.namespace ?? object.metadata.namespace ?? this.options.namespace;
     const now = Date.now();
-    const decisions = digests
-      .flatMap((digest) => this.approvals.byIndex(DIGEST_INDEX, digest) as Approval[])
+    const decisions = (this.approvals.byIndex(DIGEST_INDEX, digest) as Approval[])
       .filter((approval) => approval.metadata.namespace === namespace && isOf(approval, kind, object))
       .filter((approval) => expiryOf(approval) > now)
-      .map((approval) => asDecision(approval, authors))
+      .map((approval) => asDecision(approval, digest, authors))
       .sort((a, b) => b.at.localeCompare(a.at) || b.decision.localeCompare(a.decision));
     return decisions.find(({ decision }) => decision !== "Ignored") ?? decisions[0];
   }
@@ -191,12 +185,13 @@ export class PlanStore {
 
   #planChanged(plan: Plan, isGone: boolean): void {
     // A decision may have come before the cache showed the plan; a plan that others delete is made again.
-    const isDecided = digestsOf(plan).some((digest) => this.approvals.byIndex(DIGEST_INDEX, digest).length > 0);
+    const isDecided = this.approvals.byIndex(DIGEST_INDEX, plan.spec.digest).length > 0;
     if (isGone || isDecided) this.options.onChange(plan.spec.object);
   }
 
   #decided(approval: Approval): void {
-    for (const plan of this.plans.byIndex(DIGEST_INDEX, digestOf(approval.spec)) as Plan[]) {
+    const plans = digestsOf(approval.spec).flatMap((digest) => this.plans.byIndex(DIGEST_INDEX, digest) as Plan[]);
+    for (const plan of plans) {
       if (plan.metadata.namespace === approval.metadata.namespace) this.options.onChange(plan.spec.object);
     }
   }
@@ -215,10 +210,6 @@ export class PlanStore {
     const cached = this.plans.get(key);
     return cached && !this.#removed.has(cached.metadata.uid) ? cached : undefined;
   }
-}
-
-function digestsOf({ spec }: Plan): string[] {
-  return [spec.digest, spec.group];
 }
 
 /** Not a controller's: the garbage collector alone is to see it. */

@@ -107,7 +107,7 @@ async function propose(
   const digests = await plans.digests({ kind, programDigest, object, changes, references, ...work });
   const authors = action.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
   const spec = specOf(reconcile, action, work, digests, authors);
-  const decision = plans.find(kind, object, [spec.digest, spec.group], authors);
+  const decision = plans.find(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
     const applying = { state: "Applying", decidedBy, decidedAt } as const;
@@ -168,7 +168,7 @@ function approvalOfRest(
   const { uid, generation } = object.metadata;
   const isOfObject = begun?.spec.object.uid === uid && begun.spec.object.generation === generation;
   if (begun?.status.state !== "Applying" || !isOfObject) return undefined;
-  const decision = plans.find(kind, object, [begun.spec.digest, begun.spec.group], authors);
+  const decision = plans.find(kind, object, begun.spec.digest, authors);
   if (decision?.decision !== "Approve") return undefined;
   const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
   const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));

@@ -36,7 +36,7 @@ export async function recordProposal(
     drifted: facts.drifted,
     conditions,
     of: comparedState(facts),
-    plan: { digest, group, authors, decision: describeDecision(decision) },
+    plan: { digest, authors, decision: describeDecision(decision) },
     untilMs,
   });
   logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, decision }, "waits for an approval");

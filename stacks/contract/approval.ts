@@ -3,8 +3,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { digestSchema } from "./plan";
 
 /*
- * An approval or a rejection of plans in its namespace: of the one with this digest, or of all with this group. The API server
- * enforces who may make it, and that it is not changed (plan-policy.ts).
+ * An approval or a rejection of plans in its namespace, by their digests: it covers no other plan, and none that comes later. The API
+ * server enforces who may make it, and that it is not changed (plan-policy.ts).
  */
 
 export const APPROVAL_TYPE = { apiVersion: "kindstack.dev/v1alpha1", kind: "Approval" } as const;
@@ -13,6 +13,8 @@ const DECISIONS = ["Approve", "Reject"] as const;
 export type DecisionOnPlan = (typeof DECISIONS)[number];
 
 export const MAX_APPROVAL_DAYS = 30;
+/** Of more plans, there are several approvals. */
+export const MAX_APPROVED_PLANS = 1000;
 const HOUR_MS = 3_600_000;
 const DEFAULT_MS = 24 * HOUR_MS;
 
@@ -27,11 +29,18 @@ export const approvalSpecSchema = Type.Object(
           namespace: Type.Optional({ ...name, description: "Where it is not the approval's own." }),
           name,
         },
-        { description: "Whose plan; absent with a group." },
+        { description: "Whose plan; absent with digests." },
       ),
     ),
     digest: Type.Optional({ ...digestSchema, description: "Of the plan." }),
-    group: Type.Optional({ ...digestSchema, description: "Of all plans with the same difference." }),
+    digests: Type.Optional(
+      Type.Array(digestSchema, {
+        minItems: 1,
+        maxItems: MAX_APPROVED_PLANS,
+        "x-kubernetes-list-type": "atomic",
+        description: "Of several plans, such as those of a group.",
+      }),
+    ),
     decision: Type.Enum([...DECISIONS], { type: "string", default: "Approve" }),
     approver: Type.String({
       minLength: 1,
@@ -49,7 +58,7 @@ export const approvalSpecSchema = Type.Object(
   {
     "x-kubernetes-validations": [
       { rule: "self == oldSelf", message: "an approval cannot be changed" },
-      { rule: "has(self.digest) != has(self.group)", message: "needs either digest or group" },
+      { rule: "has(self.digest) != has(self.digests)", message: "needs either digest or digests" },
       { rule: "has(self.object) == has(self.digest)", message: "object and digest go together" },
     ],
   },

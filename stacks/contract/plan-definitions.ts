@@ -43,7 +43,7 @@ export function planDefinitions(): Manifest[] {
     definition({
       kind: APPROVAL_TYPE.kind,
       plural: "approvals",
-      description: "The approval, or the rejection, of a plan, or of all plans with the same difference.",
+      description: "The approval, or the rejection, of a plan, or of several.",
       spec: approvalSpecSchema,
       columns: [
         { name: "Kind", type: "string", jsonPath: ".spec.object.kind" },
@@ -52,7 +52,6 @@ export function planDefinitions(): Manifest[] {
         { name: "Approver", type: "string", jsonPath: ".spec.approver" },
         { name: "Expires", type: "string", jsonPath: ".spec.expiresAt" },
         { name: "Digest", type: "string", jsonPath: ".spec.digest", priority: 1 },
-        { name: "Group", type: "string", jsonPath: ".spec.group", priority: 1 },
         AGE_COLUMN,
       ],
     }),

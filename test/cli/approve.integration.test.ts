@@ -7,7 +7,7 @@ import { parse, stringify } from "yaml";
 import { review } from "../../providers/kubernetes/access-review";
 import { runProgram } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
-import { APPROVAL_TYPE, type Approval, expiryOf } from "../../stacks/contract/approval";
+import { APPROVAL_TYPE, type Approval, expiryOf, MAX_APPROVED_PLANS } from "../../stacks/contract/approval";
 import { kindName, kindType } from "../../stacks/contract/kind";
 import { PLAN_TYPE, type Plan, type PlanSpec } from "../../stacks/contract/plan";
 import { podSet } from "../../stacks/kinds/podset/kind";
@@ -150,12 +150,45 @@ describe("kindstack plan", () => {
 describe("kindstack approve", () => {
   it("approves what waits now, for a day or as long as it is told, with a reason", async () => {
     const { spec } = await plan("web");
-    const { stdout } = await run("approve", "podset", "web", ...inNamespace(), "--reason", "CHG-1", "--expires", "2h");
+    const { stdout } = await run(
+      "approve",
+      "podset",
+      "web",
+      ...inNamespace(),
+      "--yes",
+      "--reason",
+      "CHG-1",
+      "--expires",
+      "2h",
+    );
     expect(stdout).toContain(`approved PodSet ${cluster.namespace}/web ${spec.digest}, until `);
     const [approval] = await approvals();
     expect(approval?.spec).toMatchObject({ reason: "CHG-1", digest: spec.digest });
     const hours = (expiryOf(approval as Approval) - Date.parse(approval?.metadata.creationTimestamp ?? "")) / HOUR_MS;
     expect(hours).toBeCloseTo(2, 1);
+  });
+
+  it("approves nothing that it has not shown, where there is no terminal to ask on", async () => {
+    const { spec } = await plan("web");
+    const asked = await run("approve", "podsets", "web", ...inNamespace());
+    expect(asked.stdout).toContain("  ~ update Deployment default/web\n");
+    expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining("approve this with --yes") });
+    const group = await run("approve", "--group", spec.group);
+    expect(group.stdout).toMatch(/update Deployment default\/web[\s\S]*PodSet .*\/web +1 update/);
+    expect(group).toMatchObject({ code: 1, stderr: expect.stringContaining("approve this with --yes") });
+    expect(await approvals()).toEqual([]);
+  });
+
+  it("lists a thousand plans of a group in one approval, and more in several", async () => {
+    const group = digest();
+    const count = MAX_APPROVED_PLANS + 1;
+    const names = Array.from({ length: count }, (_, n) => `many-${n}`);
+    for (let n = 0; n < count; n += 50) await Promise.all(names.slice(n, n + 50).map((name) => plan(name, { group })));
+    const { stdout } = await run("approve", "--group", group, "--yes");
+    expect(stdout).toContain(`approved 1000 plans in ${cluster.namespace}, ${group}`);
+    expect(stdout).toContain(`approved 1 plan in ${cluster.namespace}, ${group}`);
+    const listed = (await approvals()).map(({ spec: { digests = [] } }) => digests.length);
+    expect(listed.sort()).toEqual([1, 1000]);
   });
 
   it("refuses a digest that is outdated, what does not wait, and words that name nothing", async () => {
@@ -169,7 +202,7 @@ describe("kindstack approve", () => {
     expect((await run("approve", "podsets")).code).toBe(2);
     expect((await run("approve", "podsets", "web", "--group", "sha256:1")).code).toBe(2);
     expect((await run("approve", "podsets", "web", "--expires", "soon")).code).toBe(2);
-    expect((await run("approve", "podsets", "web", ...inNamespace(), "--expires", "31d")).stderr).toContain(
+    expect((await run("approve", "podsets", "web", ...inNamespace(), "--yes", "--expires", "31d")).stderr).toContain(
       "must be at most 30 days from now",
     );
     expect(await approvals()).toEqual([]);
@@ -177,15 +210,15 @@ describe("kindstack approve", () => {
 
   it("approves a group at once, in each namespace that has such plans", async () => {
     const group = digest();
-    await plan("a", { group });
-    await plan("b", { group });
-    await plan("c", { group }, other);
-    const { stdout } = await run("approve", "--group", group.slice(0, 19));
+    const [a, b, c] = [await plan("a", { group }), await plan("b", { group }), await plan("c", { group }, other)];
+    const { stdout } = await run("approve", "--group", group.slice(0, 19), "--yes");
     expect(stdout).toContain(`approved 2 plans in ${cluster.namespace}, ${group}`);
     expect(stdout).toContain(`approved 1 plan in ${other}, ${group}`);
-    for (const namespace of [cluster.namespace, other]) {
-      expect(await approvals(namespace)).toMatchObject([{ spec: { group, decision: "Approve" } }]);
-    }
+    const digests = (plans: Plan[]) => plans.map(({ spec }) => spec.digest).sort();
+    const listed = async (namespace: string) =>
+      (await approvals(namespace)).map(({ spec }) => spec.digests?.toSorted());
+    expect(await listed(cluster.namespace)).toEqual([digests([a, b])]);
+    expect(await listed(other)).toEqual([digests([c])]);
   });
 
   it("approves what a report shows, before there is a plan", async () => {
@@ -207,19 +240,19 @@ describe("kindstack approve", () => {
     const group = digest();
     const causedBy = (by: string) => ({ group, cause: { reason: "SpecChanged", by, at: "2026-11-25T12:00:00Z" } });
     await plan("own", causedBy(`olga, ${user}`));
-    const refused = await run("approve", "podsets", "own", ...inNamespace());
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    const refused = await run("approve", "podsets", "own", ...inNamespace(), "--yes");
+    expect(refused.code).toBe(1);
     const advice = `another user must approve what ${user} has changed`;
     expect(refused.stderr).toContain(`your approval would have no effect: ${advice}`);
-    expect((await run("approve", "--group", group)).stderr).toContain("would have no effect");
+    expect((await run("approve", "--group", group, "--yes")).stderr).toContain("would have no effect");
     expect(await approvals()).toEqual([]);
     expect((await run("reject", "podsets", "own", ...inNamespace())).code).toBe(0);
 
-    await plan("olgas", causedBy("olga"), other);
-    const { code, stderr } = await run("approve", "--group", group);
+    const olgas = await plan("olgas", causedBy("olga"), other);
+    const { code, stderr } = await run("approve", "--group", group, "--yes");
     expect(stderr).toContain(`1 of 2 plans stay, as they are your own: ${advice}`);
     expect(code).toBe(0);
-    expect(await approvals(other)).toMatchObject([{ spec: { group, decision: "Approve" } }]);
+    expect(await approvals(other)).toMatchObject([{ spec: { digests: [olgas.spec.digest], decision: "Approve" } }]);
   });
 
   it("says what a user lacks who may not approve", async () => {
@@ -241,8 +274,10 @@ describe("kindstack approve", () => {
     await writeFile(file, stringify(config));
     vi.stubEnv("KUBECONFIG", file);
     const lacks = `you may not decide on plans in the namespace ${cluster.namespace}: `;
-    await expect.poll(async () => (await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(lacks);
-    expect((await run("approve", "podsets", "web", ...inNamespace())).stderr).toContain(
+    await expect
+      .poll(async () => (await run("approve", "podsets", "web", ...inNamespace(), "--yes")).stderr)
+      .toContain(lacks);
+    expect((await run("approve", "podsets", "web", ...inNamespace(), "--yes")).stderr).toContain(
       `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
     );
     expect((await run("plans")).code).toBe(1);

@@ -7,7 +7,7 @@ import { InformerFactory } from "../../src/cache/informer-factory";
 import { PlanStore } from "../../src/controller/plan-store";
 import { installKinds } from "../../src/operator/install";
 import { createMetrics } from "../../src/telemetry/metrics";
-import { APPROVAL_TYPE, type ApprovalSpec } from "../../stacks/contract/approval";
+import { APPROVAL_TYPE, type ApprovalSpec, MAX_APPROVED_PLANS } from "../../stacks/contract/approval";
 import { kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { PLAN_TYPE, type PlanSpec, planName } from "../../stacks/contract/plan";
@@ -61,7 +61,7 @@ async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<L
   return cluster.client.create({ ...APPROVAL_TYPE, metadata, spec: { approver: status?.userInfo.username, ...spec } });
 }
 
-const find = (object: LiveObject, digests: string[]) => store.find(podSet, object, digests);
+const find = (object: LiveObject, digest: string) => store.find(podSet, object, digest);
 const pending = { state: "Pending" } as const;
 
 describe("a plan", () => {
@@ -117,7 +117,7 @@ describe("a plan", () => {
     await decide(cluster.namespace, approved);
     await decide(operators, approved);
     await expect.poll(() => changed).toContain(metadata.name);
-    expect(store.find(tenant, object, [plan.digest])).toMatchObject({ decision: "Approve", digest: plan.digest });
+    expect(store.find(tenant, object, plan.digest)).toMatchObject({ decision: "Approve", digest: plan.digest });
     await store.remove(tenant, object);
     await cluster.client.delete(kindType(tenant), metadata.name);
   });
@@ -135,72 +135,89 @@ describe("a plan", () => {
     expect(store.get(podSet, object)?.metadata.ownerReferences).toBeUndefined();
 
     await decide(operators, { object: { kind: kindName(podSet), name: "ending" }, digest: plan.digest });
-    expect(find(object, [plan.digest])).toBeUndefined(); // of another object, without the namespace
+    expect(find(object, plan.digest)).toBeUndefined(); // of another object, without the namespace
     await decide(operators, {
       object: { kind: kindName(podSet), namespace: ending, name: "ending" },
       digest: plan.digest,
     });
-    await expect.poll(() => find(object, [plan.digest])).toMatchObject({ decision: "Approve" });
+    await expect.poll(() => find(object, plan.digest)).toMatchObject({ decision: "Approve" });
     await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers: [] } });
   });
 });
 
 describe("a decision", () => {
-  it("holds for the object and the digest that it names, or for all of a group in its namespace", async () => {
+  it("holds for the object and the digest that it names, or for all that it lists in its namespace", async () => {
     const [one, other] = [await makePodSet("one"), await makePodSet("other")];
-    const [plan, group] = [planOf(one), digest()];
+    const plan = planOf(one);
     await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "one" }, digest: plan.digest });
-    await expect.poll(() => find(one, [digest(), plan.digest])).toMatchObject({ decision: "Approve" });
-    expect(find(one, [digest()])).toBeUndefined();
-    expect(find(other, [plan.digest])).toBeUndefined();
+    await expect.poll(() => find(one, plan.digest)).toMatchObject({ decision: "Approve" });
+    expect(find(one, digest())).toBeUndefined();
+    expect(find(other, plan.digest)).toBeUndefined();
 
-    await decide(operators, { group });
-    const rejection = await decide(cluster.namespace, { group, decision: "Reject", reason: "not on a Friday" });
-    await expect.poll(() => find(one, [group])).toMatchObject({ decision: "Reject", reason: "not on a Friday" });
-    expect(find(other, [group])).toMatchObject({ decision: "Reject" });
-    const approval = await decide(cluster.namespace, { group, decision: "Approve" });
+    const digests = [planOf(one).digest, planOf(other).digest] as const;
+    await decide(operators, { digests: [...digests] });
+    const rejection = await decide(cluster.namespace, {
+      digests: [...digests],
+      decision: "Reject",
+      reason: "not on a Friday",
+    });
+    await expect.poll(() => find(one, digests[0])).toMatchObject({ decision: "Reject", reason: "not on a Friday" });
+    expect(find(other, digests[1])).toMatchObject({ decision: "Reject" });
+    const approval = await decide(cluster.namespace, { digests: [digests[0]], decision: "Approve" });
     const isNewer = approval.metadata.creationTimestamp !== rejection.metadata.creationTimestamp;
     // In the same second the rejection holds, later the newer decision.
-    await expect.poll(() => find(one, [group])?.decision).toBe(isNewer ? "Approve" : "Reject");
+    await expect.poll(() => find(one, digests[0])?.decision).toBe(isNewer ? "Approve" : "Reject");
+    expect(find(other, digests[1])?.decision).toBe("Reject");
   });
 
-  it("of an author is told and ignored, of a plan or a group, unless it is a rejection or another user has approved", async () => {
+  it("names a thousand plans, and each of them holds", async () => {
+    const digests = Array.from({ length: MAX_APPROVED_PLANS }, digest);
+    const object = await makePodSet("many");
+    await decide(cluster.namespace, { digests });
+    await expect.poll(() => find(object, digests.at(-1) ?? "")).toMatchObject({ decision: "Approve" });
+    expect(digests.filter((one) => find(object, one) === undefined)).toEqual([]);
+    await expect(decide(cluster.namespace, { digests: [...digests, digest()] })).rejects.toThrow(
+      "must have at most 1000",
+    );
+  });
+
+  it("of an author is told and ignored, of one plan or several, unless it is a rejection or another user has approved", async () => {
     const object = await makePodSet("authored");
-    const [{ digest: own }, group] = [planOf(object), digest()];
+    const [{ digest: own }, listed] = [planOf(object), digest()];
     const { spec } = await decide(cluster.namespace, {
       object: { kind: kindName(podSet), name: "authored" },
       digest: own,
     });
     const { approver } = spec as ApprovalSpec;
-    const by = (digests: string[], ...authors: string[]) => store.find(podSet, object, digests, authors)?.decision;
-    await expect.poll(() => by([own], "olga")).toBe("Approve");
-    expect(by([own], "olga", approver)).toBe("Ignored");
-    expect(by([own], "olga", `${approver}2`)).toBe("Approve");
-    expect(by([own])).toBe("Ignored"); // not known who they are
-    await decide(cluster.namespace, { group });
-    await expect.poll(() => find(object, [group])?.decision).toBe("Approve");
-    expect(by([group], approver)).toBe("Ignored");
-    await decide(cluster.namespace, { group, decision: "Reject" });
-    await expect.poll(() => by([own, group], approver)).toBe("Reject");
+    const by = (digest: string, ...authors: string[]) => store.find(podSet, object, digest, authors)?.decision;
+    await expect.poll(() => by(own, "olga")).toBe("Approve");
+    expect(by(own, "olga", approver)).toBe("Ignored");
+    expect(by(own, "olga", `${approver}2`)).toBe("Approve");
+    expect(by(own)).toBe("Ignored"); // not known who they are
+    await decide(cluster.namespace, { digests: [digest(), listed] });
+    await expect.poll(() => find(object, listed)?.decision).toBe("Approve");
+    expect(by(listed, approver)).toBe("Ignored");
+    await decide(cluster.namespace, { digests: [listed], decision: "Reject" });
+    await expect.poll(() => by(listed, approver)).toBe("Reject");
   });
 
   it("is told of, also where it came before the plan", async () => {
     const object = await makePodSet("early");
     const plan = planOf(object);
     await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "early" }, digest: plan.digest });
-    await expect.poll(() => find(object, [plan.digest])).toMatchObject({ decision: "Approve" });
+    await expect.poll(() => find(object, plan.digest)).toMatchObject({ decision: "Approve" });
     await store.write(podSet, object, plan, pending);
     await expect.poll(() => changed).toContain(`${cluster.namespace}/early`);
   });
 
   it("ends when it expires, and is removed", async () => {
     const object = await makePodSet("late");
-    const group = digest();
+    const listed = digest();
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
-    const { metadata } = await decide(cluster.namespace, { group, expiresAt });
-    await expect.poll(() => find(object, [group])).toMatchObject({ decision: "Approve" });
+    const { metadata } = await decide(cluster.namespace, { digests: [listed], expiresAt });
+    await expect.poll(() => find(object, listed)).toMatchObject({ decision: "Approve" });
     using _ = vi.spyOn(Date, "now").mockReturnValue(Date.parse(expiresAt));
-    expect(find(object, [group])).toBeUndefined();
+    expect(find(object, listed)).toBeUndefined();
     const sweep = new AbortController();
     const ended = store.sweep(sweep.signal);
     await expect.poll(() => known(cluster.client.get(APPROVAL_TYPE, metadata.name, cluster.namespace))).toBeUndefined();

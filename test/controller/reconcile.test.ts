@@ -91,8 +91,8 @@ class Harness {
   readonly held: (BindingPlan | undefined)[] = [];
   readonly plans: { -readonly [K in keyof Plans]: Plans[K] } = {
     get: () => this.plan,
-    find: (_kind, _object, digests, authors) => {
-      const decision = digests.flatMap((digest) => this.decisions.get(digest) ?? [])[0];
+    find: (_kind, _object, digest, authors) => {
+      const decision = this.decisions.get(digest);
       const counts = decision?.decision !== "Approve" || mayApprove(authors, decision.approver);
       return counts ? decision : { ...decision, decision: "Ignored" };
     },
@@ -1673,9 +1673,12 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.object).toBe(object);
   });
 
-  it.each(["digest", "group"] as const)("is applied once its %s is approved, held to the preview", async (named) => {
+  it("is applied once its digest is approved, and not its group's, held to the preview", async () => {
     const harness = await changed();
-    decide(harness, "Approve", harness.plan?.spec[named]);
+    decide(harness, "Approve", harness.plan?.spec.group);
+    await harness.reconcile();
+    expect(harness.updates).toBe(1);
+    decide(harness, "Approve", harness.plan?.spec.digest);
     await harness.reconcile();
     expect(harness.updates).toBe(2);
     expect(harness.held).toEqual([undefined, PLAN]);

@@ -150,7 +150,8 @@ class Watch {
     const { group } = plan.spec;
     const plans = decision === "approve" ? [plan] : await this.#plansOf(group);
     for (const one of plans) this.#allow(one);
-    await this.#proposals.decide(plan, "Approve", decision === "approve" ? {} : { group });
+    const digests = plans.map(({ spec }) => spec.digest);
+    await this.#proposals.decide(plan, "Approve", decision === "approve" ? {} : { digests });
   }
 
   async #plansOf(group: string): Promise<Plan[]> {

@@ -215,7 +215,7 @@ describe("the operator under the installed service account", () => {
     const waiting = { ...manifest, metadata: { ...metadata, annotations: { [MODE_ANNOTATION]: "Propose" } } };
     await apply(waiting);
     await untilCondition(waiting, "Synced", "False", "WaitsForApproval");
-    kindstack(["approve", "memcacheds", metadata.name ?? "", "-n", "default"]);
+    kindstack(["approve", "memcacheds", metadata.name ?? "", "-n", "default", "--yes"]);
     await untilSynced(waiting);
     await edit(waiting, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
     await remove(waiting);

@@ -137,7 +137,7 @@ export class Proposals {
 
   async decide(plan: Plan, decision: DecisionOnPlan = "Approve", spec: Partial<ApprovalSpec> = {}): Promise<void> {
     const object = { kind: `notes.${this.group}`, name: plan.spec.object.name };
-    const named = spec.group === undefined ? { object, digest: plan.spec.digest } : {};
+    const named = spec.digests === undefined ? { object, digest: plan.spec.digest } : {};
     await this.approver.create({
       ...APPROVAL_TYPE,
       metadata: { generateName: "decision-", namespace: this.namespace },
@@ -164,7 +164,7 @@ export class Proposals {
   }
 
   #refusal(): Promise<string> {
-    const spec = { group: `sha256:${"0".repeat(64)}`, decision: "Approve", approver: "olga" };
+    const spec = { digests: [`sha256:${"0".repeat(64)}`], decision: "Approve", approver: "olga" };
     const metadata = { generateName: "probe-", namespace: this.namespace };
     return this.owner.create({ ...APPROVAL_TYPE, metadata, spec }).then(String, String);
   }

@@ -51,7 +51,7 @@ it("a change that is to wait is applied once they are there, and not before", as
   for (const manifest of definitions) await apply(manifest);
   await operators[0]?.restart();
   await untilCondition(object, "Synced", "False", "WaitsForApproval");
-  kindstack(["approve", "memcacheds", object.metadata.name ?? "", "-n", "default"]);
+  kindstack(["approve", "memcacheds", object.metadata.name ?? "", "-n", "default", "--yes"]);
   await untilSynced(object);
   await edit(object, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
   await client.delete(object, object.metadata.name ?? "", "default");

@@ -1,7 +1,10 @@
+import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
+import { controlPlane } from "../control-plane";
+import { MAIN } from "./documentation";
 import { conditionOf, conditionTypes, eventsAbout, uniqueName } from "./objects";
 import { kindstack } from "./operator";
 import { Proposals } from "./proposals";
@@ -14,6 +17,13 @@ const proposals = new Proposals();
 const { operator } = proposals;
 
 /** An object that was approved and is applied. */
+/** What a command prints on a terminal, where a person types this. */
+function onTerminal(words: string[], typed: string): string {
+  const command = [process.execPath, MAIN, ...words].map((word) => `'${word}'`).join(" ");
+  const env = { ...process.env, KUBECONFIG: controlPlane().kubeconfig };
+  return spawnSync("script", ["-qec", command, "/dev/null"], { input: typed, encoding: "utf8", env }).stdout;
+}
+
 async function applied(text = "one"): Promise<string> {
   const name = uniqueName("note");
   await proposals.write(name, { text });
@@ -179,6 +189,32 @@ describe("an object whose changes wait", () => {
     );
   });
 
+  it("is not covered by the approval of a group that was there before it, with the same difference", async () => {
+    const [first, later] = [await applied(), await applied()];
+    await proposals.write(first, { text: "two" });
+    const plan = await proposals.untilWaiting(first);
+    kindstack(["approve", "--group", plan.spec.group, "-n", proposals.namespace, "--yes"]);
+    await proposals.untilSynced(first);
+    await proposals.write(later, { text: "two" });
+    expect((await proposals.untilWaiting(later)).spec.group).toBe(plan.spec.group);
+    expect((await proposals.made(later))?.text).toBe("one");
+  });
+
+  it("is shown on a terminal, and approved when the answer is yes", async () => {
+    const name = await applied();
+    await proposals.write(name, { text: "two" });
+    const { spec } = await proposals.untilWaiting(name);
+    const words = ["approve", `notes.${proposals.group}`, name, "-n", proposals.namespace, "--kinds", proposals.folder];
+    expect(() => kindstack(words)).toThrow("name what you have seen with --digest, or approve this with --yes");
+    expect(onTerminal(words, "n\n")).toContain("nothing was approved");
+    expect((await proposals.made(name))?.text).toBe("one");
+    const shown = onTerminal(words, "y\n");
+    expect(shown).toContain(`Approve Note ${proposals.namespace}/${name} ${spec.digest}? [y/N]`);
+    expect(shown).toMatch(/text: "?one"? → "?two/);
+    await proposals.untilSynced(name);
+    expect((await proposals.made(name))?.text).toBe("two");
+  });
+
   it("is approved from the command line", async () => {
     const name = await applied();
     await proposals.write(name, { text: "two" });
@@ -225,8 +261,10 @@ describe("a new program", () => {
     expect(new Set(plans.map(({ spec }) => spec.group)).size).toBe(1);
     expect(plans.map(({ spec }) => spec.cause.reason)).toEqual(names.map(() => "ProgramChanged"));
     expect((await proposals.made(names[0] ?? ""))?.edition).toBe("first");
-    const [plan] = plans;
-    if (plan !== undefined) await proposals.decide(plan, "Approve", { group: plan.spec.group });
+    const [group = ""] = plans.map(({ spec }) => spec.group);
+    const words = ["approve", "--group", group, "-n", proposals.namespace, "--kinds", proposals.folder];
+    expect(() => kindstack(words)).toThrow("approve this with --yes");
+    kindstack([...words, "--yes"]);
     await Promise.all(names.map((name) => proposals.untilSynced(name)));
     for (const name of names) expect((await proposals.made(name))?.edition).toBe("second");
   });

@@ -163,17 +163,19 @@ describe("an approval", () => {
     const forged = asserted(approver).create({
       ...APPROVAL_TYPE,
       metadata: { generateName: "a-", namespace: cluster.namespace, creationTimestamp: "2030-01-01T00:00:00Z" },
-      spec: { group: digest(), approver: "approver", expiresAt: "2030-01-02T00:00:00Z" },
+      spec: { digests: [digest()], approver: "approver", expiresAt: "2030-01-02T00:00:00Z" },
     });
     await expect(forged).rejects.toThrow("must be at most 30 days from now");
   });
 
-  it("names a plan, or a group and no object", async () => {
+  it("names a plan, or several and no object", async () => {
     const without = { object: undefined, digest: undefined };
-    const group = digest();
-    expect((await approve(approver, { spec: { ...without, group } })).spec).toMatchObject({ group });
-    await expect(approve(approver, { spec: without })).rejects.toThrow("needs either digest or group");
-    await expect(approve(approver, { spec: { group: digest() } })).rejects.toThrow("needs either digest or group");
+    const digests = [digest(), digest()];
+    expect((await approve(approver, { spec: { ...without, digests } })).spec).toMatchObject({ digests });
+    await expect(approve(approver, { spec: without })).rejects.toThrow("needs either digest or digests");
+    await expect(approve(approver, { spec: { digests: [digest()] } })).rejects.toThrow(
+      "needs either digest or digests",
+    );
     await expect(approve(approver, { spec: { object: undefined } })).rejects.toThrow("go together");
     await expect(approve(approver, { spec: { digest: "sha256:0" } })).rejects.toThrow("spec.digest");
   });
