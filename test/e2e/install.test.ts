@@ -464,6 +464,7 @@ describe("the operator under the installed service account", () => {
       "delete /limitranges",
       "delete kindstack.dev/approvals", // once they have expired
       "delete networking.k8s.io/networkpolicies",
+      "list apiextensions.k8s.io/customresourcedefinitions", // where a type is not served any more
       "propose kindstack.dev/plans", // a policy asks for it
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
     ]);

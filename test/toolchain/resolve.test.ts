@@ -158,7 +158,8 @@ describe("the cache", () => {
 
     expect(making).toBe(1);
     expect(new Set(binaries)).toEqual(new Set([path.join(home(), "1.2.3", "hammer")]));
-    expect(events).toEqual(["making", "waiting", "made", "waited"]);
+    expect(new Set(events.slice(0, 2))).toEqual(new Set(["making", "waiting"])); // either process is told first
+    expect(events.slice(2)).toEqual(["made", "waited"]);
   });
 
   it("holds nothing of what was interrupted", async () => {
