@@ -479,7 +479,7 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
     const live = await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Orphan" });
     await remove(object);
     await untilGone(object);
-    expect(operator.stateFiles(object.metadata.name ?? "")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles(object.metadata.name ?? "")).toEqual([]));
     await eventually(async () => {
       expect(await eventsAbout(live)).toContainEqual(expect.objectContaining({ reason: "Orphaned" }));
     });

@@ -175,7 +175,7 @@ describe("the sample Memcached", () => {
     await untilGone(sample);
     expect(await find(deploymentOf(sample))).toBeUndefined();
     expect(await podsOf(sample)).toEqual([]);
-    expect(operator.stateFiles("memcached-sample")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles("memcached-sample")).toEqual([]));
 
     await eventually(async () => {
       expect(await eventsAbout(live)).toContainEqual(

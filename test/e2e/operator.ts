@@ -207,7 +207,7 @@ export class TestOperator {
     return { status: statusCode, text: await body.text() };
   }
 
-  /** The files of its state that have to do with a stack, by a part of their path. */
+  /** The files of its state that have to do with a stack, by a part of their path: the proof of its deletion for a moment. */
   stateFiles(part: string): string[] {
     return filesUnder(this.stateDirectory).filter((file) => file.includes(part));
   }

@@ -98,7 +98,7 @@ describe("the sample PodSet", () => {
     await remove(manifest);
     await untilGone(manifest);
     await eventually(async () => expect(await podsOf("podset-sample")).toEqual([]));
-    expect(operator.stateFiles("podset-sample")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles("podset-sample")).toEqual([]));
   });
 });
 
@@ -283,7 +283,7 @@ describe("a PodSet whose operator is killed while it is scaled", () => {
     await remove(podSet(name, 0));
     await untilGone(podSet(name, 0));
     await eventually(async () => expect(await podsOf(name)).toEqual([]));
-    expect(operator.stateFiles(name)).toEqual([]);
+    await eventually(() => expect(operator.stateFiles(name)).toEqual([]));
     expect(await find(podSet(name, 0))).toBeUndefined();
   });
 });

@@ -66,7 +66,7 @@ describe("the sample PostgresWriter", () => {
     const deleted = await kubectl(["delete", "-f", file, "--timeout=30s"]);
     expect(deleted).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("deleted") });
     expect(await rowsOf("students")).toEqual([]);
-    expect(operator.stateFiles("sample-student")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles("sample-student")).toEqual([]));
   });
 });
 

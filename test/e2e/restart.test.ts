@@ -79,7 +79,7 @@ class Pair {
     await Promise.all([untilGone(this.tenant), untilGone(this.writer)]);
     expect(await this.rows()).toEqual([]);
     expect(await find(namespace(this.name))).toBeUndefined();
-    expect(operator.stateFiles(this.name)).toEqual([]);
+    await eventually(() => expect(operator.stateFiles(this.name)).toEqual([]));
   }
 
   rows(): Promise<unknown[]> {

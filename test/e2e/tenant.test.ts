@@ -133,7 +133,7 @@ describe("the sample Tenant", () => {
     });
     // At no time was the Tenant gone and a namespace there.
     expect(seen).not.toContainEqual([false, true]);
-    expect(operator.stateFiles("tenant.tenant-sample")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles("tenant.tenant-sample")).toEqual([]));
   });
 });
 

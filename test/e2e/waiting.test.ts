@@ -86,7 +86,7 @@ describe("Tenants that are deleted while their namespaces hold PostgresWriters",
 
     expect((await Promise.all(names.map((name) => find(namespace(name))))).filter(Boolean)).toEqual([]);
     expect(await database.query("SELECT id FROM students WHERE id LIKE 'waiting-%'")).toEqual([]);
-    expect(operator.stateFiles("tenant.waiting")).toEqual([]);
+    await eventually(() => expect(operator.stateFiles("tenant.waiting")).toEqual([]));
   });
 });
 
@@ -199,7 +199,7 @@ describe("objects that another controller's finalizer keeps", () => {
     if (object.kind === "PostgresWriter") {
       expect(await database.query(`SELECT * FROM students WHERE id = 'default/${object.metadata.name}'`)).toEqual([]);
     }
-    expect(operator.stateFiles(`${object.metadata.name}`)).toEqual([]);
+    await eventually(() => expect(operator.stateFiles(`${object.metadata.name}`)).toEqual([]));
 
     const before = await operator.metric("kindstack_updates_total");
     await edit(object, { metadata: { annotations: { "kindstack.dev/reconcile": "now" } } });
