@@ -323,6 +323,8 @@ describe("a program in the SDK's runtime", () => {
       expect.arrayContaining(["delete order/entry", "delete order/keys/first", "delete order/keys/second"]),
     );
     const stack = stackName(login, `${cluster.namespace}/order`);
-    expect(filesUnder(path.join(directory, "state")).filter((file) => file.includes(stack))).toEqual([]);
+    await eventually(() =>
+      expect(filesUnder(path.join(directory, "state")).filter((file) => file.includes(stack))).toEqual([]),
+    );
   });
 });
