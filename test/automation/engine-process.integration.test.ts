@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { withinFence } from "../../providers/fence";
 import type { EngineTiming } from "../../src/automation/engine-processes";
+import { PROTOCOL } from "../../src/automation/engine-protocol";
 import { UrgentAbort } from "../../src/automation/interruption";
 import { openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { ENGINE_VERSION } from "../../src/toolchain/tools";
 import { helloOf, TestEngine, withProgram } from "./test-engine";
 
 let engine: TestEngine;
@@ -148,7 +150,9 @@ describe("what does not fit", () => {
       await writeFile(file, `#!/bin/sh\necho '${helloOf(different)}'\nread -r _\n`, { mode: 0o755 });
       await expect(openEngine({ ...engine.settings, file })).rejects.toMatchObject({
         reason: "Misconfigured",
-        message: expect.stringMatching(/this Kindstack needs 3\.\S+ with protocol 4: unset KINDSTACK_ENGINE/),
+        message: expect.stringContaining(
+          `this Kindstack needs ${ENGINE_VERSION} with protocol ${PROTOCOL}: unset KINDSTACK_ENGINE`,
+        ),
       });
     },
   );
