@@ -1,11 +1,19 @@
 import { type ClassifiedError, errorMessageOf } from "../errors";
-import { columnsOf, compareRows, describeDifference, isUnreadable, type RowValues } from "./comparison";
+import {
+  columnsOf,
+  compareRows,
+  type Difference,
+  describeDifference,
+  isUnreadable,
+  type RowValues,
+} from "./comparison";
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { formatTableName, parseTableName } from "./identifier";
 import { findUnrecorded } from "./ownership";
 import { describeReplaced, replacedAmong, tablesOf } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
+import { absenceUnknown } from "./row-absence";
 import type { RowInputs } from "./row-inputs";
 import { withTable } from "./table-lock";
 import { findTable, type Table } from "./tables";
@@ -64,7 +72,7 @@ async function compare(alike: readonly WantedRow[]): Promise<Problems> {
   const all = (problem: string): Problems => new Map(alike.map((_, index) => [index, problem]));
   try {
     return await withTable(parseTableName(first.table, "table"), withReadTransaction, async (connection) => {
-      if (!(await hasRecords(connection))) return all("the database had no records of owners");
+      if (!(await hasRecords(connection))) return differentWithoutRecords(connection, alike);
       let problems = all(`table ${first.table} did not exist`);
       for (const table of await tablesFor(connection, alike)) {
         const there = await differentIn(table, alike);
@@ -75,6 +83,32 @@ async function compare(alike: readonly WantedRow[]): Promise<Problems> {
   } catch (error) {
     if (isUnreadable(sqlStateOf(error))) return all(errorMessageOf(error));
     throw error;
+  }
+}
+
+/** In a database without records, rows that are there have to be recorded; nothing is known of those that are not. */
+async function differentWithoutRecords(connection: Connection, alike: readonly WantedRow[]): Promise<Problems> {
+  const [first] = alike as [WantedRow];
+  const unknown = await absenceUnknown(connection); // first: no statement follows one that failed
+  const table = await findTable(connection, parseTableName(first.table, "table"), columnsOf(first));
+  const isComparable = table !== undefined && columnsOf(first).every((name) => table.columns[name] !== undefined);
+  const different = isComparable ? await compareReadable(table, alike) : undefined;
+  const missing = different && new Set(different.flatMap(({ index, live }) => (live === undefined ? [index] : [])));
+  return new Map(
+    alike.map((row, index) => {
+      const isFound = missing?.has(index) === false;
+      return [index, isFound ? "the database had no records of owners" : unknown(row)] as const;
+    }),
+  );
+}
+
+/** `undefined` where a value is none of its column's type. */
+async function compareReadable(table: Table, alike: readonly WantedRow[]): Promise<Difference[] | undefined> {
+  try {
+    return await compareRows(table, alike);
+  } catch (error) {
+    if (!isUnreadable(sqlStateOf(error))) throw error;
+    return undefined;
   }
 }
 

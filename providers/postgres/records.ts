@@ -45,16 +45,22 @@ const CREATION_LOCK_TIMEOUT_MS = 5_000;
  * Runs `work` in a transaction in which the ownership records can be used; the first use in a database creates their
  * tables.
  *
+ * @param beforeCreation looks at a database without records, and throws where none are to be created
  * @param lockTimeoutMs see {@link withTransaction}
  * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when they may not be created
  */
-export async function withOwnershipRecords<T>(work: Work<T>, lockTimeoutMs?: number): Promise<T> {
+export async function withOwnershipRecords<T>(
+  work: Work<T>,
+  beforeCreation: Work<void>,
+  lockTimeoutMs?: number,
+): Promise<T> {
   try {
     return await withTransaction(work, lockTimeoutMs);
   } catch (error) {
     // The message comes in the server's language, the name in it does not.
     const isMissing = sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack_ownership.');
     if (!isMissing) throw error;
+    await withReadTransaction(beforeCreation);
     await createTables();
     return withTransaction(work, lockTimeoutMs);
   }
@@ -98,7 +104,7 @@ async function createTables(): Promise<void> {
  *
  * @param role quoted
  */
-function creationSql(role: string): string {
+export function creationSql(role: string): string {
   return (
     `${[CREATE_SCHEMA, ...CREATE_ALL].join("; ").replace(/\s+/g, " ")}; ` +
     `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +

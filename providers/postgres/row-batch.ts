@@ -20,17 +20,23 @@ export function batchedRows<Row, Result>(
 /**
  * Runs a transaction that writes these rows of one table. They are in the same order everywhere, so that of two batches
  * that want the same rows none waits for the other in a circle.
+ *
+ * @param beforeRecords looks at each row in a database that has no records yet, and throws where none are to be created
  */
 export function inTransaction<Row extends RowInputs, T>(
   batch: readonly Row[],
   work: (connection: Connection, rows: readonly [Row, ...Row[]]) => Promise<T>,
+  beforeRecords: (connection: Connection, row: Row) => Promise<void>,
 ): Promise<T> {
   const all = [...batch].sort((a, b) => (keyOf(a).value < keyOf(b).value ? -1 : 1)) as [Row, ...Row[]];
   const [first] = all;
   const table = parseTableName(first.table, "table");
+  const lookFirst = async (connection: Connection) => {
+    for (const row of all) await beforeRecords(connection, row);
+  };
   return withTable(
     table,
-    (run) => withOwnershipRecords(run, lockTimeoutMs(table)),
+    (run) => withOwnershipRecords(run, lookFirst, lockTimeoutMs(table)),
     (connection) => work(connection, all),
     all.length === 1 ? keyOf(first) : undefined,
   );

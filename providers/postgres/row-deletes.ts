@@ -8,6 +8,7 @@ import { findRecord, releaseRow } from "./ownership";
 import { placeOf, recordedPlaces, removeRecordedTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
+import { absenceUnknown } from "./row-absence";
 import { batchedRows, inTransaction } from "./row-batch";
 import { keyOf, type RowOutputs } from "./row-inputs";
 import { outdatedRow, readColumns } from "./row-observation";
@@ -27,9 +28,13 @@ export function deleteRow(outs: RowOutputs): Promise<void> {
 /** Deletes rows of this table, many in one transaction. */
 const deleteBatched = batchedRows<HeldDeletion, void>({
   run: (batch) =>
-    inTransaction(batch, async (connection, all) => {
-      for (const outs of all) await deleteWithRecord(connection, outs);
-    }),
+    inTransaction(
+      batch,
+      async (connection, all) => {
+        for (const outs of all) await deleteWithRecord(connection, outs);
+      },
+      async (connection, outs) => void (await tableWithoutRecords(connection, outs)),
+    ),
   batchKey: ({ table }) => table,
 });
 
@@ -37,7 +42,7 @@ const deleteBatched = batchedRows<HeldDeletion, void>({
  * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that
  * left out the records, the row is deleted if it is just as we wrote it.
  *
- * @throws RetryableError `WriteSuppressed`, `RowHidden`, `PlanOutdated`, with the record kept, when the row may still be there
+ * @throws RetryableError `OwnershipTableMissing`, `WriteSuppressed`, `RowHidden`, `PlanOutdated`, with the record kept, when the row may still be there
  */
 async function deleteWithRecord(connection: Connection, outs: HeldDeletion): Promise<void> {
   const { incarnation } = outs;
@@ -66,12 +71,19 @@ async function unrecordedTable(connection: Connection, outs: RowOutputs, hasAny:
   return (await isAsWritten(table, outs)) ? table : undefined;
 }
 
+/** The same in a database without records, which may be the wrong one. @throws {@link absenceUnknown} */
+async function tableWithoutRecords(connection: Connection, outs: RowOutputs): Promise<Table> {
+  const table = await unrecordedTable(connection, outs, false);
+  if (table === undefined) throw (await absenceUnknown(connection))(outs);
+  return table;
+}
+
 /** What the deletion of a row finds; see {@link DynamicProvider.observe}. */
 export function observeDeletion(outs: RowOutputs): Promise<unknown> {
   return withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
-    const hasAny = await hasRecords(connection);
-    const recorded = hasAny ? (await recordedPlaces(connection, [outs.incarnation])).get(outs.incarnation) : undefined;
-    if (recorded === undefined) return found(await unrecordedTable(connection, outs, hasAny), outs);
+    if (!(await hasRecords(connection))) return found(await tableWithoutRecords(connection, outs), outs);
+    const recorded = (await recordedPlaces(connection, [outs.incarnation])).get(outs.incarnation);
+    if (recorded === undefined) return found(await unrecordedTable(connection, outs, true), outs);
     if (recorded.oid === null) return null;
     return found((await placeOf(connection, outs, columnsOf(outs), recorded)).table, outs);
   });

@@ -8,6 +8,7 @@ import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { tableId } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
+import { refuseAbsence } from "./row-absence";
 import { batchedRows } from "./row-batch";
 import { type Keyed, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { commonTable, type RowTable, type RowWrite } from "./row-table";
@@ -73,11 +74,14 @@ const lookUp = batchedRows<RowWrite, ReadonlyMap<RowWrite, unknown>>({
   },
 });
 
-/** The table that a write would find, where there may be no records yet. @throws as {@link commonTable} */
+/** The table that a write would find, where there may be no records yet. @throws as {@link commonTable} and {@link refuseAbsence} */
 export async function tableToWrite(connection: Connection, all: readonly [RowWrite, ...RowWrite[]]): Promise<RowTable> {
   if (await hasRecords(connection)) {
     const { table, id } = await commonTable(connection, all);
     return { table, id: id ?? (await tableId(table)) };
+  }
+  for (const { location, ...row } of all) {
+    if (location !== undefined) await refuseAbsence(connection, { ...row, location });
   }
   const name = parseTableName(all[0].table, "table");
   const table = await findTable(connection, name, [keyOf(all[0]).column, ...columnsIn(all[0])]);

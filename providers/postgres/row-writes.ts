@@ -8,12 +8,13 @@ import { formatTableName, parseTableName, quoteTableName, type TableLocation } f
 import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
 import { recordTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
+import { refuseAbsence } from "./row-absence";
 import { batchedRows, inTransaction, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
 import { commonTable, type RowWrite } from "./row-table";
 import { isThere, suppressedWrite } from "./suppressed-write";
-import { describeHooks, findTable, mayHideRows, type Table } from "./tables";
+import { describeHooks, findTable, mayHideRows, type Table, tableMissing } from "./tables";
 
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
@@ -21,7 +22,7 @@ const MOST_PARAMETERS = 65_535;
 const writeBatched = batchedRows<HeldRow, TableLocation>({
   run: async (batch) => {
     try {
-      return await inTransaction(batch, writeRows);
+      return await inTransaction(batch, writeRows, lookFirst);
     } catch (error) {
       const [only, ...others] = batch as [HeldRow, ...HeldRow[]];
       if (others.length > 0) throw error;
@@ -46,6 +47,13 @@ export async function writeRow(write: RowWrite, former?: RowInputs["values"]): P
   const { table, key, values, owner, incarnation } = write;
   const location = await writeBatched({ ...write, former, hold: currentHold() });
   return { table, key, values, owner, location, incarnation };
+}
+
+/** In a database without records, a row that was written before is there, and a new one has a table. */
+async function lookFirst(connection: Connection, { location, ...row }: HeldRow): Promise<void> {
+  if (location !== undefined) return refuseAbsence(connection, { ...row, location });
+  const name = parseTableName(row.table, "table");
+  if ((await findTable(connection, name)) === undefined) throw tableMissing(name);
 }
 
 async function writeRows(connection: Connection, all: readonly [HeldRow, ...HeldRow[]]): Promise<TableLocation> {

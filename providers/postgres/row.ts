@@ -10,8 +10,9 @@ import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
 import { type Place, placeOf, recordedPlaces, recordsOf } from "./placement";
-import { type Connection, withReadTransaction } from "./pool";
-import { hasRecords, withOwnershipRecords } from "./records";
+import { type Connection, withReadTransaction, withTransaction } from "./pool";
+import { hasRecords } from "./records";
+import { refuseAbsence } from "./row-absence";
 import { checkRow } from "./row-check";
 import { deleteRow, observeDeletion } from "./row-deletes";
 import { type ColumnValue, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
@@ -84,7 +85,10 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
 
   delete: (_id, outs) => deleteRow(outs),
 
-  release: (_id, outs) => withOwnershipRecords((connection) => releaseRow(connection, outs.incarnation)),
+  release: (_id, outs) =>
+    withTransaction(async (connection) => {
+      if (await hasRecords(connection)) await releaseRow(connection, outs.incarnation);
+    }),
 
   comparesInWrite: true,
 
@@ -121,11 +125,14 @@ export async function removeOrphanRows(
 /**
  * The row with its values: as the state has them where the database says that they are equal (23 is equal to a numeric's
  * 23.00), else as they are, as text. `undefined` when there is no row, or when it is another owner's by now.
+ *
+ * @throws RetryableError `OwnershipTableMissing` where the row is not found and the database has no records at all
  */
 function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
   const read = (compares: boolean): Promise<RowOutputs | undefined> =>
     withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
       const recorded = await hasRecords(connection);
+      if (!recorded) await refuseAbsence(connection, outs);
       const { table, replaced } = await findPlace(connection, outs, recorded);
       if (table === undefined) return undefined;
       const found = await recordedOwner(table, outs, recorded);
@@ -172,7 +179,9 @@ async function readTexts(table: Table, { key, values }: RowOutputs): Promise<Liv
 /** Whether the row is, here and now, in the table that a name means. */
 function hasRowIn(outs: RowOutputs, name: string): Promise<boolean> {
   return withReadTransaction(async (connection) => {
-    const { table: held } = await findPlace(connection, outs, await hasRecords(connection));
+    const recorded = await hasRecords(connection);
+    if (!recorded) await refuseAbsence(connection, outs);
+    const { table: held } = await findPlace(connection, outs, recorded);
     const named = await findTable(connection, parseTableName(name, "table"));
     if (held === undefined || named === undefined) return false;
     return held.oid === named.oid || containsTable(connection, named.oid, held.oid);
