@@ -155,7 +155,7 @@ export class Manager {
       backend.run(signal, () => this.#requeue(() => true)),
       plans?.sweep(signal),
       pollDrift(controllers, driftIntervalMs, logger, signal),
-      surveyStacks(controllers, engine, relistIntervalMs, logger, signal),
+      surveyStacks(controllers, engine, backend, relistIntervalMs, logger, signal),
       pollUnserved(client, this.#lacking, (kind) => this.serve(kind), signal),
     ]);
     const onStop = () => {

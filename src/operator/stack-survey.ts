@@ -6,6 +6,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { statusOf } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { StackEngine } from "../automation/engine";
+import type { BackendOwnership } from "../backend/ownership";
 
 /** A controller, as far as a survey has to do with it. */
 export interface Surveyed {
@@ -14,19 +15,27 @@ export interface Surveyed {
   stackSurveyed(object: LiveObject, isListed: boolean): void;
 }
 
+/** How soon a backend that is refused is surveyed after it has become the operator's. */
+const REFUSED_MS = 10_000;
+
 /**
  * Compares the stacks that the backend has with those that objects name, at the start and from time to time: objects at rest
  * ask for nothing, so that nothing else tells that their states are lost, or there again. What it finds is checked under the
- * stack's lock, by an update.
+ * stack's lock, by an update. A backend that is not the operator's own tells nothing of its stacks.
  */
 export async function surveyStacks(
   controllers: () => Iterable<Surveyed>,
   engine: Pick<StackEngine, "listStacks">,
+  backend: Pick<BackendOwnership, "problem">,
   intervalMs: number,
   logger: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
+    if ((await backend.problem()) !== undefined) {
+      await delay(Math.min(intervalMs, REFUSED_MS), undefined, { signal }).catch(() => {});
+      continue;
+    }
     // Looked at first: a stack is there before an object names it.
     const objects = [...controllers()].flatMap((controller) =>
       controller.list().map((one) => [controller, one] as const),

@@ -362,6 +362,7 @@ describe("the operator under the installed service account", () => {
     });
     afterAll(async () => {
       for (const manifest of [object, ...manifests]) await remove(manifest);
+      await untilGone(object); // another operator's backend has no stack of it
     });
 
     it("gives the report that a preview with all credentials gives", async () => {
