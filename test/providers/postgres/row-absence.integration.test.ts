@@ -135,3 +135,26 @@ describe("a database without records", () => {
     expect(await rowsOf(wrong)).toEqual([]);
   });
 });
+
+it("records that may not be seen do not show that a row is gone", async () => {
+  const role = `${right.name}_stranger`;
+  await right.query(
+    `CREATE ROLE ${role} LOGIN PASSWORD 'stranger'; DELETE FROM ${table}; GRANT ALL ON ${table} TO ${role}`,
+  );
+  await closePool();
+  right.use({ PSQL_USER: role, PSQL_PASSWORD: "stranger" });
+  try {
+    const attempts = [
+      () => provider.read("id", outs),
+      () => provider.update("id", outs, rowIn(table)),
+      () => provider.delete("id", outs),
+    ];
+    for (const attempt of attempts) {
+      expect(await refused(attempt())).toMatchObject({ reason: "PermissionDenied", errorClass: "retryable" });
+    }
+    expect((await drift(rowIn(table))).unknown.get(outs.owner.uid)).toMatchObject({ reason: "PermissionDenied" });
+  } finally {
+    await closePool();
+    await right.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  }
+});
