@@ -11,7 +11,7 @@ const KWOK = "0.8.0";
 /** One version of Pulumi, that of its SDK: package.json has it, and the Go modules in `tools/` follow. */
 const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
-export const ENGINE_VERSION = `${PULUMI}-53`;
+export const ENGINE_VERSION = `${PULUMI}-60`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";

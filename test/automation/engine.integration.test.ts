@@ -478,6 +478,20 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       expect(engine.errors).toEqual([]);
     });
 
+    it("is that of another stack, of which nothing is deleted", async () => {
+      const [own, other] = [stack, `${stack}-other`];
+      for (const name of [own, other]) await engine.up(name, { a: "1" });
+      const folder = join(engine.directory, "state/.pulumi/stacks/kindstack");
+      const state = await readFile(join(folder, `${own}.json`));
+      await writeFile(join(folder, `${own}.json`), await readFile(join(folder, `${other}.json`)));
+      const refusal = { reason: "Unreadable", message: expect.stringContaining(`the state of the stack ${other}`) };
+      await expect(engine.up(own, {})).rejects.toMatchObject(refusal);
+      await expect(engine.engine.destroy(own)).rejects.toMatchObject(refusal);
+      expect([thingsOf(own), thingsOf(other)]).toEqual([[["a", "1"]], [["a", "1"]]]);
+      await writeFile(join(folder, `${own}.json`), state);
+      expect((await engine.up(own, { a: "2" })).failures).toEqual([]);
+    });
+
     it("is one that is encrypted with another passphrase", async () => {
       const program = () => void new Thing("a", { key: `${stack}/a`, value: secret("canary") });
       await engine.engine.up(stack, program);

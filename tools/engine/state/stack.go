@@ -100,6 +100,9 @@ func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool,
 		return nil, checkpoint != nil, err
 	}
 	checkpoint.Latest.PendingOperations = nil
+	if err := verifyOwn(checkpoint.Latest, name); err != nil {
+		return nil, true, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
 	snapshot, err := stack.DeserializeCheckpoint(ctx, s.secrets, checkpoint)
 	if err == nil && snapshot.VerifyIntegrity() != nil {
 		// What an update skips keeps its dependencies, also on what the same update has deleted. As `pulumi state repair` does:
@@ -111,6 +114,17 @@ func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool,
 		return nil, true, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
 	return snapshot, true, nil
+}
+
+// verifyOwn refuses the state of another stack, as a file that was copied to a wrong name has: an operation would delete what
+// is the other stack's.
+func verifyOwn(latest *apitype.DeploymentV3, name string) error {
+	for _, resource := range latest.Resources {
+		if other := string(resource.URN.Stack()); resource.URN.IsValid() && other != name {
+			return fmt.Errorf("it is the state of the stack %s: put the file of this stack back, or restore a backup", other)
+		}
+	}
+	return nil
 }
 
 // ForgetPending removes from a state what an update that was cut off was about to create. It is for the holder of the
