@@ -28,6 +28,14 @@ export interface Refusal extends Failure {
   reason: BackendReason;
 }
 
+/** Told of what changes while the operator runs. */
+export interface BackendChanges {
+  /** The refusal is another one. */
+  refusal(): void;
+  /** The operator uses a backend with another record: another one was put in place of the former, or this one was claimed again. */
+  replaced(): void;
+}
+
 /** All objects wait for the same thing. */
 const DEPENDENCY = "the state's backend";
 const INTERVAL_MS = 10_000;
@@ -46,7 +54,7 @@ export class BackendOwnership {
   #owner: BackendOwner | undefined;
   #refusal: Refusal | undefined;
   #examination: Promise<void> | undefined;
-  #onChange: () => void = () => {};
+  #changes: BackendChanges = { refusal() {}, replaced() {} };
 
   constructor(private readonly options: BackendOwnershipOptions) {}
 
@@ -55,13 +63,9 @@ export class BackendOwnership {
     return this.#refusal;
   }
 
-  /**
-   * Examines the backend now, and again as long as it is not this operator's, until `signal` is aborted.
-   *
-   * @param onChange told when the refusal is another one
-   */
-  async run(signal: AbortSignal, onChange: () => void): Promise<void> {
-    this.#onChange = onChange;
+  /** Examines the backend now, and again as long as it is not this operator's, until `signal` is aborted. */
+  async run(signal: AbortSignal, changes: BackendChanges): Promise<void> {
+    this.#changes = changes;
     while (!signal.aborted) {
       if (this.#owner === undefined || this.#refusal !== undefined) {
         await this.examine().catch((error) => {
@@ -96,16 +100,18 @@ export class BackendOwnership {
   async #examine(): Promise<void> {
     const { logger } = this.options;
     const before = this.#refusal?.message;
+    const known = this.#owner?.id;
     const found = await this.#find();
     if ("id" in found) {
-      if (found.id !== this.#owner?.id) logger.info({ owner: found }, "the state's backend is this operator's");
+      if (found.id !== known) logger.info({ owner: found }, "the state's backend is this operator's");
       this.#owner = found;
       this.#refusal = undefined;
     } else {
       if (found.message !== before) logger.error({ ...found }, "the state's backend is refused");
       this.#refusal = found;
     }
-    if (this.#refusal?.message !== before) this.#onChange();
+    if (known !== undefined && this.#owner?.id !== known) this.#changes.replaced();
+    if (this.#refusal?.message !== before) this.#changes.refusal();
   }
 
   /** @returns the record of this operator, or why the backend is not its own */
@@ -145,7 +151,7 @@ export class BackendOwnership {
     }
     if (recorded.length > 0) {
       const example = recorded[0]?.stack;
-      return `it has none of the stacks that objects of this cluster have, such as ${example}: is PULUMI_BACKEND_URL right, and the volume mounted?`;
+      return `it has none of the stacks that objects of this cluster have, such as ${example}: check PULUMI_BACKEND_URL, and whether the volume is mounted`;
     }
     if (names.length === 0) return undefined;
     return `it has stacks of objects that are not in this cluster, such as ${names[0]}`;
@@ -159,7 +165,8 @@ export class BackendOwnership {
 }
 
 const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const GONE = "the record of its owner was there and is gone: the volume may not be mounted, or the backend was emptied";
+const GONE =
+  "the record of its owner was there and is gone, as of a volume that is not mounted: mount it, or restore a backup";
 
 function foreign(owner: BackendOwner, own: OperatorIdentity): Refusal {
   const message =

@@ -147,7 +147,7 @@ export class Controller {
     for (const item of this.#itemsOf(includes)) this.#drop(item);
   }
 
-  /** The data of the API server was restored from a backup: what this process knows is of another time. */
+  /** The API server's data was restored from a backup, or the state's backend replaced: what this process knows is outdated. */
   restored(): void {
     this.freshness.reset();
     for (const item of this.#itemsOf(() => true)) {

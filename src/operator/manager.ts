@@ -152,7 +152,12 @@ export class Manager {
     await onReady?.();
 
     const polling = Promise.all([
-      backend.run(signal, () => this.#requeue(() => true)),
+      backend.run(signal, {
+        refusal: () => this.#requeue(() => true),
+        replaced: () => {
+          for (const controller of controllers()) controller.restored();
+        },
+      }),
       plans?.sweep(signal),
       pollDrift(controllers, driftIntervalMs, logger, signal),
       surveyStacks(controllers, engine, backend, relistIntervalMs, logger, signal),

@@ -220,11 +220,17 @@ it("an ownership tells of each change, and examines a refused backend again unti
   world.owner = owned({ cluster: "staging" });
   const changes: (string | undefined)[] = [];
   const stop = new AbortController();
-  const running = world.ownership.run(stop.signal, () => changes.push(world.ownership.refusal?.reason));
+  const running = world.ownership.run(stop.signal, {
+    refusal: () => changes.push(world.ownership.refusal?.reason),
+    replaced: () => changes.push("replaced"),
+  });
   await world.ownership.examine();
   world.owner = owned();
   await world.ownership.examine();
+  await world.ownership.examine();
+  world.owner = owned({ id: "of another folder" });
+  await world.ownership.examine();
   stop.abort();
   await running;
-  expect(changes).toEqual(["BackendForeign", undefined]);
+  expect(changes).toEqual(["BackendForeign", undefined, "replaced"]);
 });

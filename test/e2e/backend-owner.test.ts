@@ -177,7 +177,7 @@ describe("a backend that cannot be seen", () => {
     const empty = path.join(operator.directory, "empty");
     fs.mkdirSync(empty);
     await operator.restart({ env: { ...b, PULUMI_BACKEND_URL: `file://${empty}` } });
-    expect(await untilStalled(resting, "BackendUnknown")).toContain("is PULUMI_BACKEND_URL right");
+    expect(await untilStalled(resting, "BackendUnknown")).toContain("check PULUMI_BACKEND_URL");
     await remove(object);
     await untilCondition(object, "Synced", "False", "DeletionFailed");
     expect(await find(namespace(object.metadata.name ?? ""))).toHaveProperty("metadata.uid");
