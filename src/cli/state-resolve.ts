@@ -3,7 +3,7 @@ import { isApiError, type KubernetesClient, type LiveObject } from "../../provid
 import { withKubernetes } from "../../providers/kubernetes/connection";
 import { STATE_DECISIONS, STATE_MISSING_ANNOTATION, type StateDecision } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
-import { type AnyKind, kindType, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType, statusOf } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
@@ -57,11 +57,16 @@ Examples:
         const lost = (await findLost(client, kinds, options)).filter(
           ({ object }) => (name ?? object.metadata.name) === object.metadata.name,
         );
-        if (lost.length === 0) process.stdout.write("no such object has lost its state\n");
+        if (lost.length === 0) process.stdout.write(`${nothingLost(kinds)}\n`);
         else if (missing === undefined) process.stdout.write(`${tableOf(lost)}\n`);
         else await decideAll(client, lost, missing);
       });
     });
+}
+
+/** Kinds of one's own are looked at only where they are named. */
+function nothingLost(kinds: readonly AnyKind[]): string {
+  return `no such object has lost its state; looked at: ${kinds.map(kindName).join(", ")}. Name other kinds with --kinds`;
 }
 
 function parseDecision(text: string): StateDecision {
