@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import { errorMessageOf } from "../../providers/errors";
+import { errorMessageOf, failureOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { known } from "../../providers/kubernetes/lookup";
@@ -67,7 +67,7 @@ export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Obst
 /** Each has a connection of its own: to open one takes longer than to read. */
 const DATABASE_READS_AT_ONCE = 4;
 
-/** Finds conflicts in the cluster and the database; it only reads. A database that does not answer is asked once. */
+/** Finds conflicts in the cluster and the database; it only reads. A database that does not answer is asked once more, for all. */
 export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
   const limit = pLimit(DATABASE_READS_AT_ONCE);
@@ -75,7 +75,11 @@ export function conflictFinder(cluster: ClusterView): ConflictFinder {
     limit(async () => {
       if (unreachable !== undefined) throw unreachable;
       try {
-        return await inspectRow(inputs, claimant);
+        return await inspectRow(inputs, claimant).catch((error: unknown) => {
+          // A process that was busy for as long has not looked at the answer either.
+          if (failureOf(error).reason !== "ConnectionTimeout") throw error;
+          return inspectRow(inputs, claimant);
+        });
       } catch (error) {
         if (sqlStateOf(error) === undefined) unreachable = error;
         throw error;
