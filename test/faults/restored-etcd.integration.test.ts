@@ -81,6 +81,8 @@ it("goes on with the objects as they are after a restore of etcd, whatever it re
   fs.rmSync(layout.etcd, { recursive: true });
   fs.renameSync(copy, layout.etcd);
   await serve();
+  // It is ready before it serves the types of all CRDs.
+  await eventually(() => Promise.all([get(POSTGRES_WRITER, "writer"), get(TENANT, "owner")]));
 
   expect((await get(POSTGRES_WRITER, "writer")).spec).toMatchObject({ country: "ca" });
   await eventually(async () => expect((await countries()).writer).toBe("ca"));
