@@ -240,6 +240,10 @@ describe("of what an owner creates at the same moment where one is allowed", () 
         metadata: { labels: { "kindstack.dev/hostname-collision": "Namespace" } },
       }),
     );
+    // What admission decides by has the namespace and its Ingresses by then.
+    await eventually(() =>
+      expect(client.apply(ingress("third", `${name}-a`), { dryRun: true })).rejects.toThrow(`${name}-a.example.com`),
+    );
     for (const one of ingresses) {
       await edit(one, { spec: { ingressClassName: "any" } }).catch((error: unknown) => {
         if (!isApiError(error, 404)) throw error; // the younger one may have been deleted by now
