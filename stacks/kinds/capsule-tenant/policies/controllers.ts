@@ -1,6 +1,6 @@
 /*
- * What controllers read in annotations besides the fields of an object, by controller and the versions whose documentation
- * was read. docs/capsule.md lists the same; a test holds them together.
+ * What controllers read in annotations besides the fields of an object, by controller and the versions that the list is meant
+ * for; it was not compared with the documentation of each. docs/capsule.md lists the same; a test holds them together.
  */
 
 interface Controller {
