@@ -44,13 +44,18 @@ function resultsPart({ measuredAt, seconds, machine, versions, sections }: Resul
     `Measured on ${measuredAt.slice(0, 10)} in one run of ${Math.round(seconds / 60)} minutes: ${cores} cores (${cpu}), ` +
     `${memoryGiB} GiB, ${system}; ${software.join(", ")}.`;
   const plot = "![What objects cost by their number, and times beside those of the alternatives](benchmarks.svg)";
-  return [intro, plot, ...sections.map(sectionPart)].join("\n\n");
+  const sizes = sections.flatMap(({ sizes }) => sizes ?? []);
+  const marks = markdownTable(["bench", ...COLUMNS], sections.flatMap(marksOf));
+  return [intro, plot, marks, ...(sizes.length > 0 ? [sizesTable(sizes)] : [])].join("\n\n");
 }
 
-function sectionPart({ title, notes, figures, sizes }: Section): string {
-  const parts = [`### ${title}`, markdownTable(COLUMNS, figures.map(cellsOf)), notes.join(" ")];
-  if (sizes !== undefined) parts.push(sizesTable(sizes));
-  return parts.join("\n\n");
+/** The rows of the figures that have a mark to reach. */
+function marksOf({ id, figures }: Section): string[][] {
+  return figures.flatMap((figure, index) => {
+    if (figure.mark === undefined) return [];
+    const named = figures.slice(0, index + 1).findLast(({ what }) => what !== "the same") ?? figure;
+    return [[`\`${id}\``, ...cellsOf({ ...figure, what: named.what })]];
+  });
 }
 
 function sizesTable(sizes: readonly SizePoint[]): string {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { generatedParts, PLOT_FILE, RESULTS_FILE, withPart } from "../../bench/pages";
 import { renderPlot } from "../../bench/plot";
 import { readResults } from "../../bench/results";
-import { results, section, sizePoint } from "./results-builder";
+import { figure, results, section, sizePoint } from "./results-builder";
 
 const PAGE = "Before.\n<!-- generated: plan -->\nold\n<!-- end of what is generated -->\nAfter.\n";
 
@@ -29,6 +29,19 @@ it("the plan for a million objects follows from the two largest sizes", () => {
     "| memory of each replica | 102 KiB | 97.8 GiB, including 100 MiB without any |",
     "| state | 4.00 KiB | 3.81 GiB |",
     "| object in etcd | 2.00 KiB | 1.91 GiB |",
+  ]);
+});
+
+it("the results are the figures with a mark, each by its own name", () => {
+  const mark = { of: "ratio", at: "most", limit: 2 } as const;
+  const figures = [
+    figure({ what: "changed" }),
+    figure({ what: "the same", against: { what: "one bare update", value: 5 }, mark }),
+  ];
+  const text = generatedParts(results(section({ figures }))).find(({ part }) => part === "results")?.text ?? "";
+
+  expect(text.split("\n").filter((line) => line.startsWith("| `"))).toEqual([
+    "| `burst` | changed | 6.00 s | 1.20 × 5.00 s, one bare update | ≤ 2 × | yes |",
   ]);
 });
 
