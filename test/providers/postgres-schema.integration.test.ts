@@ -1,12 +1,9 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import * as postgresSchema from "../../docs/examples/postgres-schema";
 import { ClassifiedError } from "../../providers/errors";
 import { providersOf } from "../../providers/index";
 import { TestEngine } from "../automation/test-engine";
 import { controlPlane } from "../control-plane";
-import { blocksOf } from "../e2e/blocks";
 import { TestDatabase } from "./postgres/database";
 
 /* The provider of docs/write-a-provider.md, with a real engine and a real database. */
@@ -39,13 +36,6 @@ async function ownerOf(name: string): Promise<unknown> {
   const text = "SELECT obj_description(oid, 'pg_namespace') AS owner FROM pg_namespace WHERE nspname = $1";
   return (await database.query(text, [name]))[0]?.owner;
 }
-
-it("is the provider that the page shows", () => {
-  const file = path.resolve(__dirname, "../../docs/examples/postgres-schema.ts");
-  const code = readFileSync(file, "utf8").replace('"../../stacks/contract/index"', '"kindstack"');
-  const [block] = blocksOf("docs/write-a-provider.md").filter(({ language }) => language === "ts");
-  expect(block?.text.trim()).toBe(code.trim());
-});
 
 describe("a provider of a kind's own", () => {
   it("creates, updates, replaces and deletes", async () => {
