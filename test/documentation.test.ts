@@ -51,8 +51,11 @@ describe("the documentation", () => {
   });
 
   it("shows objects that their kinds take", async () => {
-    const shown = blocksOf("docs/kinds.md").filter(({ language }) => language === "yaml");
-    const manifests = shown.map(({ text, line }) => ({ manifest: parse(text), file: `docs/kinds.md:${line}` }));
+    const manifests = ["docs/kinds.md", "docs/capsule.md"].flatMap((page) =>
+      blocksOf(page)
+        .filter(({ language, text }) => language === "yaml" && text.startsWith("apiVersion:"))
+        .map(({ text, line }) => ({ manifest: parse(text), file: `${page}:${line}` })),
+    );
 
     expect(await declaredObjects(manifests, kinds, "any")).toHaveLength(kinds.length);
   });

@@ -34,8 +34,6 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       "PSQL_DBNAME=app": `PSQL_DBNAME=${PSQL_DBNAME}`,
       "PSQL_USER=kindstack": `PSQL_USER=${PSQL_USER}`,
       "PSQL_PASSWORD=secret": `PSQL_PASSWORD=${PSQL_PASSWORD}`,
-      // Nothing is built and installed again by a test.
-      "npm ci\n": "",
     }));
 
     it("has nothing of admission left after its uninstallation", async () => {
