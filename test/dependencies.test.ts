@@ -65,11 +65,11 @@ it("have their version in package.json; pages and workflows that repeat it agree
   const repeated = [
     "README.md",
     "docs/install.md",
-    "docs/examples/gitlab-ci.yml",
+    "docs/write-a-kind.md",
     ".github/workflows/preview.yml",
     ".github/workflows/approve.yml",
   ].flatMap((file) =>
-    [...read(file).matchAll(/(?:kindstack:|ref: v|--branch v)(\d+\.\d+\.\d+)/g)].map(([, found]) => [file, found]),
+    [...read(file).matchAll(/(?:kindstack:|\|\| 'v)(\d+\.\d+\.\d+)/g)].map(([, found]) => [file, found]),
   );
   expect(new Set(repeated.map(([file]) => file)).size).toBe(5);
   expect(repeated.filter(([, found]) => found !== version)).toEqual([]);
