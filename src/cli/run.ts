@@ -20,7 +20,7 @@ import type { Listener } from "../http/server";
 import { installKinds, refuseForeignDefinitions, requireAuthorPolicies } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
-import { planKey } from "../preview/plan-key";
+import { planKey } from "../plan/key";
 import { logConsoleLines } from "../telemetry/console-lines";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { addEngineMetrics } from "../telemetry/engine-metrics";

@@ -1,7 +1,8 @@
 import { shortened } from "../../providers/shortened";
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import { visibleLines } from "../text/plain-text";
+import type { ResourcePlan } from "../plan/resource-plan";
+import { describeValue, visibleLines } from "../text/plain-text";
 
 const MAX_MESSAGE = 2_000;
 
@@ -42,4 +43,21 @@ export function describeChanges(changes: OpMap): string {
       return count ? [`${count} ${word}`] : [];
     })
     .join(", ");
+}
+
+const SHOWN_FIELDS = 3;
+
+/**
+ * `update Deployment deployment/web: spec.replicas 3 → 1`: what would happen to a resource. Values of what is not the object's yet
+ * are not in it: those who may read a status need not be allowed to get that.
+ */
+export function describePlanned({ operation, type, name, fields: all }: ResourcePlan): string {
+  const fields = operation === "create" ? [] : all;
+  const shown = fields.slice(0, SHOWN_FIELDS).map(({ path, before, after }) => {
+    const from = operation === "adopt" ? "" : `${describeValue(before)} `;
+    return `${path} ${from}→ ${describeValue(after)}`;
+  });
+  const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
+  const changes = [...shown, ...more].join(", ");
+  return `${operation} ${type} ${name}${changes && `: ${changes}`}`;
 }

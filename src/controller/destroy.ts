@@ -4,13 +4,14 @@ import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { urnsIn } from "../automation/stack-state";
 import { isKubernetesObject, isScaffolding } from "../automation/urn";
+import { planDestroy } from "../plan/plan";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { type Pass, passGate } from "./gate";
 import { isStateMissing, objectForDestroy } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
-import { type Binding, bindingOptions, proposeDestroy } from "./propose";
 import {
   findMarked,
   removeDeletedWith,
@@ -20,6 +21,7 @@ import {
   removeUntracked,
 } from "./untracked";
 import { updateBeforeDestroy } from "./update";
+import { planRequest } from "./view";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(reconcile: Reconcile, action: DestroyAction): Promise<Outcome> {
@@ -35,25 +37,30 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
-    const proposal = action.gate === "none" ? undefined : await proposeDestroy(reconcile, action);
-    if (proposal?.type === "proposed") return proposal;
-    if (proposal?.type === "failed") return { type: "destroyFailed", object, failures: proposal.failures, deleted };
-    const binding = proposal?.binding;
+    const { release } = action;
+    const pass = await passGate(reconcile, action, () =>
+      planDestroy({
+        ...planRequest(reconcile, objectForDestroy(reconcile, release, true)),
+        ...{ release, refresh: false, binds: true },
+      }),
+    );
+    if (pass.type === "failed") return { type: "destroyFailed", object, failures: pass.failures, deleted };
+    if (pass.type !== "pass") return pass;
     const unfinished = action.finishUpdate ? await updateBeforeDestroy(reconcile) : [];
     if (unfinished === undefined) return { type: "stale" };
     const waitsFor = unfinished.filter((failure) => mayHideResources(reconcile, action, failure));
     if (waitsFor.length > 0) return { type: "destroyFailed", object, failures: waitsFor, deleted };
     if (!action.progressReported) await reportDestroy(reconcile, progress);
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
-    const result = await destroyStack(reconcile, action, binding);
+    const result = await destroyStack(reconcile, action, pass);
     if (result === undefined || result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
     deleted += changes.delete ?? 0;
     if (result.summary.result === "succeeded") {
-      const isAll = await removeRest(reconcile, action, result, binding);
+      const isAll = await removeRest(reconcile, action, result, pass);
       if (!isAll) return { type: "stale" };
-      const approval = binding?.approval;
-      return { type: "destroyed", action, object: await progress.end(), changes, deletedBefore, approval };
+      const ended = { object: await progress.end(), changes, deletedBefore, approval: pass.approval };
+      return { type: "destroyed", action, ...ended };
     }
     failures = result.failures;
   } catch (error) {
@@ -86,14 +93,14 @@ function mayHideResources(
  */
 async function destroyStack(
   reconcile: Reconcile,
-  action: DestroyAction,
-  binding: Binding | undefined,
+  { release }: DestroyAction,
+  { options: held, untracked }: Pass,
 ): Promise<UpResult | undefined> {
   const { context, item, facts, signal } = reconcile;
   const { kind, engine, metrics } = context;
-  const object = objectForDestroy(reconcile, action);
-  // What is gone after a crash needs no other approval, though the state still has it.
-  const options = { release: action.release, signal, savesOnce: adoptsAfterCrash(kind), ...bindingOptions(binding) };
+  const isPlanned = untracked !== undefined;
+  const object = objectForDestroy(reconcile, release, isPlanned);
+  const options = { release, signal, savesOnce: adoptsAfterCrash(kind), ...held };
   const destroy = async (mustExist: boolean) => {
     const result = await engine.destroy(stackName(kind, item.key), { ...options, object: { ...object, mustExist } });
     metrics.ran(result, "Deleting");
@@ -101,7 +108,7 @@ async function destroyStack(
   };
   const result = await destroy(object.mustExist);
   const adopts = adoptsAfterCrash(kind);
-  if (!isStateMissing(result) || action.gate !== "none" || !(adopts || facts.stateDecision === "Adopt")) return result;
+  if (!isStateMissing(result) || isPlanned || !(adopts || facts.stateDecision === "Adopt")) return result;
   const failures = facts.isTombstone ? result.failures : await updateBeforeDestroy(reconcile);
   if (failures === undefined) return undefined;
   if (failures.length > 0 && !adopts) return { ...result, failures };
@@ -109,28 +116,28 @@ async function destroyStack(
 }
 
 /**
- * Removes what a destroy did not find in the state. With approvals, only what is in the plan.
+ * Removes what a destroy did not find in the state: with a plan, only what that has.
  *
  * @returns whether nothing is left that needs another plan
  */
 async function removeRest(
   reconcile: Reconcile,
-  { release, gate, mayHaveUntracked }: DestroyAction,
+  { release, mayHaveUntracked }: DestroyAction,
   result: UpResult,
-  binding: Binding | undefined,
+  { untracked }: Pass,
 ): Promise<boolean> {
   const { client } = reconcile.context;
-  if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: true });
+  const isPlanned = untracked !== undefined;
+  if (isPlanned) await removePlannedUntracked(reconcile, untracked, { isGone: true });
   else if (!release) await removeDeletedWith(reconcile);
   // A state that had nothing proves nothing.
   const isProven = result.found && (result.summary.resourceChanges.delete ?? 0) > 0;
-  if (gate === "none" && (mayHaveUntracked || !result.found)) await removeUntracked(reconcile, [], { release });
-  else if (gate === "none" && !isProven) await removeExternal(reconcile, [], { release });
+  if (!isPlanned && (mayHaveUntracked || !result.found)) await removeUntracked(reconcile, [], { release });
+  else if (!isPlanned && !isProven) await removeExternal(reconcile, [], { release });
   else if (!result.found) await removeExternal(reconcile, [], { release: true }); // what is in no plan is not deleted
   const marked = findMarked(reconcile, result.deleted).filter((object) => !isProven || !isEnding(object));
-  const planned = new Set(binding?.untracked.map(objectId));
-  const isUnplanned =
-    gate !== "none" && !release && marked.some((one) => !isEnding(one) && !planned.has(objectId(one)));
+  const planned = new Set(untracked?.map(objectId));
+  const isUnplanned = isPlanned && !release && marked.some((one) => !isEnding(one) && !planned.has(objectId(one)));
   if (!isUnplanned) await removeMarked(client, marked, { release });
   return !isUnplanned;
 }

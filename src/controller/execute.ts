@@ -1,4 +1,3 @@
-import { withinSnapshot } from "../../providers/snapshot";
 import type { Action } from "./action";
 import { executeComparison } from "./compare";
 import type { Reconcile } from "./context";
@@ -27,7 +26,7 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
       logger.info("finalizer restored");
       return { type: "finalizerAdded" };
     case "compare":
-      return withinSnapshot(new Map(), () => executeComparison(reconcile));
+      return executeComparison(reconcile);
     case "update":
       if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, action);

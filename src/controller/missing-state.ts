@@ -4,7 +4,6 @@ import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { StackObject, UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
-import type { DestroyAction } from "./action";
 import type { Reconcile } from "./context";
 
 /*
@@ -20,14 +19,15 @@ export function objectForUpdate({ context: { kind }, facts }: Reconcile): StackO
 }
 
 /**
- * The same for a destroy, or its preview. Where it needs an approval, objects that carry the mark are part of the
- * plan, and rows are not.
+ * The same for a destroy, or its preview. Objects that carry the mark are part of a plan, and rows
+ * are not.
  */
 export function objectForDestroy(
   { context: { kind }, facts }: Reconcile,
-  { gate, release }: DestroyAction,
+  release: boolean,
+  isPlanned: boolean,
 ): StackObject {
-  const plansAll = gate !== "none" && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
+  const plansAll = isPlanned && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
   const isFree = release || plansAll || decides(facts.stateDecision, "Forget");
   return { uid: facts.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }

@@ -4,7 +4,7 @@ import type { ApprovalRecord } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import type { ResourcePlan } from "../preview/report";
+import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, UpdateAction } from "./action";
 import type { PlanDecision } from "./plan-decision";
 import type { ClaimedProgram } from "./program";

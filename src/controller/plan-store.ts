@@ -11,7 +11,7 @@ import { PLAN_TYPE, type Plan, type PlanSpec, type PlanStatus, planName } from "
 import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
-import { type PlanBasis, type PlanDigests, planDigests } from "../preview/plan-digest";
+import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
 import { asDecision, digestsOf, isOf, type PlanDecision } from "./plan-decision";
 import { unservedTypes } from "./unserved";
 

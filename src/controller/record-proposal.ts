@@ -2,10 +2,9 @@ import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/
 import { approvalWords } from "../preview/plan-report";
 import { handled, remembered } from "./attempt";
 import { describeIgnored } from "./authors";
-import { describePlanned } from "./compare";
 import { isReported, WAITS_FOR_APPROVAL, waitsForApprovalConditions } from "./conditions";
 import type { Reconcile, Result } from "./context";
-import { clipped, describeAll } from "./describe";
+import { clipped, describeAll, describePlanned } from "./describe";
 import { comparedState } from "./facts";
 import type { Proposed } from "./outcome";
 import { describeDecision, type PlanDecision } from "./plan-decision";

@@ -18,10 +18,10 @@ import {
 import type { Reconcile, Result } from "./context";
 import { describeAll, describeChanges, describeFailures, outcomeOf } from "./describe";
 import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
+import { describeApproval } from "./gate";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
-import { describeApproval } from "./propose";
 
 /** Records an update that succeeded. */
 export async function recordUpdate(

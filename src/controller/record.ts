@@ -4,15 +4,14 @@ import { statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
-import { describePlanned } from "./compare";
 import { deletingConditions, failedConditions, isReported, OBSERVED, observedConditions } from "./conditions";
 import type { Reconcile, Result } from "./context";
-import { describeChanges, describeFailures, outcomeOf } from "./describe";
+import { describeChanges, describeFailures, describePlanned, outcomeOf } from "./describe";
 import { comparedState } from "./facts";
+import { describeApproval } from "./gate";
 import { isStateMissing, STATE_MISSING } from "./missing-state";
 import { POLLED_DRIFT } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
-import { describeApproval } from "./propose";
 import { recordProposal } from "./record-proposal";
 import { recordFailedUpdate, recordUpdate } from "./record-update";
 

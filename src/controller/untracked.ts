@@ -1,17 +1,18 @@
 import { PendingError } from "../../providers/errors";
-import { type KubernetesClient, known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
-import { OWNER_UID_LABEL, ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
+import { ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { describeTermination, referenceTo } from "../../providers/kubernetes/termination";
-import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
+import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackResource } from "../automation/event-log";
-import { findUntracked } from "../preview/untracked";
+import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
 import type { Reconcile } from "./context";
-import { ownedOf, recordedIds } from "./kind-cache";
+import { recordedIds } from "./kind-cache";
+import { listOwned } from "./view";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
@@ -31,43 +32,11 @@ export async function removePlannedUntracked(
   }
 }
 
-/** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
-export function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): LiveObject[] {
-  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
-  return objects.filter(
-    (object) =>
-      object.metadata.deletionTimestamp === undefined &&
-      watches.some(
-        (watch) =>
-          watch.apiVersion === object.apiVersion && watch.kind === object.kind && watch.keysOf(object).includes(key),
-      ),
-  );
-}
-
 /** Deletes what others made for an object that is gone, also what no update has seen. */
 export async function removeDeletedWith({ context: { client, kind }, item: { key } }: Reconcile): Promise<void> {
-  if (kind.capabilities.watches?.some(({ deletedWithObject }) => deletedWithObject) !== true) return;
+  if (!deletesOthers(kind)) return;
   for (const object of deletedWith(kind, key, await watchedObjects(client, kind, key)))
     await deleteObject(client, object);
-}
-
-/**
- * What the API server has of an object's, with what the caches show of types that it serves.
- *
- * @throws ApiError where some can exist that it does not show, as their type is not served
- */
-export async function seenOwned(reconcile: Reconcile): Promise<LiveObject[]> {
-  const { cache, kind } = reconcile.context;
-  const isUnserved = (type: ObjectType) => cache.unserved(objectId({ ...type, metadata: {} })) !== undefined;
-  return [...ownedOf(reconcile), ...(await listOwned(reconcile, kind.owns.filter(isUnserved)))];
-}
-
-async function listOwned({ context, object }: Reconcile, types: readonly ObjectType[]): Promise<LiveObject[]> {
-  const { uid, namespace } = object.metadata;
-  // Only in its namespace: users can set that label on their own objects.
-  const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
-  const lists = await Promise.all(types.map((type) => context.client.listInAnyVersion(type, selection)));
-  return lists.flat();
 }
 
 /** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */

@@ -1,20 +1,23 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import type { UpResult } from "../automation/engine";
+import type { UpOptions, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
+import { planUpdate } from "../plan/plan";
+import { readInputs } from "../plan/view";
 import type { UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { passGate } from "./gate";
 import { objectForUpdate, refusePluginsCreations, reportMissingState, wasStateMissing } from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
-import { claimProgram, readProgramInputs } from "./program";
+import { claimProgram } from "./program";
 import { ProgressStatus } from "./progress-status";
-import { type Binding, bindingOptions, proposeUpdate } from "./propose";
 import { removePlannedUntracked, removeUntracked } from "./untracked";
+import { planRequest, viewOf } from "./view";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, action: UpdateAction): Promise<Outcome> {
@@ -32,16 +35,18 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
   };
   try {
     const parsed = parseObject(kind, found);
-    const inputs = await readProgramInputs(reconcile, parsed);
+    const request = planRequest(reconcile, objectForUpdate(reconcile));
+    const inputs = await readInputs(request.view, kind, parsed);
     inputs.owned = asRunning(inputs.owned, action.postponed);
     if (action.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = claimProgram(reconcile, parsed, inputs);
-    const proposal = action.gate === "none" ? undefined : await proposeUpdate(reconcile, action, program.of(found));
-    if (proposal?.type === "proposed") return proposal;
-    if (proposal?.type === "failed") return await failed(proposal.failures);
-    const binding = proposal?.binding;
+    const pass = await passGate(reconcile, action, () =>
+      planUpdate({ ...request, program: program.of(found), refresh: true, binds: true }),
+    );
+    if (pass.type === "failed") return await failed(pass.failures);
+    if (pass.type !== "pass") return pass;
 
     const object = await writer.addFinalizer(found, state.writes);
     progress.object = object;
@@ -54,7 +59,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     state.lastComparison = undefined; // what is applied makes it untrue
-    const result = await up(reconcile, program.of(object), action.refresh, binding);
+    const result = await up(reconcile, program.of(object), { refresh: action.refresh, ...pass.options });
     context.metrics.ran(result, action.cause);
     state.stackUnlisted = false;
     const wasMissing = wasStateMissing(reconcile, result);
@@ -64,12 +69,12 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
-    if (binding !== undefined) await removePlannedUntracked(reconcile, binding.untracked, { isGone: false });
+    if (pass.untracked !== undefined) await removePlannedUntracked(reconcile, pass.untracked, { isGone: false });
     else if (action.mayHaveUntracked || wasMissing) {
       await removeUntracked(reconcile, result.resources, { release: false });
     }
     const ended = await writer.removeDecision(await progress.end(), state.writes);
-    return { type: "updated", action, object: ended, result, program, approval: binding?.approval };
+    return { type: "updated", action, object: ended, result, program, approval: pass.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
@@ -90,7 +95,7 @@ export async function updateBeforeDestroy(reconcile: Reconcile): Promise<UpdateF
   let failures: UpdateFailure[];
   try {
     const parsed = parseObject(kind, found);
-    const program = claimProgram(reconcile, parsed, await readProgramInputs(reconcile, parsed));
+    const program = claimProgram(reconcile, parsed, await readInputs(viewOf(reconcile), kind, parsed));
     const object = await writer.addFinalizer(found, state.writes);
     const result = await up(reconcile, program.of(object));
     metrics.ran(result, "Retrying");
@@ -105,16 +110,13 @@ export async function updateBeforeDestroy(reconcile: Reconcile): Promise<UpdateF
   return failures;
 }
 
-async function up(reconcile: Reconcile, program: Program, refresh = false, binding?: Binding): Promise<UpResult> {
+async function up(reconcile: Reconcile, program: Program, held: UpOptions = {}): Promise<UpResult> {
   const { context, item, signal } = reconcile;
   const { kind, engine } = context;
   await refusePluginsCreations(reconcile, program);
   const { sdkRuntime } = kind.capabilities;
-  // What no state has after a crash may need another approval.
-  const savesOnce = binding?.approval === undefined && adoptsAfterCrash(kind);
-  const object = objectForUpdate(reconcile);
-  const options = { signal, object, sdkRuntime, savesOnce, ...bindingOptions(binding) };
-  return engine.up(stackName(kind, item.key), program, { refresh: refresh || binding !== undefined, ...options });
+  const options = { signal, object: objectForUpdate(reconcile), sdkRuntime, savesOnce: adoptsAfterCrash(kind) };
+  return engine.up(stackName(kind, item.key), program, { ...options, ...held });
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

@@ -13,10 +13,11 @@ import { inspectRow } from "../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
+import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "../plan/effects";
+import { createdFields } from "../plan/fields";
+import type { FieldChange, Gated, ResourcePlan } from "../plan/resource-plan";
 import type { ClusterView } from "./cluster-view";
-import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "./effects";
-import { createdFields } from "./fields";
-import type { FieldChange, Gated, ObjectPlan, ResourcePlan } from "./report";
+import type { ObjectPlan } from "./report";
 
 /** Something that an update needs and that has another owner. */
 interface Conflict {

@@ -1,8 +1,9 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { Plan, PlanField } from "../../stacks/contract/plan";
+import type { FieldChange } from "../plan/resource-plan";
 import { readJson } from "../text/json";
-import { type Action, countActions, type FieldChange, type ObjectPlan, type Report } from "./report";
+import { type Action, countActions, type ObjectPlan, type Report } from "./report";
 
 /** What a plan does, as a preview tells it. */
 export function planReport(kind: AnyKind, plan: Plan): Report {

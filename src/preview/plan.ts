@@ -5,21 +5,25 @@ import type { Lookup } from "../../providers/kubernetes/lookup";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { parseDeclared } from "../../stacks/contract/declared";
-import { type AnyKind, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
+import { programDigest } from "../../stacks/contract/digest";
+import { type AnyKind, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
-import { readReferenced, referenceRecords } from "../../stacks/contract/references";
+import { referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
-import type { PreviewResult, StackEngine } from "../automation/engine";
-import type { PlannedChange } from "../automation/planned-changes";
+import type { StackEngine } from "../automation/engine";
 import { recordedObjects, recordedOwner } from "../automation/stack-state";
+import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
+import { idOf, type PlannedResource, touchedObject } from "../plan/effects";
+import { givenFields } from "../plan/fields";
+import { changesAnything, planDestroy, planUpdate, type StackPlan } from "../plan/plan";
+import { UNCHECKED } from "../plan/resource-plan";
+import { programContext, readInputs } from "../plan/view";
 import { appliedMetadata } from "./applied-metadata";
+import { type CallerView, callerView } from "./caller-view";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
-import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
-import { givenFields } from "./fields";
-import { proposedDigests } from "./plan-digest";
-import { type Action, type ObjectPlan, UNCHECKED } from "./report";
+import type { Action, ObjectPlan } from "./report";
 
 /** An object whose stack is to be previewed. */
 export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
@@ -71,8 +75,8 @@ export async function planObject(
   }
   try {
     const live = await options.cluster.get(kind, name, namespace);
-    const planStack = candidate.removed ? planRemoval : planUpdate;
-    const found = await planStack(options, candidate, plan.stack, live);
+    const planStack = candidate.removed ? previewRemoval : previewUpdate;
+    const found = await planStack(options, candidate, live);
     const { changes, resources, claims = [], held = [], unknown, ...planned } = found;
     const isApplied = !candidate.removed && planned.action !== "invalid";
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
@@ -114,84 +118,84 @@ async function hideFields(resources: readonly PlannedResource[], cluster: Cluste
 }
 
 /** What is found out about a plan, and the changes behind it. */
-type StackPlan = Omit<Partial<ObjectPlan>, "resources"> & {
-  changes: readonly PlannedChange[];
-  resources: readonly PlannedResource[];
-  claims?: readonly string[];
-  held?: readonly string[];
-  /** What could not be looked up. */
-  unknown: readonly string[];
-};
+type FoundPlan = Omit<Partial<ObjectPlan>, "resources"> &
+  Pick<StackPlan, "changes" | "resources"> & {
+    claims?: readonly string[];
+    held?: readonly string[];
+    /** What could not be looked up. */
+    unknown: readonly string[];
+  };
 
 /** What is missing for the plan of an object whose status names a stack that the state lacks. */
 const LOST = "its status names a stack that is not in the state: is PULUMI_BACKEND_URL right?";
 
-/** @param what the error says */
-function unknownOf(what: string, lookup: Lookup): string[] {
-  return lookup.outcome === "unknown" ? [`${what} could not be looked up: ${errorMessageOf(lookup.error)}`] : [];
-}
-
-function objectOf(lookup: Lookup): LiveObject | undefined {
-  return lookup.outcome === "found" ? lookup.object : undefined;
-}
-
-async function planRemoval(
-  { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
-  { kind, manifest }: Candidate,
-  stack: string,
-  lookup: Lookup,
-): Promise<StackPlan> {
-  const live = objectOf(lookup);
-  const annotated = live ?? manifest;
-  const { paused, releases: orphaned } = obeyedAnnotations(annotated);
-  // Digests are of what the operator previews, which trusts the state here.
-  const options = proposeWith ? { plans: true } : { refresh };
-  const preview = await engine.previewDestroy(stack, { ...options, signal });
-  const { changes } = preview;
-  const changing = { kind, uid: live?.metadata.uid, removed: true, orphaned };
-  const resources = await plannedResources(changes, cluster, changing, []);
+async function previewRemoval(options: PlanOptions, { kind, manifest }: Candidate, lookup: Lookup): Promise<FoundPlan> {
+  const { engine, cluster, refresh, proposeWith, signal } = options;
+  const live = lookup.outcome === "found" ? lookup.object : undefined;
+  const object = live ?? manifest;
+  const { paused, releases: release } = obeyedAnnotations(object);
+  const owned = live && proposeWith && (await cluster.owned(kind, live.metadata));
+  const view = callerView(cluster, { kind, key: objectKey(object.metadata), live, owned, recorded: [] });
+  const request = { kind, object, view, engine, signal, refresh, release, binds: proposeWith !== undefined };
+  const plan = await planDestroy(request);
+  const { changes, resources } = plan;
   const isReleased = resources.length > 0 && resources.every(({ shown }) => shown.operation === "release");
-  const action = !preview.exists ? "none" : orphaned ? "orphan" : isReleased ? "release" : "delete";
-  const notes = [...pauseNotes(annotated), ...lossNotes(resources)];
-  const isLost = !preview.exists && live !== undefined && statusOf(live).stack !== undefined;
-  const unknown = [
-    ...unknownOf("the object", lookup),
-    ...unknownResources(resources, cluster),
-    ...(isLost ? [LOST] : []),
-  ];
-  if (!preview.exists && unknown.length === 0) notes.push("it has no stack, so it has no resources");
-  const isProposed = proposeWith !== undefined && live !== undefined && unknown.length === 0;
-  const owned = isProposed ? await cluster.owned(kind, live.metadata) : undefined;
-  const operation = orphaned ? "release" : "delete";
-  const previewed = { kind, object: annotated, operation, resources, references: [], preview, owned } as const;
+  const action = !plan.exists ? "none" : release ? "orphan" : isReleased ? "release" : "delete";
+  const notes = [...pauseNotes(object), ...lossNotes(resources)];
+  const isLost = !plan.exists && live !== undefined && statusOf(live).stack !== undefined;
+  const unknown = unknownOf(lookup, view, plan, cluster, isLost);
+  if (!plan.exists && unknown.length === 0) notes.push("it has no stack, so it has no resources");
   return {
-    ...outcomeOf(preview, paused ? "paused" : action),
-    ...(proposeWith && unknown.length === 0 && (await proposedDigests(proposeWith, previewed))),
+    ...outcomeOf(plan, paused ? "paused" : action),
+    ...(owned && unknown.length === 0 && (await digestsOf(options, kind, object, plan))),
     ...{ resources, notes, changes, unknown },
   };
 }
 
-function unknownResources(resources: readonly PlannedResource[], { unreachable }: ClusterView): string[] {
-  if (unreachable !== undefined) return []; // the object is unknown for the same reason
-  return resources.flatMap(({ shown, unknown }) =>
-    unknown === undefined ? [] : [`${shown.name} could not be looked up: ${unknown}`],
+/** In words, what could not be looked up. */
+function unknownOf(
+  lookup: Lookup,
+  view: CallerView,
+  { resources }: StackPlan,
+  { unreachable }: ClusterView,
+  isLost: boolean,
+): string[] {
+  const object = lookup.outcome === "unknown" ? [couldNot("the object", lookup.error)] : [];
+  const single = resources.flatMap(({ shown, lookupError }) =>
+    lookupError === undefined ? [] : [couldNot(shown.name, lookupError)],
   );
+  // Without a cluster, resources are unknown for the same reason as the object.
+  return [...object, ...view.unknown(), ...(unreachable === undefined ? single : []), ...(isLost ? [LOST] : [])];
 }
 
-async function planUpdate(
-  { engine, cluster, refresh, proposeWith, signal }: PlanOptions,
-  { kind, manifest }: Candidate,
-  stack: string,
-  lookup: Lookup,
-): Promise<StackPlan> {
-  const live = objectOf(lookup);
+function couldNot(what: string, error: unknown): string {
+  return `${what} could not be looked up: ${errorMessageOf(error)}`;
+}
+
+/** The digests of the plan that the operator makes in a cluster that is as it is now; of what changes nothing, none. */
+async function digestsOf(
+  { proposeWith }: PlanOptions,
+  kind: AnyKind,
+  object: PlanBasis["object"],
+  plan: StackPlan,
+  references: PlanBasis["references"] = [],
+): Promise<Partial<PlanDigests>> {
+  if (proposeWith === undefined || plan.failures.length > 0 || !changesAnything(plan)) return {};
+  const basis = { ...plan, kind, object, references, programDigest: programDigest(kind) };
+  const { digest, group } = planDigests(await proposeWith(), basis);
+  return { digest, group };
+}
+
+async function previewUpdate(options: PlanOptions, { kind, manifest }: Candidate, lookup: Lookup): Promise<FoundPlan> {
+  const { engine, cluster, refresh, proposeWith, signal } = options;
+  const live = lookup.outcome === "found" ? lookup.object : undefined;
+  const key = objectKey(manifest.metadata);
   const owned = live && (await cluster.owned(kind, live.metadata));
   const stacked = live && statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
   const isTold = stacked !== undefined && owned !== undefined;
-  const state = isTold ? undefined : unescapeReserved(await engine.exportStack(stack, signal));
+  const state = isTold ? undefined : unescapeReserved(await engine.exportStack(stackName(kind, key), signal));
   const recorded = recordedObjects(state);
-  const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
   const metadata = appliedMetadata(manifest.metadata, live);
   const object = await validateObject(kind, {
@@ -199,70 +203,37 @@ async function planUpdate(
     metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   }).catch((error: unknown) => ({ invalid: errorMessageOf(error) }));
-  const invalid = { action: "invalid", changes: [], resources: [], unknown: [] } as const;
-  if ("invalid" in object) return { ...invalid, validatedBy: "schema", errors: [object.invalid] };
+  const invalid = { action: "invalid" as const, changes: [], resources: [], unknown: [] };
+  if ("invalid" in object) return { ...invalid, validatedBy: "schema" as const, errors: [object.invalid] };
   const verdict = await cluster.validate(manifest);
-  if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
-  const find = (target: Pick<Manifest, "metadata">) => cluster.look(target as Manifest);
-  // Without it, the program would remove what depends on it.
-  const referenced = await readReferenced({ find }, kind, object).catch((error: unknown) => errorMessageOf(error));
-  if (typeof referenced === "string") {
-    const unknown = [`what it refers to could not be looked up: ${referenced}`];
-    return { changes: [], resources: [], unknown };
-  }
-  let unidentified: string | undefined;
-  const identity = await cluster.identity().catch((error: unknown) => {
-    unidentified = `which cluster it is could not be looked up: ${errorMessageOf(error)}`;
-    return undefined;
-  });
-  const observed = await cluster.observed(kind, key);
-  const context = {
-    ...(identity !== undefined && { cluster: identity }),
-    owner: ownerOf(kind, manifest, uid),
-    owned: owned ?? recorded,
-    recorded: new Set(stacked?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
-    watched: observed ?? [],
-    referenced,
-  };
-  const preview = await engine.preview(stack, () => runProgram(kind, object, context), {
-    refresh: refresh || proposeWith !== undefined,
-    plans: proposeWith !== undefined,
-    signal,
-    sdkRuntime: kind.capabilities.sdkRuntime,
-  });
-  const { changes } = preview;
-  const changing = { kind, uid, removed: false, orphaned: false };
-  const resources = await plannedResources(changes, cluster, changing, owned ?? []);
-  const references = referenceRecords(kind, object, referenced);
-  const isSeen = cluster.unreachable === undefined;
-  const unknown = [
-    ...unknownOf("the object", lookup),
-    ...(unidentified === undefined ? [] : [unidentified]),
-    ...(live !== undefined && owned === undefined ? ["its resources could not be listed"] : []),
-    ...(isSeen && observed === undefined ? ["what it depends on could not be listed"] : []),
-    ...unknownResources(resources, cluster),
-    ...(stacked !== undefined && !preview.exists ? [LOST] : []),
-  ];
-  const found = { owned: live === undefined ? [] : owned, preview };
-  const previewed = { kind, object, operation: "update", resources, references, ...found } as const;
+  if (verdict.type === "invalid") return { ...invalid, validatedBy: "server" as const, errors: [verdict.message] };
+  const view = callerView(cluster, { kind, key, live, owned, recorded });
+  const inputs = await readInputs(view, kind, object).catch((error: unknown) => couldNot("what it refers to", error));
+  // Without that, the program would remove what depends on it.
+  if (typeof inputs === "string") return { changes: [], resources: [], unknown: [inputs] };
+  const ids = stacked?.resources?.map(({ id }) => id) ?? recorded.map(objectId);
+  const program = () => runProgram(kind, object, programContext(kind, object, inputs, ids));
+  const request = { kind, object, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
+  const plan = await planUpdate(request);
+  const { changes, resources } = plan;
+  const unknown = unknownOf(lookup, view, plan, cluster, stacked !== undefined && !plan.exists);
+  const references = referenceRecords(kind, object, inputs.referenced);
   const { paused } = obeyedAnnotations({ metadata });
-  const notes = [...pauseNotes({ metadata }), ...lossNotes(resources)];
-  const action = preview.exists ? actionOf(resources) : "create";
+  const action = plan.exists ? actionOf(resources) : "create";
+  const isSeen = cluster.unreachable === undefined;
   return {
-    ...outcomeOf(preview, paused ? "paused" : action),
-    ...(proposeWith && unknown.length === 0 && (await proposedDigests(proposeWith, previewed))),
+    ...outcomeOf(plan, paused ? "paused" : action),
+    ...(unknown.length === 0 && (await digestsOf(options, kind, object, plan, references))),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
     ...(verdict.type === "unknown" && isSeen && { notValidated: verdict.why }),
-    unknown,
-    resources,
-    notes,
-    changes,
-    claims: kind.capabilities.claims?.of(object, context.watched) ?? [],
-    held: live ? claimsOf(kind, live, context.watched) : [],
+    notes: [...pauseNotes({ metadata }), ...lossNotes(resources)],
+    claims: kind.capabilities.claims?.of(object, inputs.watched) ?? [],
+    held: live ? claimsOf(kind, live, inputs.watched) : [],
+    ...{ unknown, resources, changes },
   };
 }
 
-function outcomeOf({ failures }: PreviewResult, action: Action): Pick<ObjectPlan, "action" | "errors"> {
+function outcomeOf({ failures }: StackPlan, action: Action): Pick<ObjectPlan, "action" | "errors"> {
   return {
     action: failures.length > 0 ? "failed" : action,
     errors: failures.map(({ resource, message }) => (resource === undefined ? message : `${resource}: ${message}`)),

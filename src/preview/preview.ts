@@ -13,12 +13,13 @@ import {
   type RefusedManifest,
   selectDeclared,
 } from "../../stacks/contract/select-manifests";
+import { UNCHECKED } from "../plan/resource-plan";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
 import { type Candidate, claimsOf, type PlanOptions, planObject } from "./plan";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
-import { countActions, type ObjectPlan, type Report, UNCHECKED } from "./report";
+import { countActions, type ObjectPlan, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */

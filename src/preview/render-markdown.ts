@@ -1,7 +1,8 @@
 import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
+import { UNCHECKED } from "../plan/resource-plan";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
-import { type ObjectPlan, type Report, UNCHECKED } from "./report";
+import type { ObjectPlan, Report } from "./report";
 import {
   byImportance,
   describeDigests,

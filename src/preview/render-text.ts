@@ -1,7 +1,8 @@
 import { objectKey } from "../../stacks/contract/object";
+import { type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
-import { type ObjectPlan, type Report, type ResourcePlan, UNCHECKED } from "./report";
+import type { ObjectPlan, Report } from "./report";
 import {
   byImportance,
   describeDigests,

@@ -1,21 +1,9 @@
 import Type from "typebox";
-import { STEP_ACTIONS } from "../../stacks/contract/plan";
+import { closed, GATED, resourceSchema, UNCHECKED } from "../plan/resource-plan";
 
 /*
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
  */
-
-/** `--fail-on` evaluates a report, so unknown fields, which could change its meaning, are not allowed. */
-function closed<T extends Type.TProperties>(properties: T, options: Type.TObjectOptions = {}) {
-  return Type.Object(properties, { ...options, additionalProperties: false });
-}
-
-/** What can happen to a resource, which `--fail-on` takes. */
-export const GATED = STEP_ACTIONS;
-export type Gated = (typeof GATED)[number];
-
-/** What cannot be told because something could not be looked up: every gate fails on it. */
-export const UNCHECKED = "unchecked";
 
 /** What `--fail-on` takes. */
 export const GATES = [...GATED, UNCHECKED, "behind"] as const;
@@ -23,29 +11,6 @@ export type GateWord = (typeof GATES)[number];
 
 /** Why a row is not checked by a dry run. */
 export const NO_OBJECT = "it is not a Kubernetes object";
-
-const fieldSchema = closed({
-  path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
-  before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent if the field is new." })),
-  after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent if the field is removed." })),
-});
-
-const resourceSchema = closed({
-  name: Type.String({ description: "The resource's name in its stack." }),
-  type: Type.String({ description: "Namespace, Row, …" }),
-  operation: Type.Enum([...GATED, UNCHECKED], {
-    type: "string",
-    description: "unchecked: what has its name could not be looked up; `notChecked` says why.",
-  }),
-  fields: Type.Array(fieldSchema, {
-    description: "What an update or a replacement changes, and what is created. Secrets are hidden.",
-  }),
-  checked: Type.Optional(Type.Boolean({ description: "Whether the API server was asked, by a dry run." })),
-  notChecked: Type.Optional(Type.String({ description: "Why it was not asked, or what could not be looked up." })),
-  hidden: Type.Optional(
-    Type.Boolean({ description: "Whether the caller may not `get` it: the fields are those of the program alone." }),
-  ),
-});
 
 const objectSchema = closed({
   apiVersion: Type.String(),
@@ -102,8 +67,6 @@ export const reportSchema = closed(
 
 export type Report = Type.Static<typeof reportSchema>;
 export type ObjectPlan = Type.Static<typeof objectSchema>;
-export type ResourcePlan = Type.Static<typeof resourceSchema>;
-export type FieldChange = Type.Static<typeof fieldSchema>;
 export type Action = ObjectPlan["action"];
 
 export function countActions(actions: readonly Action[]): Report["summary"] {

@@ -1,14 +1,6 @@
+import { type FieldChange, type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
 import { shortValue } from "../text/plain-text";
-import {
-  type Action,
-  countActions,
-  type FieldChange,
-  NO_OBJECT,
-  type ObjectPlan,
-  type Report,
-  type ResourcePlan,
-  UNCHECKED,
-} from "./report";
+import { type Action, countActions, NO_OBJECT, type ObjectPlan, type Report } from "./report";
 import { NO_RIGHT } from "./verdict";
 
 /** Actions in the order in which they matter to a reader. */

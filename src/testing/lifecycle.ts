@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DynamicProvider, Properties } from "../../providers/provider";
-import { changedValues } from "../preview/fields";
+import { changedValues } from "../plan/fields";
 
 /**
  * Takes one resource through its life, as an engine would, with the provider's real system. The steps are create, another

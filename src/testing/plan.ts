@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providersOf } from "../../providers/index";
 import type { KindObject } from "../../stacks/contract/index";
-import { changedPaths } from "../preview/fields";
+import { changedPaths } from "../plan/fields";
 import { type Programmed, type Registered, registrationsOf, type TestContext } from "./registered";
 
 /** What an update would do with one resource. */

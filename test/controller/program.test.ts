@@ -4,7 +4,8 @@ import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/cl
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
-import { readProgramInputs } from "../../src/controller/program";
+import { viewOf } from "../../src/controller/view";
+import { readInputs } from "../../src/plan/view";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
@@ -32,7 +33,7 @@ const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kube
 function read(client: object, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
   const context = { client, kind, cache: { owned: () => cached, watched: () => [] } };
   const reconcile = { context, item: { key }, object, state: { expectations: new Expectations() } };
-  return readProgramInputs(reconcile as unknown as Reconcile, object as unknown as KindObject);
+  return readInputs(viewOf(reconcile as unknown as Reconcile), kind, object as unknown as KindObject);
 }
 
 /** An API server that has these Pods, and notes what it is asked for. */

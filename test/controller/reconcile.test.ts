@@ -22,7 +22,7 @@ import type { PlanDecision } from "../../src/controller/plan-decision";
 import type { Plans } from "../../src/controller/plan-store";
 import { Reconciler } from "../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
-import { planDigests } from "../../src/preview/plan-digest";
+import { planDigests } from "../../src/plan/digest";
 import {
   AUTHOR_ANNOTATION,
   DELETION_POLICY_ANNOTATION,

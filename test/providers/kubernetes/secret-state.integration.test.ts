@@ -6,7 +6,7 @@ import { known, type Manifest } from "../../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB, provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../../providers/kubernetes/object-inputs";
 import { MASKED } from "../../../providers/literal";
-import { changedFields } from "../../../src/preview/fields";
+import { changedFields } from "../../../src/plan/fields";
 import { TestEngine } from "../../automation/test-engine";
 import { controlPlane } from "../../control-plane";
 import { filesUnder } from "../../files";

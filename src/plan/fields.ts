@@ -9,7 +9,7 @@ import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { driftIn } from "../automation/event-log";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { FieldChange } from "./report";
+import type { FieldChange } from "./resource-plan";
 
 /** Properties that say nothing about what a resource is. */
 const HIDDEN: readonly string[] = ["owner", "replaceOnChanges", "deletedWith"];

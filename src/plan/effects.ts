@@ -13,9 +13,9 @@ import { isRetained } from "../../providers/retained";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { ClusterView } from "./cluster-view";
 import { adoptedFields, changedFields, createdFields } from "./fields";
-import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./report";
+import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./resource-plan";
+import type { View } from "./view";
 
 /** A change of a stack's resource, with what it does to what is alive. */
 export interface PlannedResource {
@@ -27,7 +27,7 @@ export interface PlannedResource {
   /** What has the object's name now; also undefined when that is unknown. */
   live?: LiveObject | undefined;
   /** Why that is unknown. */
-  unknown?: string;
+  lookupError?: unknown;
   effect?: ApplyEffect;
   /** Whether another owner has it. */
   refused: boolean;
@@ -38,11 +38,11 @@ export interface Changing {
   kind: AnyKind;
   /** The UID of the object whose stack it is. */
   uid: string | undefined;
-  /** Whether the object is deleted. */
-  removed: boolean;
-  /** Whether all that it made stays when it is deleted. */
-  orphaned: boolean;
+  operation: PlanOperation;
 }
+
+/** What is done to a stack: with `release`, it is removed, and its resources stay. */
+export type PlanOperation = "update" | "delete" | "release";
 
 /** The id of the Kubernetes object that a change is about, if it is about one. */
 export function touchedObject({ inputs, old }: PlannedChange): string | undefined {
@@ -69,16 +69,11 @@ export function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): s
   return former === undefined ? [uid] : [uid, former];
 }
 
-/**
- * What changes, by name: the engine's order differs from one preview to the next.
- *
- * @param owned the live objects of the owner, where single ones cannot be looked up
- */
+/** What changes, by name: the engine's order differs from one preview to the next. */
 export async function plannedResources(
   changes: readonly PlannedChange[],
-  cluster: Pick<ClusterView, "look">,
+  view: Pick<View, "look">,
   changing: Changing,
-  owned: readonly LiveObject[],
 ): Promise<PlannedResource[]> {
   const moves = movesAmong(changes, changing.kind);
   const resources = changes.map(async (change): Promise<PlannedResource[]> => {
@@ -88,14 +83,16 @@ export async function plannedResources(
     const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
     const id = touchedObject(change);
     const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
-    const lookup = id === undefined ? undefined : await lookUp(cluster, manifest, owned);
+    const lookup = id === undefined ? undefined : await view.look(manifest);
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
     const isKnown = lookup !== undefined && lookup.outcome !== "unknown";
-    const unknown = lookup?.outcome === "unknown" ? { unknown: errorMessageOf(lookup.error) } : {};
+    const unknown = lookup?.outcome === "unknown" ? { lookupError: lookup.error } : {};
+    const why = lookup?.outcome === "unknown" ? errorMessageOf(lookup.error) : "";
     if (operation === "delete") {
       const word = deletionOf(change, lookup, changing);
-      const why = word === UNCHECKED ? { notChecked: `whether it is deleted: ${unknown.unknown}` } : {};
-      return [{ change, shown: { ...shown, operation: word, fields: [], ...why }, refused: false, live, ...unknown }];
+      const notChecked = word === UNCHECKED ? { notChecked: `whether it is deleted: ${why}` } : {};
+      const planned = { ...shown, operation: word, fields: [], ...notChecked };
+      return [{ change, shown: planned, refused: false, live, ...unknown }];
     }
     // What is gone cannot move. Where a move loses what the resource had, the loss matters more.
     const isMove = lookup?.outcome !== "absent" && (operation !== "replace" || moves.isKept(change));
@@ -104,14 +101,14 @@ export async function plannedResources(
     const effect =
       isObject && isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
     const known = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
-    const word = known === "create" && unknown.unknown !== undefined ? UNCHECKED : known;
+    const word = known === "create" && lookup?.outcome === "unknown" ? UNCHECKED : known;
     const from = source === undefined ? change : { ...change, old: source };
     return [
       {
         change,
         shown: {
           ...{ ...shown, operation: word, fields: fieldsOf(word, from, live) },
-          ...(word === UNCHECKED && { notChecked: `whether it is created: ${unknown.unknown}` }),
+          ...(word === UNCHECKED && { notChecked: `whether it is created: ${why}` }),
         },
         ...(isObject && id !== undefined && { inputs: given, live }),
         ...(effect !== undefined && { effect: word === "replace" && moves.isInPlace(change) ? "replace" : effect }),
@@ -161,31 +158,18 @@ function fieldsOf(word: ResourcePlan["operation"], from: PlannedChange, live: Li
   return word === "adopt" ? adoptedFields(live, from.inputs?.manifest as Manifest) : changedFields(from, live);
 }
 
-/** @param owned the live objects of the owner, which tell of single ones that could not be looked up */
-async function lookUp(
-  cluster: Pick<ClusterView, "look">,
-  manifest: Manifest,
-  owned: readonly LiveObject[],
-): Promise<Lookup> {
-  const lookup = await cluster.look(manifest);
-  if (lookup.outcome !== "unknown") return lookup;
-  const id = objectId(manifest);
-  const object = owned.find((object) => objectId(object) === id);
-  return object === undefined ? lookup : { outcome: "found", object };
-}
-
 /** @param lookup of a Kubernetes object */
 function deletionOf(
   { old }: PlannedChange,
   lookup: Lookup | undefined,
-  { uid, removed, orphaned }: Changing,
+  { uid, operation }: Changing,
 ): ResourcePlan["operation"] {
-  if (orphaned) return "orphan";
+  if (operation === "release") return "orphan";
   const outputs = old?.outputs ?? {};
   if (isRetained(outputs)) return "release";
   if (!isObjectOutputs(outputs)) return "delete";
   if (outputs.existing) {
-    return removed && withoutOwnReferences(outputs).deletedWith?.uid === uid ? "delete" : "release";
+    return operation === "delete" && withoutOwnReferences(outputs).deletedWith?.uid === uid ? "delete" : "release";
   }
   if (!outputs.created) return "release";
   if (lookup === undefined || lookup.outcome === "unknown") return UNCHECKED;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Properties } from "../../providers/provider";
-import { changedFields, changedPaths } from "../../src/preview/fields";
+import { changedFields, changedPaths } from "../../src/plan/fields";
 
 const change = (before: Properties, after: Properties, outputs: Properties = before) => ({
   urn: "urn",

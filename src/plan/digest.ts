@@ -1,34 +1,25 @@
 import { createHmac, type KeyObject } from "node:crypto";
 import { canonicalJson } from "../../providers/canonical-json";
 import { withoutInternal } from "../../providers/dynamic";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Manifest } from "../../providers/kubernetes/client";
 import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
-import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { kindName } from "../../stacks/contract/kind";
 import type { ReferenceRecord } from "../../stacks/contract/object";
-import type { PreviewResult } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { PlannedResource } from "./effects";
-import type { ObjectPlan } from "./report";
-import { changesAnything, type PlanOperation, untrackedBeside } from "./untracked";
+import type { PlanRequest, StackPlan } from "./plan";
 
 /** What a plan depends on. What is not in here may change without outdating an approval. */
-export interface PlanBasis {
-  kind: AnyKind;
+export interface PlanBasis
+  extends Pick<StackPlan, "operation" | "changes" | "resources" | "untracked">,
+    Pick<PlanRequest, "kind"> {
   /** Whose plan it is: by its name, so that an object that is not there yet has the same digest. */
   object: Pick<Manifest, "metadata"> & { spec?: unknown };
-  operation: PlanOperation;
   /** The digest of the kind's program. */
   programDigest: string;
-  /** What the preview would do; what stays the same has no effect. */
-  changes: readonly PlannedChange[];
-  /** The same, with what that does to what is alive. */
-  resources: readonly PlannedResource[];
   /** Digests of what the writes would overwrite, by URN. */
-  observed: ReadonlyMap<string, string>;
-  /** What is removed besides the stack's resources. */
-  untracked: readonly LiveObject[];
+  observed?: ReadonlyMap<string, string>;
   /** What the program has read, for secrets whose values a preview does not tell. */
   references: readonly ReferenceRecord[];
 }
@@ -56,7 +47,7 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
     programDigest: program,
     changes,
     resources,
-    observed,
+    observed = new Map<string, string>(),
     untracked,
     references,
   } = basis;
@@ -92,32 +83,6 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
   const shared = { kind: identity.kind, program, steps: differences.map(canonicalJson).sort(), ...unseen };
   const group = digestOf({ group: isOwn ? digest : shared });
   return { digest, group, steps, creations };
-}
-
-/** A preview of one object, and what else is part of a plan. */
-interface Previewed extends Pick<PlanBasis, "kind" | "object" | "operation" | "resources" | "references"> {
-  preview: PreviewResult;
-  /** The object's live resources; undefined where they cannot be read. */
-  owned: readonly LiveObject[] | undefined;
-}
-
-/** The digests of the plan that the operator makes in a cluster that is as it is now; of what changes nothing, none. */
-export async function proposedDigests(
-  key: () => Promise<KeyObject>,
-  { preview, owned, ...basis }: Previewed,
-): Promise<Partial<Pick<ObjectPlan, "digest" | "group">>> {
-  const { changes, failures, observed = new Map() } = preview;
-  if (failures.length > 0 || owned === undefined) return {};
-  const untracked = untrackedBeside(owned, changes, basis.operation);
-  if (!changesAnything(changes, untracked)) return {};
-  const { digest, group } = planDigests(await key(), {
-    ...basis,
-    programDigest: programDigest(basis.kind),
-    changes,
-    observed,
-    untracked,
-  });
-  return { digest, group };
 }
 
 interface StepContents {

@@ -5,9 +5,9 @@ import { canonicalJson } from "../../providers/canonical-json";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { withObserved } from "../../providers/observation";
 import type { PlannedChange } from "../../src/automation/planned-changes";
-import { changedFields } from "../../src/preview/fields";
-import { type PlanBasis, planDigests } from "../../src/preview/plan-digest";
-import { planKey } from "../../src/preview/plan-key";
+import { type PlanBasis, planDigests } from "../../src/plan/digest";
+import { changedFields } from "../../src/plan/fields";
+import { planKey } from "../../src/plan/key";
 import { podSet } from "../../stacks/kinds/podset/kind";
 
 const key = createSecretKey(Buffer.alloc(32, 1));

@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { groupOf } from "../../providers/kubernetes/object-types";
 import { wasApplied } from "../../providers/kubernetes/ownership";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { touchedObject } from "./effects";
@@ -23,27 +24,35 @@ function idInGroup(id: string): string {
   return JSON.stringify({ group: groupOf(apiVersion), ...rest });
 }
 
-/** What a plan does to a stack. */
-export type PlanOperation = "update" | "delete" | "release";
-
 /**
- * What an update that was cut off has made and no state has; its removal is part of a plan, unless that releases all.
+ * What an update that was cut off has made and no state has; its removal is part of a plan.
  *
  * @param others what is deleted with the object though others made it
  */
 export function untrackedBeside(
   owned: readonly LiveObject[],
   changes: readonly PlannedChange[],
-  operation: PlanOperation,
-  others: readonly LiveObject[] = [],
+  others: readonly LiveObject[],
 ): LiveObject[] {
-  if (operation === "release") return [];
   const touched = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
   const untracked = [...findUntracked(owned, touched), ...others.filter((object) => !touched.has(objectId(object)))];
   return [...new Map(untracked.map((object) => [object.metadata.uid, object])).values()];
 }
 
-/** Whether there is anything to be planned. */
-export function changesAnything(changes: readonly PlannedChange[], untracked: readonly LiveObject[]): boolean {
-  return untracked.length > 0 || changes.some(({ operation }) => operation !== "same");
+/** Whether a kind has what others make deleted with its objects. */
+export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): boolean {
+  return watches.some(({ deletedWithObject }) => deletedWithObject);
+}
+
+/** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
+export function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): LiveObject[] {
+  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
+  return objects.filter(
+    (object) =>
+      object.metadata.deletionTimestamp === undefined &&
+      watches.some(
+        (watch) =>
+          watch.apiVersion === object.apiVersion && watch.kind === object.kind && watch.keysOf(object).includes(key),
+      ),
+  );
 }

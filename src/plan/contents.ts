@@ -12,9 +12,10 @@ import {
   type PlanSpec,
   type PlanStep,
 } from "../../stacks/contract/plan";
+import type { PlanDigests } from "./digest";
 import { type PlannedResource, touchedObject } from "./effects";
-import type { PlanDigests } from "./plan-digest";
-import { type FieldChange, type Gated, UNCHECKED } from "./report";
+import type { StackPlan } from "./plan";
+import { type FieldChange, type Gated, UNCHECKED } from "./resource-plan";
 
 /** As what a plan counts what is done to a resource. What stays as it is does not count. */
 const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
@@ -29,8 +30,7 @@ const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
 
 /** What a plan says it does, bounded; its digests are of everything. */
 export function planContents(
-  resources: readonly PlannedResource[],
-  untracked: readonly LiveObject[],
+  { resources, untracked }: Pick<StackPlan, "resources" | "untracked">,
   digests: PlanDigests,
 ): Pick<PlanSpec, "actions" | "steps" | "omitted"> {
   const steps = [
@@ -47,9 +47,9 @@ export function planContents(
 }
 
 /** @throws RetryableError for what could not be looked up: no plan is made of it */
-function stepOf({ change, shown, unknown }: PlannedResource, digest: string): PlanStep {
+function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
   if (shown.operation === UNCHECKED)
-    throw new RetryableError("Unreachable", `cannot look up ${shown.name}: ${unknown}`);
+    throw new RetryableError("Unreachable", `cannot look up ${shown.name}: ${shown.notChecked}`);
   const id = touchedObject(change);
   const omitted = shown.fields.length - MAX_STEP_FIELDS;
   return {

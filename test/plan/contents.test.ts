@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { describePlanned } from "../../src/controller/compare";
-import type { PlannedResource } from "../../src/preview/effects";
-import { planContents } from "../../src/preview/plan-contents";
-import type { ResourcePlan } from "../../src/preview/report";
+import { describePlanned } from "../../src/controller/describe";
+import { planContents } from "../../src/plan/contents";
+import type { PlannedResource } from "../../src/plan/effects";
+import type { ResourcePlan } from "../../src/plan/resource-plan";
 
 const DIGESTS = { digest: "d", group: "g", steps: new Map(), creations: new Map() };
 
@@ -19,7 +19,7 @@ function resource(operation: ResourcePlan["operation"]): PlannedResource {
 describe("plans and conditions, which others may read", () => {
   it("tell no value of what is adopted", () => {
     const { shown } = resource("adopt");
-    expect(planContents([resource("adopt")], [], DIGESTS).steps[0]?.fields).toEqual([
+    expect(planContents({ resources: [resource("adopt")], untracked: [] }, DIGESTS).steps[0]?.fields).toEqual([
       { path: "spec.image", to: '"a"' },
     ]);
     expect(describePlanned(shown)).toBe('adopt Deployment web: spec.image → "a"');
@@ -27,13 +27,17 @@ describe("plans and conditions, which others may read", () => {
 
   it("tell what an update changes", () => {
     const { shown } = resource("update");
-    expect(planContents([resource("update")], [], DIGESTS).steps[0]?.fields).toMatchObject([{ from: '"theirs"' }]);
+    expect(planContents({ resources: [resource("update")], untracked: [] }, DIGESTS).steps[0]?.fields).toMatchObject([
+      { from: '"theirs"' },
+    ]);
     expect(describePlanned(shown)).toBe('update Deployment web: spec.image "theirs" → "a"');
   });
 
   it("are not made of what could not be looked up", () => {
-    expect(() => planContents([{ ...resource("unchecked"), unknown: "forbidden" }], [], DIGESTS)).toThrow(
-      "cannot look up web: forbidden",
+    const unchecked = resource("unchecked");
+    const shown = { ...unchecked.shown, notChecked: "whether it is created: forbidden" };
+    expect(() => planContents({ resources: [{ ...unchecked, shown }], untracked: [] }, DIGESTS)).toThrow(
+      "cannot look up web: whether it is created: forbidden",
     );
   });
 });

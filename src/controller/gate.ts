@@ -1,0 +1,179 @@
+import { TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { ownerUidOf } from "../../providers/kubernetes/ownership";
+import { foundNothing } from "../../providers/observation";
+import type { ApprovalRecord } from "../../stacks/contract/object";
+import type { PlanSpec } from "../../stacks/contract/plan";
+import type { UpOptions } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
+import { planContents } from "../plan/contents";
+import type { PlanDigests } from "../plan/digest";
+import type { PlannedResource } from "../plan/effects";
+import { adoptedFields } from "../plan/fields";
+import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
+import type { ResourcePlan } from "../plan/resource-plan";
+import type { DestroyAction, Gate, UpdateAction } from "./action";
+import { authorsOf, describeAuthors } from "./authors";
+import type { Reconcile } from "./context";
+import type { Proposed } from "./outcome";
+import { reasonOf } from "./plan-cause";
+import type { PlanDecision } from "./plan-decision";
+import type { Plans } from "./plan-store";
+
+/*
+ * Between a plan and its application. Where changes wait for an approval, each reconcile plans what it would do. Only if exactly
+ * this was approved, by its digest, is it done, bound to the same plan: an approval of anything else has no effect.
+ */
+
+/** What lets an operation begin. With a plan, the operation does exactly that. */
+export interface Pass {
+  type: "pass";
+  /** What binds the engine. */
+  options: Pick<UpOptions, "plan" | "observed" | "message" | "refresh" | "savesOnce">;
+  /** What a plan removes besides the stack's resources; `undefined` without a plan. */
+  untracked?: readonly LiveObject[];
+  /** Absent where nothing needs one. */
+  approval?: ApprovalRecord;
+}
+
+const OPEN: Pass = { type: "pass", options: {} };
+
+/**
+ * @param plan only called where the object's mode asks for it
+ * @returns what lets the operation begin, or why it does not
+ */
+export async function passGate(
+  reconcile: Reconcile,
+  action: UpdateAction | DestroyAction,
+  plan: () => Promise<StackPlan>,
+): Promise<Pass | { type: "failed"; failures: UpdateFailure[] } | Proposed> {
+  if (action.gate === "none") return OPEN;
+  const planned = await plan();
+  if (planned.failures.length > 0) return { type: "failed", failures: planned.failures };
+  refuseUnknown(planned);
+  const bound = boundTo(planned);
+  if (!changesAnything(planned) || !needsApproval(action.gate, planned)) return bound;
+
+  const { object, facts, state, context } = reconcile;
+  const { kind, plans, programDigest } = context;
+  if (plans === undefined) {
+    throw new TerminalError(
+      "NotServed",
+      `the mode ${facts.mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
+    );
+  }
+  const { references = [] } = state.reads ?? {};
+  const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
+  const authors = action.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
+  const spec = specOf(reconcile, action, planned, digests, authors);
+  const decision = plans.find(kind, object, spec.digest, authors);
+  if (decision?.decision === "Approve") {
+    const { approver: decidedBy, at: decidedAt } = decision;
+    const applying = { state: "Applying", decidedBy, decidedAt } as const;
+    await plans.write(kind, object, spec, applying, { isTombstone: facts.isTombstone });
+    return approved(bound, decision);
+  }
+  const begun =
+    decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, planned, authors);
+  if (begun !== undefined) return approved(bound, begun);
+  return { type: "proposed", spec, authors, decision, resources: shownOf(planned) };
+}
+
+/** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
+function boundTo({ exists, plan, observed, operation, untracked }: StackPlan): Pass {
+  const isBound = plan !== undefined && observed !== undefined;
+  if (isBound || (operation !== "update" && !exists)) {
+    const refresh = operation === "update" && { refresh: true };
+    return { type: "pass", options: { plan, observed, ...refresh }, untracked };
+  }
+  throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
+}
+
+function approved(bound: Pass, { approver, digest, reason, at }: PlanDecision): Pass {
+  const approval = { approver, digest, at, ...(reason !== undefined && { reason }) };
+  const message = `approved ${describeApproval(approval)}`;
+  // What an update that is cut off has made and not saved may need another approval; what a destroy has deleted does not.
+  const savesOnce = bound.options.refresh && { savesOnce: false };
+  return { ...bound, approval, options: { ...bound.options, message, ...savesOnce } };
+}
+
+function needsApproval(gate: Gate, { resources, untracked }: StackPlan): boolean {
+  if (gate === "all") return true;
+  const isDestructive = ({ shown }: PlannedResource) => shown.operation === "delete" || shown.operation === "replace";
+  return gate === "destructive" && (untracked.length > 0 || resources.some(isDestructive));
+}
+
+function specOf(
+  { object, facts }: Reconcile,
+  action: UpdateAction | DestroyAction,
+  planned: StackPlan,
+  digests: PlanDigests,
+  authors: readonly string[] | undefined,
+): PlanSpec {
+  const { digest, group } = digests;
+  const { apiVersion, kind, metadata } = object;
+  const { namespace, name, uid } = metadata;
+  const { generation } = facts.metadata;
+  const by = authors && { by: describeAuthors(authors) };
+  const reason = action.type === "destroy" ? "Deleted" : reasonOf(facts, action.cause);
+  return {
+    object: { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, generation },
+    digest,
+    group,
+    cause: { reason, ...by, at: new Date().toISOString() },
+    ...planContents(planned, digests),
+  };
+}
+
+function shownOf({ resources, untracked }: StackPlan): ResourcePlan[] {
+  const removed = untracked.map(({ kind, metadata: { name } }): ResourcePlan => {
+    return { operation: "delete", type: kind, name, fields: [] };
+  });
+  return [...resources.map(({ shown }) => shown), ...removed];
+}
+
+/**
+ * What was approved and begun needs no other approval for the steps that remain, if each is what it was: a failure that passes, or
+ * a crash, has ended it.
+ */
+function approvalOfRest(
+  plans: Plans,
+  { context: { kind }, object }: Reconcile,
+  digests: PlanDigests,
+  { resources, observed }: StackPlan,
+  authors: readonly string[] | undefined,
+): PlanDecision | undefined {
+  const begun = plans.get(kind, object);
+  const { uid, generation } = object.metadata;
+  const isOfObject = begun?.spec.object.uid === uid && begun.spec.object.generation === generation;
+  if (begun?.status.state !== "Applying" || !isOfObject) return undefined;
+  const decision = plans.find(kind, object, begun.spec.digest, authors);
+  if (decision?.decision !== "Approve") return undefined;
+  const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
+  const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
+  const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
+  // A destroy that is cut off may have saved nothing: the state still has what it deleted.
+  const isGone = (urn: string) => observed !== undefined && foundNothing(observed, urn);
+  const wasApproved = ([urn, digest]: [string, string]) =>
+    approved.has(digest) ||
+    leaving.has(urn) ||
+    isGone(urn) ||
+    (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
+  return [...digests.steps].every(wasApproved) ? decision : undefined;
+}
+
+/** Whether what a step deletes is on its way out: the step changes nothing any more. */
+function isLeaving({ shown, live }: PlannedResource): boolean {
+  return shown.operation === "delete" && live?.metadata.deletionTimestamp !== undefined;
+}
+
+/** Whether what a step creates is there already, as it would be, and no state has it. */
+function isMade({ change, live, inputs }: PlannedResource, uid: string): boolean {
+  if (change.operation !== "create" || live === undefined || inputs === undefined) return false;
+  return ownerUidOf(live) === uid && adoptedFields(live, inputs.manifest).length === 0;
+}
+
+/** `by alice: CHG-4711 (sha256:…)` */
+export function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
+  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
+}

@@ -1,0 +1,94 @@
+import { known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import { lookUp } from "../../providers/kubernetes/connection";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { ownerDescription } from "../../stacks/contract/kind";
+import { objectId, parseObjectId } from "../../stacks/contract/object";
+import { watchedObjects } from "../../stacks/contract/watched";
+import type { StackObject } from "../automation/engine";
+import type { PlanRequest } from "../plan/plan";
+import { deletedWith } from "../plan/untracked";
+import type { View } from "../plan/view";
+import type { Reconcile } from "./context";
+import { ownedOf, recordedIds } from "./kind-cache";
+import { findUnlisted, refuseStale } from "./stale-list";
+
+/**
+ * The operator's view: caches where they are good enough, and the API server where not. What that cannot tell throws, and the reconcile
+ * is tried again: what a program does not see it does not register, and what is not registered any more is deleted. Kinds that depend
+ * on nothing in the cluster cost no request.
+ */
+export function viewOf(reconcile: Reconcile): View {
+  const { context, item } = reconcile;
+  const { cache, client, cluster, kind } = context;
+  return {
+    look: (manifest) => lookUp(client, manifest),
+    cluster: async () => cluster,
+    owned: async () => {
+      const reads = kind.capabilities.liveState?.reads ?? [];
+      return (await Promise.all(reads.map((type) => readOwned(reconcile, type)))).flat();
+    },
+    watched: () => readWatched(reconcile),
+    async marked() {
+      const isUnserved = (type: ObjectType) => cache.unserved(objectId({ ...type, metadata: {} })) !== undefined;
+      return [...ownedOf(reconcile), ...(await listOwned(reconcile, kind.owns.filter(isUnserved)))];
+    },
+    deletedWith: async () => deletedWith(kind, item.key, cache.watched(item.key)),
+  };
+}
+
+/** What all plans of a reconcile have in common. */
+export function planRequest(
+  reconcile: Reconcile,
+  stackObject: StackObject,
+): Pick<PlanRequest, "kind" | "object" | "view" | "engine" | "signal" | "stackObject"> {
+  const { context, object, signal } = reconcile;
+  const { kind, engine } = context;
+  return { kind, object, view: viewOf(reconcile), engine, signal, stackObject };
+}
+
+/** What the object has of a type. What it has from a predecessor carries another UID; only the caches lead to it. */
+async function readOwned(reconcile: Reconcile, type: ObjectType): Promise<LiveObject[]> {
+  const { client, kind } = reconcile.context;
+  const { uid, namespace } = reconcile.object.metadata;
+  const description = ownerDescription(kind, reconcile.item.key);
+  const isOfType = (object: ObjectType) => object.apiVersion === type.apiVersion && object.kind === type.kind;
+  const isInherited = (object: LiveObject) => ownerUidOf(object) !== uid;
+  // A list is of the object's own namespace.
+  const isElsewhere = ({ metadata }: LiveObject) =>
+    kind.scope === "Namespaced" && metadata.namespace !== undefined && metadata.namespace !== namespace;
+  const cached = ownedOf(reconcile).filter((object) => isOfType(object) && isInherited(object));
+  const [{ items }, ...found] = await Promise.all([
+    client.list(type, { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace }),
+    ...cached.map((object) => known(client.find(object))),
+  ]);
+  const inherited = found
+    .filter((object) => object !== undefined)
+    .filter((object) => object.metadata.annotations?.[OWNER_ANNOTATION] === description && isInherited(object));
+  const recorded = [...recordedIds(reconcile.object)].filter((id) => isOfType(parseObjectId(id)));
+  const unlisted = (await findUnlisted(client, [...items, ...inherited], recorded)).filter((one) => !isInherited(one));
+  refuseStale(unlisted.filter((object) => !isElsewhere(object)));
+  return [...items, ...inherited, ...unlisted];
+}
+
+/** What the kind watches for the object; what the caches or the status know of it is in it. */
+async function readWatched({ context, item, object }: Reconcile): Promise<LiveObject[]> {
+  const { cache, client, kind } = context;
+  const listed = await watchedObjects(client, kind, item.key);
+  const { watches = [] } = kind.capabilities;
+  const watchesOf = (object: ObjectType) =>
+    watches.filter((watch) => watch.apiVersion === object.apiVersion && watch.kind === object.kind);
+  const recorded = [...recordedIds(object)].filter((id) => watchesOf(parseObjectId(id)).length > 0);
+  const expected = new Set([...recorded, ...cache.watched(item.key).map(objectId)]);
+  const unlisted = await findUnlisted(client, listed, [...expected]);
+  refuseStale(unlisted.filter((one) => watchesOf(one).some((watch) => watch.keysOf(one).includes(item.key))));
+  return listed;
+}
+
+/** The live objects of some types, in any version that the API server serves, with the mark of the object. */
+export async function listOwned({ context, object }: Reconcile, types: readonly ObjectType[]): Promise<LiveObject[]> {
+  const { uid, namespace } = object.metadata;
+  // Only in its namespace: users can set that label on their own objects.
+  const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
+  const lists = await Promise.all(types.map((type) => context.client.listInAnyVersion(type, selection)));
+  return lists.flat();
+}

@@ -1,0 +1,57 @@
+import { errorMessageOf } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectId } from "../../stacks/contract/object";
+import { deletedWith, deletesOthers } from "../plan/untracked";
+import type { View } from "../plan/view";
+import type { ClusterView } from "./cluster-view";
+
+export interface CallerView extends View {
+  /** What could not be told, in words. */
+  unknown(): string[];
+}
+
+/** What is known of an object before its plan. */
+export interface KnownObject {
+  kind: AnyKind;
+  key: string;
+  live: LiveObject | undefined;
+  /** Its live objects; `undefined` where they cannot be read, or were not. */
+  owned: readonly LiveObject[] | undefined;
+  /** What the state has of them. */
+  recorded: readonly LiveObject[];
+}
+
+/** The view of who asks for a preview, with rights that may be limited: what they cannot be told is noted, and the state tells of it. */
+export function callerView(cluster: ClusterView, { kind, key, live, owned, recorded }: KnownObject): CallerView {
+  const unknown = new Map<keyof View, string>();
+  const isSeen = cluster.unreachable === undefined; // else, the object is unknown for the same reason
+  return {
+    async look(manifest) {
+      const lookup = await cluster.look(manifest);
+      if (lookup.outcome !== "unknown") return lookup;
+      const id = objectId(manifest);
+      const object = owned?.find((one) => objectId(one) === id);
+      return object === undefined ? lookup : { outcome: "found", object };
+    },
+    cluster: () =>
+      cluster.identity().catch((error: unknown) => {
+        unknown.set("cluster", `which cluster it is could not be looked up: ${errorMessageOf(error)}`);
+        return undefined;
+      }),
+    async owned() {
+      if (owned === undefined && live !== undefined) unknown.set("owned", "its resources could not be listed");
+      return [...(owned ?? recorded)];
+    },
+    async watched() {
+      const watched = await cluster.observed(kind, key);
+      if (watched === undefined && isSeen) unknown.set("watched", "what it depends on could not be listed");
+      return watched ?? [];
+    },
+    marked: async () => owned ?? [],
+    async deletedWith() {
+      return deletesOthers(kind) ? deletedWith(kind, key, await this.watched()) : [];
+    },
+    unknown: () => ["cluster", "owned", "watched"].flatMap((name) => unknown.get(name as keyof View) ?? []),
+  };
+}
