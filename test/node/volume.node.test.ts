@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { packageRoot } from "../../src/package";
 import {
   areReady,
   install,
@@ -66,7 +67,7 @@ it("is backed up and restored by the page", async () => {
   await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=0`);
   await kubectl(`wait --for=delete pod -l app.kubernetes.io/component=operator -n ${NAMESPACE} --timeout=120s`);
   for (const entry of fs.readdirSync(volume)) fs.rmSync(path.join(volume, entry), { recursive: true });
-  fs.writeFileSync(path.join(node.directory, "restore.yaml"), blocksOf("operate.md", "yaml", "kindstack-restore"));
+  fs.copyFileSync(path.join(packageRoot, "docs/examples/restore.yaml"), path.join(node.directory, "restore.yaml"));
   await shell(blocksOf("operate.md", "sh", "kubectl attach"));
 
   await rolledOut();
