@@ -14,10 +14,11 @@ import {
   selectDeclared,
 } from "../../stacks/contract/select-manifests";
 import { UNCHECKED } from "../plan/resource-plan";
+import { type Candidate, claimsOf, type PlanOptions } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
-import { type Candidate, claimsOf, type PlanOptions, planObject } from "./plan";
+import { planObject } from "./plan";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
 import { countActions, type ObjectPlan, type Report } from "./report";
 
