@@ -28,6 +28,11 @@ export function withoutInternal(properties: object): Record<string, unknown> {
 export interface DefinedProvider<I extends object = any, O extends object = any> {
   readonly stub: string;
   readonly provider: DynamicProvider<I, O>;
+  /**
+   * A number that grows when the provider makes something else of the same inputs: then objects are updated whose programs declare
+   * what they declared before. Without it, each change of the kind's code counts as one of the provider.
+   */
+  readonly version?: number;
 }
 
 /**

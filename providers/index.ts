@@ -3,14 +3,24 @@ import { OBJECT_STUB, provider as objectProvider } from "./kubernetes/object";
 import { ROW_STUB, provider as rowProvider } from "./postgres/row";
 
 const OWN: readonly DefinedProvider[] = [
-  { stub: OBJECT_STUB, provider: objectProvider },
-  { stub: ROW_STUB, provider: rowProvider },
+  { stub: OBJECT_STUB, provider: objectProvider, version: 1 },
+  { stub: ROW_STUB, provider: rowProvider, version: 1 },
 ];
 
+interface HasProviders {
+  capabilities: { providers?: readonly DefinedProvider[] };
+}
+
 /** Kindstack's providers and those of kinds' own, by the stub that the state holds of each; what the host serves. */
-export function providersOf(
-  kinds: readonly { capabilities: { providers?: readonly DefinedProvider[] } }[] = [],
-): ReadonlyMap<string, DefinedProvider["provider"]> {
-  const all = [...kinds.flatMap(({ capabilities }) => capabilities.providers ?? []), ...OWN];
-  return new Map(all.map(({ stub, provider }) => [stub, provider]));
+export function providersOf(kinds: readonly HasProviders[] = []): ReadonlyMap<string, DefinedProvider["provider"]> {
+  return new Map(definedFor(kinds).map(({ stub, provider }) => [stub, provider]));
+}
+
+/** The versions of a kind's providers, by stub; `undefined` for a provider that has none. */
+export function providerVersions(kind: HasProviders): ReadonlyMap<string, number | undefined> {
+  return new Map(definedFor([kind]).map(({ stub, version }) => [stub, version]));
+}
+
+function definedFor(kinds: readonly HasProviders[]): readonly DefinedProvider[] {
+  return [...kinds.flatMap(({ capabilities }) => capabilities.providers ?? []), ...OWN];
 }

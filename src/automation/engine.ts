@@ -1,5 +1,6 @@
 import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { Observations } from "../../providers/observation";
+import type { DeclaredResource } from "../../providers/registration";
 import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
@@ -156,6 +157,8 @@ export interface UpResult {
   resources: StackResource[];
   /** Those that it deleted, as they last were. */
   deleted: StackResource[];
+  /** What the program declared; `undefined` where the SDK registers resources. */
+  declared?: readonly DeclaredResource[] | undefined;
 }
 
 export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {

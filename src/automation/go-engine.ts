@@ -171,6 +171,7 @@ export class GoEngine extends Operations implements StackEngine {
       given,
       observed: seen,
       programError: programError ?? prepared?.error(),
+      declared: prepared && "resources" in prepared.parameter ? prepared.parameter.resources : undefined,
     };
   }
 

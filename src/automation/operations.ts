@@ -109,6 +109,7 @@ export abstract class Operations
         restDone,
         resources,
         deleted,
+        declared: ran.declared,
       };
     } finally {
       this.#writing.delete(stack);

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
@@ -28,6 +29,8 @@ export interface KindContext {
   kind: AnyKind;
   /** The digest of the kind's program. */
   programDigest: string;
+  /** The key of the digests that plans and statuses tell. */
+  planKey(): Promise<KeyObject>;
   /** Undefined where it may not be read. */
   cluster: Cluster | undefined;
   client: KubernetesClient;

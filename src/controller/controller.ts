@@ -23,7 +23,7 @@ import type { RolloutPolicy } from "./rollout";
 export interface ControllerEnvironment
   extends Pick<
     KindContext,
-    "client" | "cluster" | "engine" | "backend" | "forgetDestroyed" | "plans" | "claims" | "logger"
+    "client" | "cluster" | "engine" | "backend" | "forgetDestroyed" | "plans" | "planKey" | "claims" | "logger"
   > {
   /** What is this replica's to work on; everything without. */
   shards?: Pick<Shards, "holds" | "work"> | undefined;

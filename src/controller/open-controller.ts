@@ -93,6 +93,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const reconciler = new Reconciler({
     kind,
     programDigest: programDigest(kind),
+    planKey: environment.planKey,
     cluster,
     client,
     cache,

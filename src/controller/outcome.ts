@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { ApprovalRecord } from "../../stacks/contract/object";
+import type { ApprovalRecord, StackRecord } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
@@ -15,6 +15,8 @@ export type Outcome =
   | { type: "stale" }
   /** An update turned out not to be needed. */
   | { type: "unneeded" }
+  /** The code of the program is new, and what it declares is what was applied. */
+  | { type: "sameDeclarations"; object: LiveObject; former: StackRecord }
   /** A rollout has not reached the object yet. */
   | { type: "notRolledOut" }
   | { type: "finalizerAdded" }
@@ -47,6 +49,8 @@ export interface Updated {
   object: LiveObject;
   result: UpResult;
   program: ClaimedProgram;
+  /** See {@link declarationsDigest}. */
+  declarations?: string | undefined;
   /** Where it needed one. */
   approval: ApprovalRecord | undefined;
 }

@@ -20,13 +20,14 @@ import { describeAll, describeChanges, describeFailures, outcomeOf } from "./des
 import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
 import { describeApproval } from "./gate";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
-import type { Updated, UpdateFailed } from "./outcome";
+import type { ObjectState } from "./object-state";
+import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 
 /** Records an update that succeeded. */
 export async function recordUpdate(
   reconcile: Reconcile,
-  { action, object, result, program, approval }: Updated,
+  { action, object, result, program, declarations, approval }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
@@ -34,7 +35,11 @@ export async function recordUpdate(
   state.blockers = undefined;
   state.expectations.updated(result);
   program.retainClaims();
-  const stack = { ...stackRecordOf(reconcile, result), ...(approval && { approval }) };
+  const stack = {
+    ...stackRecordOf(reconcile, result),
+    ...(declarations !== undefined && { declarations }),
+    ...(approval && { approval }),
+  };
   const { repaired, undone } = countReverts(reconcile, action, result);
   const conflict = undone === undefined ? continuedConflict(reconcile, action) : conflictMessage(undone);
   const conditions = updatedConditions(reconcile, conflict);
@@ -69,6 +74,22 @@ export async function recordUpdate(
   }
   const { notBefore, conflictOverAt } = state.repairs;
   return { requeueAfterMs: Math.max(0, (undone === undefined ? conflictOverAt : notBefore) - performance.now()) };
+}
+
+/** Records that a new version of the program declares what was applied. */
+export async function recordProgram(
+  reconcile: Reconcile,
+  { object, former }: Extract<Outcome, { type: "sameDeclarations" }>,
+): Promise<Result> {
+  const { context, facts, state, logger } = reconcile;
+  const { metadata: _, references: __, ...before } = former;
+  const stack = { ...before, program: context.programDigest, ...readsOf(state) };
+  const conditions = succeededConditions(facts.metadata.generation);
+  state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
+  await context.plans?.remove(context.kind, object);
+  await context.writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
+  logger.info({ program: context.programDigest }, "the new program declares what was applied");
+  return "done";
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */
@@ -148,10 +169,9 @@ export async function recordFailedUpdate(
 }
 
 function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
-  const { kind, programDigest } = context;
+  const { kind } = context;
   const isOwned = ({ apiVersion, kind: type }: ObjectType) =>
     kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type);
-  const { metadata, references = [] } = state.reads ?? {};
   const watched = objectsAmong(resources)
     .filter(({ manifest }) => isOwned(manifest))
     .map(({ manifest, fields, owner }) => {
@@ -161,10 +181,9 @@ function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }
     .sort(byId);
   return {
     name: stackName(kind, item.key),
-    program: programDigest,
+    program: context.programDigest,
     ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
-    ...(metadata !== undefined && { metadata }),
-    ...(references.length > 0 && { references: [...references] }),
+    ...readsOf(state),
     ...(watched.length > 0 && { resources: watched }),
   };
 }
@@ -182,6 +201,12 @@ function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | 
   const changed = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !changed.has(id));
   return { ...before, resources: [...done, ...left].sort(byId) };
+}
+
+/** What the program has read besides the spec. */
+function readsOf({ reads }: Pick<ObjectState, "reads">): Pick<StackRecord, "metadata" | "references"> {
+  const { metadata, references = [] } = reads ?? {};
+  return { ...(metadata !== undefined && { metadata }), ...(references.length > 0 && { references: [...references] }) };
 }
 
 function byId(a: { id: string }, b: { id: string }): number {

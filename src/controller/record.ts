@@ -13,7 +13,7 @@ import { isStateMissing, STATE_MISSING } from "./missing-state";
 import { POLLED_DRIFT } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
 import { recordProposal } from "./record-proposal";
-import { recordFailedUpdate, recordUpdate } from "./record-update";
+import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
 
 /** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
@@ -23,6 +23,8 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "unneeded":
     case "notRolledOut":
       return "done";
+    case "sameDeclarations":
+      return recordProgram(reconcile, outcome);
     case "finalizerAdded":
       return { requeueAfterMs: 0 };
     case "rests":

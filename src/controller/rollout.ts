@@ -64,7 +64,7 @@ export class Rollout {
     const appliesNothing = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
     const waits = action.type === "nothing" && lastComparison !== undefined;
     const isLeftOut = appliesNothing || waits || action.type === "pause" || action.type === "destroy";
-    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.drop(key);
+    if (isLeftOut || (hadFormer && ["updated", "sameDeclarations"].includes(outcome.type))) this.drop(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {
       if (!outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) return;

@@ -10,6 +10,7 @@ import { readInputs } from "../plan/view";
 import type { UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { declarationsDigest, declaresTheSame } from "./declarations";
 import { passGate } from "./gate";
 import { objectForUpdate, refusePluginsCreations, reportMissingState, wasStateMissing } from "./missing-state";
 import { asRunning } from "./observe";
@@ -21,7 +22,7 @@ import { planRequest, viewOf } from "./view";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, action: UpdateAction): Promise<Outcome> {
-  const { context, item, object: found, state, logger, signal } = reconcile;
+  const { context, item, object: found, facts, state, logger, signal } = reconcile;
   const { kind, writer, cache } = context;
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
@@ -42,6 +43,11 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = claimProgram(reconcile, parsed, inputs);
+    const isOnlyCode = action.cause === "ProgramChanged" && facts.drifted.length === 0;
+    const former = isOnlyCode ? facts.status.stack : undefined;
+    if (former !== undefined && (await declaresTheSame(context, former, program.of(found)))) {
+      return { type: "sameDeclarations", object: found, former };
+    }
     const pass = await passGate(reconcile, action, () =>
       planUpdate({ ...request, program: program.of(found), refresh: true, binds: true }),
     );
@@ -73,8 +79,9 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     else if (action.mayHaveUntracked || wasMissing) {
       await removeUntracked(reconcile, result.resources, { release: false });
     }
+    const declarations = result.declared && (await declarationsDigest(context, result.declared));
     const ended = await writer.removeDecision(await progress.end(), state.writes);
-    return { type: "updated", action, object: ended, result, program, approval: pass.approval };
+    return { type: "updated", action, object: ended, result, program, declarations, approval: pass.approval };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);

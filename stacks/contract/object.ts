@@ -34,7 +34,10 @@ export type ApprovalRecord = Type.Static<typeof approvalRecordSchema>;
 export const stackRecordSchema = Type.Object(
   {
     name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
-    program: Type.String({ description: "Digest of the program of the last successful update." }),
+    program: Type.String({ description: "Digest of the code of the program whose declarations are applied." }),
+    declarations: Type.Optional(
+      Type.String({ description: "Keyed digest of what the program declared at the last update." }),
+    ),
     ignoreFields: Type.Optional(
       Type.Array(Type.String(), { description: "The fields that the object left to others at its last update." }),
     ),

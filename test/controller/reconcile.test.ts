@@ -265,6 +265,7 @@ class Harness {
     this.reconciler = new Reconciler({
       kind: played,
       programDigest: digest,
+      planKey: async () => createSecretKey(Buffer.from("key")),
       cluster: undefined,
       client,
       cache,

@@ -1,6 +1,6 @@
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { programDigest } from "../../../stacks/contract/digest";
 import { kinds } from "../../../stacks/kinds/index";
@@ -8,10 +8,15 @@ import { tenant } from "../../../stacks/kinds/tenant/kind";
 
 let directory: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "kindstack-"));
+  directory = await realpath(await mkdtemp(join(tmpdir(), "kindstack-")));
   await writeFile(join(directory, "program.js"), "exports.program = () => 1;");
 });
 afterEach(() => rm(directory, { recursive: true }));
+
+async function write(file: string, text: string): Promise<void> {
+  await mkdir(dirname(join(directory, file)), { recursive: true });
+  await writeFile(join(directory, file), text);
+}
 
 const digest = () => programDigest({ ...tenant, directory });
 
@@ -37,51 +42,83 @@ describe("programDigest", () => {
     expect(digest()).not.toBe(before);
   });
 
-  it("does not change with a sample, a type declaration or a source map", async () => {
+  it.each([
+    "program.d.ts",
+    "program.js.map",
+    "program.test.ts",
+    "test/program.js",
+    "node_modules/other/index.js",
+    ".hidden",
+  ])("does not change with %s", async (file) => {
     const before = digest();
-    for (const file of ["sample.yaml", "program.d.ts", "program.d.mts", "program.js.map"])
-      await writeFile(join(directory, file), "new");
+    await write(file, "new");
     expect(digest()).toBe(before);
   });
 
-  it("changes with the modules of providers that the code uses, and with no other", async () => {
-    const providers = join(directory, "providers");
-    const folder = join(directory, "stacks", "kind");
-    await mkdir(join(providers, "rows"), { recursive: true });
-    await mkdir(folder, { recursive: true });
-    const write = (file: string, text: string) => writeFile(join(directory, file), text);
-    await write("stacks/kind/program.js", 'const row = require("../../providers/rows/row");');
-    await write("providers/rows/row.js", 'const pool = require("./pool");');
-    await write("providers/rows/pool.js", 'import("../errors");');
-    await write("providers/errors.js", "");
-    await write("providers/objects.js", 'require("./errors")');
-    const digests = () => programDigest({ directory: folder, capabilities: {} }, providers);
+  it.each(["data.json", "template.yaml", "texts/greeting.tpl"])(
+    "changes with %s, which the program may read",
+    async (file) => {
+      const before = digest();
+      await write(file, "new");
+      expect(digest()).not.toBe(before);
+    },
+  );
 
-    const before = digests();
-    await write("providers/objects.js", "changed");
-    expect(digests()).toBe(before);
-    for (const file of ["providers/rows/row.js", "providers/rows/pool.js", "providers/errors.js"]) {
-      const unchanged = digests();
-      await appendFile(join(directory, file), " // changed");
-      expect(digests()).not.toBe(unchanged);
+  it("changes with modules that the code imports from elsewhere, and with the data beside them", async () => {
+    await write("kind/program.ts", 'import { label } from "../shared/label";');
+    await write("shared/label.ts", 'import "./part";');
+    await write("shared/part.ts", "");
+    await write("other/unused.ts", "");
+    const of = () => programDigest({ ...tenant, directory: join(directory, "kind") });
+
+    const digests = [of()];
+    for (const file of ["shared/label.ts", "shared/part.ts", "shared/label.json"]) {
+      await write(file, 'import "./part"; // changed');
+      digests.push(of());
     }
+    expect(new Set(digests).size).toBe(4);
+    await write("other/unused.ts", "changed");
+    expect(of()).toBe(digests.at(-1));
   });
 
-  it("changes with other modules of the kind's package, and with providers that it imports from this one", async () => {
-    const folder = join(directory, "src/notice");
-    await mkdir(folder, { recursive: true });
-    await mkdir(join(directory, "src/shared"));
-    await writeFile(
-      join(folder, "program.ts"),
-      'import { label } from "../shared/label";\nimport { KubernetesObject } from "kindstack/providers/kubernetes";',
-    );
-    await writeFile(join(directory, "src/shared/label.ts"), "");
-    const own = { directory: folder, capabilities: {} };
+  it("changes with the versions of packages that the code imports, and of those on which they depend", async () => {
+    await write("program.ts", 'import { label } from "@acme/labels/colours";');
+    const manifest = (version: string) => JSON.stringify({ version, dependencies: { deep: "*", absent: "*" } });
+    const versions = [
+      ["@acme/labels", manifest("1.0.0")],
+      ["deep", manifest("1.0.0")],
+      ["@acme/labels", manifest("1.0.1")],
+      ["deep", manifest("1.0.1")],
+    ];
+    const digests: string[] = [];
+    for (const [name, text = ""] of versions) {
+      // Of installed packages, a process reads each package.json once.
+      const [from, to] = [directory, `${directory}-${digests.length}`];
+      await cp(from, to, { recursive: true });
+      await rm(from, { recursive: true });
+      directory = to;
+      await write(`node_modules/${name}/package.json`, text);
+      digests.push(digest());
+    }
+    expect(new Set(digests).size).toBe(versions.length);
+  });
 
-    const before = programDigest(own);
-    await writeFile(join(directory, "src/shared/label.ts"), "changed");
-    expect(programDigest(own)).not.toBe(before);
-    expect(programDigest(own, join(directory, "nowhere"))).not.toBe(programDigest(own));
+  it("changes with the files of a package that is linked", async () => {
+    await write("kinds/one/program.ts", 'const { label } = require("shared");');
+    await write("shared/package.json", "{}");
+    await write("shared/lib/label.js", "1");
+    await mkdir(join(directory, "kinds/node_modules"));
+    await symlink("../../shared", join(directory, "kinds/node_modules/shared"));
+    const of = () => programDigest({ ...tenant, directory: join(directory, "kinds/one") });
+
+    const before = of();
+    await write("shared/lib/label.js", "2");
+    expect(of()).not.toBe(before);
+  });
+
+  it("changes with the settings that the kind reads", () => {
+    const of = (setting: string) => programDigest({ directory, capabilities: { settings: () => ({ setting }) } });
+    expect(of("a")).not.toBe(of("b"));
   });
 
   it.each([
@@ -102,14 +139,6 @@ describe("programDigest", () => {
     const before = programDigest(own);
     await writeFile(join(folder, file), "changed");
     expect(programDigest(own)).not.toBe(before);
-  });
-
-  it("covers the provider of each kind's resources", () => {
-    const providers = resolve(__dirname, "../../../providers");
-    for (const kind of kinds) {
-      const elsewhere = programDigest(kind, join(providers, "nowhere"));
-      expect(programDigest(kind)).not.toBe(elsewhere);
-    }
   });
 
   it("is different for each kind", () => {
