@@ -8,7 +8,7 @@ import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { noKubectl } from "./kubectl";
 import { client, deploymentOf, edit, find, get, untilGone, untilReady } from "./objects";
-import { annotate, canary, type Subject, Subjects } from "./subjects";
+import { annotate, canary, type Subject, Subjects, withoutMarks } from "./subjects";
 
 /*
  * Nothing but a stack deletes what it made: the real garbage collector and a stock kubectl, with the rights of an editor.
@@ -139,8 +139,3 @@ async function untilWaits(object: Manifest): Promise<void> {
 
 const gone = (made: Record<string, unknown>) => Object.keys(made).filter((id) => made[id] === undefined);
 const uids = (made: Record<string, unknown>) => Object.values(made).map((state) => (state as { uid?: string })?.uid);
-
-/** Without what says whose it is: it is released. */
-function withoutMarks(made: Record<string, unknown>): unknown {
-  return JSON.parse(JSON.stringify(made, (key, value) => (key === "own" || key === "labels" ? undefined : value)));
-}

@@ -2,8 +2,9 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { isApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { COMPILER_OPTIONS } from "./compiler-options";
@@ -226,20 +227,8 @@ export class Subjects {
       subjects: [{ apiGroup: RBAC, kind: "User", name: EDITOR }],
     });
     // Policies take a moment to be in force.
-    const kinds: Manifest[] = [
-      capsuleTenant(this.namespace),
-      tenant(this.namespace),
-      ...[memcached("probe", {}, this.namespace), postgresWriter("probe", { table: this.#table }, this.namespace)],
-      { ...podSet("probe", 0), metadata: { name: "probe", namespace: this.namespace } },
-      {
-        apiVersion: `${this.group}/v1`,
-        kind: "Note",
-        metadata: { name: "probe", namespace: this.namespace },
-        spec: { text: "" },
-      },
-    ];
     await Promise.all(
-      kinds.map(async (probe) => {
+      this.#probes().map(async (probe) => {
         await create(probe);
         await untilReady(probe);
         await eventually(async () =>
@@ -251,7 +240,41 @@ export class Subjects {
     );
   }
 
+  /** Waits until the operator has seen all changes of objects so far. */
+  async untilSeen(): Promise<void> {
+    await Promise.all(
+      this.#probes().map(async (probe) => {
+        await create(probe);
+        await eventually(async () => expect(statusOf(await get(probe)).conditions).toBeDefined());
+      }),
+    );
+  }
+
+  /** An object of each kind, with little to make. */
+  #probes(): Manifest[] {
+    const name = uniqueName("probe");
+    const metadata = { name, namespace: this.namespace };
+    return [
+      capsuleTenant(name),
+      tenant(name),
+      memcached(name, {}, this.namespace),
+      postgresWriter(name, { table: this.#table }, this.namespace),
+      { ...podSet(name, 0), metadata },
+      { apiVersion: `${this.group}/v1`, kind: "Note", metadata, spec: { text: "" } },
+    ];
+  }
+
   async #close(): Promise<void> {
+    // Their deletion may wait for an approval.
+    const left = await Promise.all(this.#probes().map(async (type) => (await client.list(type)).items));
+    await Promise.all(
+      left.flat().map(async (object) => {
+        await remove(object);
+        await edit(object, { metadata: { finalizers: null } }).catch((error: unknown) => {
+          if (!isApiError(error, 404)) throw error; // it is gone
+        });
+      }),
+    );
     for (const name of [this.namespace, ...this.#namespaces]) await remove(namespace(name));
     for (const kind of ["ClusterRole", "ClusterRoleBinding"]) {
       await client.delete({ apiVersion: `${RBAC}/v1`, kind }, this.namespace);
@@ -285,8 +308,13 @@ function stateOf(live: LiveObject | undefined): unknown {
   if (live === undefined) return undefined;
   const { uid, labels, annotations = {} } = live.metadata;
   const own = Object.entries(annotations).filter(([key]) => key.startsWith("kindstack.dev/"));
-  const { status: _, metadata: __, spec = {}, ...contents } = live;
-  return { uid, labels, own, contents, replicas: (spec as { replicas?: number }).replicas };
+  const { status: _, metadata: __, ...contents } = live;
+  return { uid, labels, own, contents };
+}
+
+/** Without what says whose it is: it may be released. */
+export function withoutMarks(made: Record<string, unknown>): unknown {
+  return JSON.parse(JSON.stringify(made, (key, value) => (key === "own" || key === "labels" ? undefined : value)));
 }
 
 /** A ConfigMap that refers to an object, as the garbage collector acts on it. */
