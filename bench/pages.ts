@@ -44,9 +44,8 @@ function resultsPart({ measuredAt, seconds, machine, versions, sections }: Resul
     `Measured on ${measuredAt.slice(0, 10)} in one run of ${Math.round(seconds / 60)} minutes: ${cores} cores (${cpu}), ` +
     `${memoryGiB} GiB, ${system}; ${software.join(", ")}.`;
   const plot = "![What objects cost by their number, and times beside those of the alternatives](benchmarks.svg)";
-  const sizes = sections.flatMap(({ sizes }) => sizes ?? []);
   const marks = markdownTable(["bench", ...COLUMNS], sections.flatMap(marksOf));
-  return [intro, plot, marks, ...(sizes.length > 0 ? [sizesTable(sizes)] : [])].join("\n\n");
+  return [intro, plot, marks].join("\n\n");
 }
 
 /** The rows of the figures that have a mark to reach. */
@@ -56,19 +55,6 @@ function marksOf({ id, figures }: Section): string[][] {
     const named = figures.slice(0, index + 1).findLast(({ what }) => what !== "the same") ?? figure;
     return [[`\`${id}\``, ...cellsOf({ ...figure, what: named.what })]];
   });
-}
-
-function sizesTable(sizes: readonly SizePoint[]): string {
-  const columns = ["objects", "time", "CPU time", "resident memory", "state", "requests"];
-  const rows = sizes.map((size) => [
-    size.objects.toLocaleString("en"),
-    `${plain(size.seconds, "s")} s`,
-    `${plain(size.cpuSeconds, "s")} s`,
-    `${plain(size.residentMiB, "MiB")} MiB`,
-    bytes(size.stateBytes),
-    plain(size.requests, "count"),
-  ]);
-  return markdownTable(columns, rows);
 }
 
 const PLANNED = 1_000_000;
