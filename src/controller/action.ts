@@ -17,11 +17,12 @@ export type Action =
   | UpdateAction
   | DestroyAction;
 
-/** Which changes become a plan that waits for an approval. */
+/** Which changes become a plan first. */
 export type Gate = "none" | "destructive" | "all";
 
 export interface UpdateAction {
   type: "update";
+  /** See {@link gated}. */
   gate: Gate;
   cause: Cause;
   /** Compare the state with the real world first. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { isPaused } from "../../stacks/contract/readiness";
-import type { Action, DestroyAction, Gate, ProgressReport, UpdateAction } from "./action";
+import type { Action, DestroyAction, ProgressReport, UpdateAction } from "./action";
 import {
   backOffConditions,
   type Cause,
@@ -13,11 +13,10 @@ import {
   PROGRESSING,
   resumedConditions,
   succeededConditions,
-  WAITS_FOR_APPROVAL,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts } from "./facts";
+import { gated } from "./gated";
 import { driftUnknownNews, pause } from "./pause";
-import { plannedCause } from "./plan-cause";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -26,12 +25,12 @@ import { plannedCause } from "./plan-cause";
  * nothing; so does one whose failure only its author can correct.
  */
 export function decide(facts: Facts): Action {
-  const action = decideWork(facts);
-  const mayWait = (action.type === "update" || action.type === "destroy") && action.gate !== "none";
-  return mayWait && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action;
+  const action = gated(facts, decideWork(facts));
+  const isGated = "gate" in action && action.gate !== "none";
+  return isGated && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action;
 }
 
-/** What is to be done, whether it waits for an approval or not. */
+/** What is to be done, whatever gate it has to pass. */
 function decideWork(facts: Facts): Action {
   const { metadata, status, hasFinalizer, blockedMs } = facts;
   if (facts.paused && !facts.isTombstone) return pause(facts);
@@ -57,7 +56,6 @@ function decideWork(facts: Facts): Action {
   if (status.stack === undefined) return update(facts, attempt === undefined ? "Creating" : "Retrying", drifted);
   const synced = findCondition(status.conditions, "Synced");
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  if (synced.reason === WAITS_FOR_APPROVAL) return approvedUpdate(facts);
   // A conflict is no failure: its repairs have their own back-off. Nor is a pause: the drift that it left is in the facts.
   const isSynced = synced.status === "True" || synced.reason === CONFLICT || isPaused(synced);
   // The status alone does not tell: others can write it.
@@ -65,7 +63,7 @@ function decideWork(facts: Facts): Action {
   if (!isSynced || hasFailed || wasCutOff(facts)) return update(facts, "Retrying", true);
   const ignoresDiffer = !isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields);
   if (ignoresDiffer || facts.changedReads.length > 0) return update(facts, "Updating", drifted);
-  if (status.stack.program !== facts.programDigest && (drifted || facts.rolledOut || isApprovedInstead(facts))) {
+  if (status.stack.program !== facts.programDigest && (drifted || facts.rolledOut || facts.mode === "Propose")) {
     return update(facts, "ProgramChanged", drifted);
   }
   const isDue = facts.refreshMs !== undefined && facts.refreshMs <= 0;
@@ -140,17 +138,6 @@ function observed(facts: Facts): Action {
   return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(facts)], requeueAfterMs };
 }
 
-/** Which changes wait for an approval in the object's mode. */
-function gateOf({ mode }: Facts): Gate {
-  if (mode === "Propose") return "all";
-  return mode === "ProposeDestructive" ? "destructive" : "none";
-}
-
-/** Whether a new program waits for approvals and not for a rollout: all plans are made at once, to be approved as a group. */
-function isApprovedInstead(facts: Facts): boolean {
-  return gateOf(facts) === "all";
-}
-
 /** Whether the program, the drift and what the program reads are as they were for an attempt or a preview. */
 function isUnchanged(
   last: Pick<Attempt, "programDigest" | "drifted">,
@@ -205,10 +192,10 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
   const untracked = mayHaveUntracked(facts);
   return {
     type: "update",
-    gate: gateOf(facts),
+    gate: "none",
     cause,
     refresh,
-    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0 && !isApprovedInstead(facts),
+    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0,
     onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && facts.polledDrift === undefined,
     replaced: [],
     postponed: [],
@@ -216,15 +203,6 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
     looksAgain: facts.maintained || (facts.readsLive && untracked),
     progressReport: progressReportOf(cause),
   };
-}
-
-/**
- * The update of a plan: nothing has failed, so it has the cause of the plan, though the status has nothing to show of that. It is
- * done as soon as it is approved, whatever a rollout or a cache says.
- */
-function approvedUpdate(facts: Facts): UpdateAction {
-  const planned = update(facts, plannedCause(facts), true);
-  return { ...planned, onlyProgram: false, onlyLacking: false, progressReport: "beside" };
 }
 
 function progressReportOf(cause: Cause): ProgressReport {
@@ -244,7 +222,7 @@ function destroy(facts: Facts): DestroyAction {
   const noneBegan = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
   return {
     type: "destroy",
-    gate: gateOf(facts),
+    gate: "none",
     // What is only observed is not deleted.
     release: facts.releases || facts.mode === "Observe",
     mayHaveUntracked: untracked,

@@ -8,7 +8,7 @@ import { planDestroy } from "../plan/plan";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { type Pass, passGate } from "./gate";
+import { OPEN, type Pass, passGate } from "./gate";
 import { isStateMissing, objectForDestroy } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
@@ -30,7 +30,7 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
   const emptied = action.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
   let deletedBefore = unblocked?.deleted ?? 0;
   if (emptied !== undefined && findMarked(reconcile, []).every(isEnding)) {
-    return { type: "destroyed", action, object, changes: emptied, deletedBefore };
+    return { type: "destroyed", action, object, changes: emptied, deletedBefore, pass: OPEN };
   }
   deletedBefore += emptied?.delete ?? 0;
   const progress = new ProgressStatus(reconcile);
@@ -59,8 +59,7 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     if (result.summary.result === "succeeded") {
       const isAll = await removeRest(reconcile, action, result, pass);
       if (!isAll) return { type: "stale" };
-      const ended = { object: await progress.end(), changes, deletedBefore, approval: pass.approval };
-      return { type: "destroyed", action, ...ended };
+      return { type: "destroyed", action, object: await progress.end(), changes, deletedBefore, pass };
     }
     failures = result.failures;
   } catch (error) {

@@ -2,7 +2,7 @@ import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { foundNothing } from "../../providers/observation";
-import type { ApprovalRecord } from "../../stacks/contract/object";
+import type { ApprovalRecord, StackRecord } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
 import type { UpOptions } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
@@ -14,10 +14,10 @@ import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
-import type { Reconcile } from "./context";
-import type { Proposed } from "./outcome";
-import { reasonOf } from "./plan-cause";
-import type { PlanDecision } from "./plan-decision";
+import type { KindContext, Reconcile } from "./context";
+import type { Comparison } from "./facts";
+import { reasonOf } from "./gated";
+import { describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 
 /*
@@ -32,11 +32,22 @@ export interface Pass {
   options: Pick<UpOptions, "plan" | "observed" | "message" | "refresh" | "savesOnce">;
   /** What a plan removes besides the stack's resources; `undefined` without a plan. */
   untracked?: readonly LiveObject[];
-  /** Absent where nothing needs one. */
-  approval?: ApprovalRecord;
+  /** Of the approval, where the operation needs one. */
+  record: Pick<StackRecord, "approval">;
 }
 
-const OPEN: Pass = { type: "pass", options: {} };
+/** What lets an operation begin that no plan binds. */
+export const OPEN: Pass = { type: "pass", options: {}, record: {} };
+
+/** A plan that waits for an approval, with the decision on it that does not apply it: a rejection, or an ignored approval. */
+export interface Proposed {
+  type: "proposed";
+  spec: PlanSpec;
+  /** Whose approvals have no effect. */
+  authors: readonly string[] | undefined;
+  decision: PlanDecision | undefined;
+  resources: ResourcePlan[];
+}
 
 /**
  * @param plan only called where the object's mode asks for it
@@ -84,7 +95,7 @@ function boundTo({ exists, plan, observed, operation, untracked }: StackPlan): P
   const isBound = plan !== undefined && observed !== undefined;
   if (isBound || (operation !== "update" && !exists)) {
     const refresh = operation === "update" && { refresh: true };
-    return { type: "pass", options: { plan, observed, ...refresh }, untracked };
+    return { ...OPEN, options: { plan, observed, ...refresh }, untracked };
   }
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
 }
@@ -94,7 +105,7 @@ function approved(bound: Pass, { approver, digest, reason, at }: PlanDecision): 
   const message = `approved ${describeApproval(approval)}`;
   // What an update that is cut off has made and not saved may need another approval; what a destroy has deleted does not.
   const savesOnce = bound.options.refresh && { savesOnce: false };
-  return { ...bound, approval, options: { ...bound.options, message, ...savesOnce } };
+  return { ...bound, record: { approval }, options: { ...bound.options, message, ...savesOnce } };
 }
 
 function needsApproval(gate: Gate, { resources, untracked }: StackPlan): boolean {
@@ -173,7 +184,27 @@ function isMade({ change, live, inputs }: PlannedResource, uid: string): boolean
   return ownerUidOf(live) === uid && adoptedFields(live, inputs.manifest).length === 0;
 }
 
+/** Tells of the approval of what was done, if it needed one. */
+export function reportPass(
+  { context: { writer } }: Reconcile,
+  object: LiveObject,
+  { record: { approval } }: Pass,
+): void {
+  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
+}
+
+/** Whether the plan that a comparison tells of still waits as it did: it is there, and decided as it was. */
+export function stillWaits(
+  { kind, plans }: KindContext,
+  object: LiveObject,
+  plan: NonNullable<Comparison["plan"]>,
+): boolean {
+  const { digest, authors, decision } = plan;
+  if (plans?.get(kind, object)?.spec.digest !== digest) return false;
+  return describeDecision(plans.find(kind, object, digest, authors)) === decision;
+}
+
 /** `by alice: CHG-4711 (sha256:…)` */
-export function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
+function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
   return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
 }

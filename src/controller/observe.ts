@@ -14,11 +14,11 @@ import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
 import type { Facts } from "./facts";
+import { stillWaits } from "./gate";
 import { ownedOf } from "./kind-cache";
 import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
-import { describeDecision } from "./plan-decision";
 import { changedReads } from "./program-reads";
 
 /** The object of a reconcile, and what its last attempt waits for. */
@@ -146,14 +146,10 @@ function factsOf(seen: ObservedObject): Facts {
   };
 }
 
-/** Whether the last comparison may still be true: its plan is there, and decided as it was. */
-function isValid({ context: { kind, plans }, object, state }: ObservedObject, now: number): boolean {
-  const last = state.lastComparison;
+/** Whether the last comparison may still be true. */
+function isValid({ context, object, state: { lastComparison: last } }: ObservedObject, now: number): boolean {
   if (last === undefined || now >= last.untilMs) return false;
-  if (last.plan === undefined) return true;
-  const { digest, authors, decision } = last.plan;
-  const isThere = plans?.get(kind, object)?.spec.digest === digest;
-  return isThere && describeDecision(plans.find(kind, object, digest, authors)) === decision;
+  return last.plan === undefined || stillWaits(context, object, last.plan);
 }
 
 /** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */

@@ -1,12 +1,11 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { ApprovalRecord, StackRecord } from "../../stacks/contract/object";
-import type { PlanSpec } from "../../stacks/contract/plan";
+import type { StackRecord } from "../../stacks/contract/object";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, UpdateAction } from "./action";
-import type { PlanDecision } from "./plan-decision";
+import type { Pass, Proposed } from "./gate";
 import type { ClaimedProgram } from "./program";
 
 /** What came of an action. */
@@ -32,16 +31,6 @@ export type Outcome =
   | Destroyed
   | DestroyFailed;
 
-/** A plan that waits for an approval, with the decision on it that does not apply it: a rejection, or an ignored approval. */
-export interface Proposed {
-  type: "proposed";
-  spec: PlanSpec;
-  /** Whose approvals have no effect. */
-  authors: readonly string[] | undefined;
-  decision: PlanDecision | undefined;
-  resources: ResourcePlan[];
-}
-
 export interface Updated {
   type: "updated";
   action: UpdateAction;
@@ -51,8 +40,7 @@ export interface Updated {
   program: ClaimedProgram;
   /** See {@link declarationsDigest}. */
   declarations?: string | undefined;
-  /** Where it needed one. */
-  approval: ApprovalRecord | undefined;
+  pass: Pass;
 }
 
 export interface UpdateFailed {
@@ -70,8 +58,7 @@ export interface Destroyed {
   changes: OpMap;
   /** How many resources earlier attempts deleted. */
   deletedBefore: number;
-  /** Where it needed one. */
-  approval?: ApprovalRecord | undefined;
+  pass: Pass;
 }
 
 export interface DestroyFailed {

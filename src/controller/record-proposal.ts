@@ -6,7 +6,7 @@ import { isReported, WAITS_FOR_APPROVAL, waitsForApprovalConditions } from "./co
 import type { Reconcile, Result } from "./context";
 import { clipped, describeAll, describePlanned } from "./describe";
 import { comparedState } from "./facts";
-import type { Proposed } from "./outcome";
+import type { Proposed } from "./gate";
 import { describeDecision, type PlanDecision } from "./plan-decision";
 
 /** A plan of an object that is gone has no owner whose events lead back to it. */

@@ -18,7 +18,7 @@ import {
 import type { Reconcile, Result } from "./context";
 import { describeAll, describeChanges, describeFailures, outcomeOf } from "./describe";
 import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
-import { describeApproval } from "./gate";
+import { reportPass } from "./gate";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { ObjectState } from "./object-state";
 import type { Outcome, Updated, UpdateFailed } from "./outcome";
@@ -27,7 +27,7 @@ import { outputFields } from "./output-fields";
 /** Records an update that succeeded. */
 export async function recordUpdate(
   reconcile: Reconcile,
-  { action, object, result, program, declarations, approval }: Updated,
+  { action, object, result, program, declarations, pass }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
@@ -38,7 +38,7 @@ export async function recordUpdate(
   const stack = {
     ...stackRecordOf(reconcile, result),
     ...(declarations !== undefined && { declarations }),
-    ...(approval && { approval }),
+    ...pass.record,
   };
   const { repaired, undone } = countReverts(reconcile, action, result);
   const conflict = undone === undefined ? continuedConflict(reconcile, action) : conflictMessage(undone);
@@ -53,11 +53,11 @@ export async function recordUpdate(
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
-  logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval }, "updated");
+  logger.info({ cause: action.cause, changes: resourceChanges, durationMs, ...pass.record }, "updated");
   const changes = describeChanges(resourceChanges);
   const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
-  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
+  reportPass(reconcile, object, pass);
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");

@@ -8,7 +8,7 @@ import { deletingConditions, failedConditions, isReported, OBSERVED, observedCon
 import type { Reconcile, Result } from "./context";
 import { describeChanges, describeFailures, describePlanned, outcomeOf } from "./describe";
 import { comparedState } from "./facts";
-import { describeApproval } from "./gate";
+import { reportPass } from "./gate";
 import { isStateMissing, STATE_MISSING } from "./missing-state";
 import { POLLED_DRIFT } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
@@ -114,11 +114,11 @@ async function recordWait(
 
 async function recordDestroy(
   reconcile: Reconcile,
-  { action, object, changes, deletedBefore, approval }: Destroyed,
+  { action, object, changes, deletedBefore, pass }: Destroyed,
 ): Promise<Result> {
   const { kind, plans, writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: action.release, approval }, "destroyed");
-  if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
+  reconcile.logger.info({ changes, release: action.release, ...pass.record }, "destroyed");
+  reportPass(reconcile, object, pass);
   if (action.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {

@@ -81,7 +81,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     }
     const declarations = result.declared && (await declarationsDigest(context, result.declared));
     const ended = await writer.removeDecision(await progress.end(), state.writes);
-    return { type: "updated", action, object: ended, result, program, declarations, approval: pass.approval };
+    return { type: "updated", action, object: ended, result, program, declarations, pass };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);

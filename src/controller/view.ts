@@ -1,8 +1,10 @@
-import { known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import pLimit from "p-limit";
+import { RetryableError } from "../../providers/errors";
+import { type KubernetesClient, known, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { lookUp } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription } from "../../stacks/contract/kind";
-import { objectId, parseObjectId } from "../../stacks/contract/object";
+import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackObject } from "../automation/engine";
 import type { PlanRequest } from "../plan/plan";
@@ -10,7 +12,6 @@ import { deletedWith } from "../plan/untracked";
 import type { View } from "../plan/view";
 import type { Reconcile } from "./context";
 import { ownedOf, recordedIds } from "./kind-cache";
-import { findUnlisted, refuseStale } from "./stale-list";
 
 /**
  * The operator's view: caches where they are good enough, and the API server where not. What that cannot tell throws, and the reconcile
@@ -91,4 +92,33 @@ export async function listOwned({ context, object }: Reconcile, types: readonly 
   const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
   const lists = await Promise.all(types.map((type) => context.client.listInAnyVersion(type, selection)));
   return lists.flat();
+}
+
+/** Requests for single objects that a list lacks, at the same time. */
+const REQUESTS_AT_ONCE = 16;
+
+/** Of these ids, the objects that exist, though a list of their type lacks them. */
+async function findUnlisted(
+  client: Pick<KubernetesClient, "find">,
+  listed: readonly LiveObject[],
+  ids: readonly string[],
+): Promise<LiveObject[]> {
+  const seen = new Set(listed.map(objectId));
+  const limit = pLimit(REQUESTS_AT_ONCE);
+  const unlisted = ids.filter((id) => !seen.has(id)).map(parseObjectId);
+  const found = await Promise.all(
+    unlisted.map(({ apiVersion, kind, ...metadata }) =>
+      limit(() => known(client.find({ apiVersion, kind, metadata }))),
+    ),
+  );
+  return found.filter((object) => object !== undefined);
+}
+
+/** @throws RetryableError `StaleList` when a list lacked an object that exists: what a program does not see it deletes */
+function refuseStale(unlisted: readonly LiveObject[]): void {
+  const [object] = unlisted;
+  if (object === undefined) return;
+  const name = `${object.kind} ${objectKey(object.metadata)}`;
+  const message = `the API server's list of ${object.kind} objects lacks ${name}, which exists: the list is outdated, retrying`;
+  throw new RetryableError("StaleList", message);
 }

@@ -34,10 +34,8 @@ export interface PlanRequest {
 export function planUpdate(request: PlanRequest & { program: Program; refresh: boolean }): Promise<StackPlan> {
   const { kind, engine, program, binds, refresh } = request;
   const { sdkRuntime } = kind.capabilities;
-  return withinSnapshot(new Map(), async () => {
-    const options = { ...optionsOf(request), refresh: refresh || binds, sdkRuntime };
-    return planOf(request, await engine.preview(stackOf(request), program, options), "update");
-  });
+  const options = { ...optionsOf(request), refresh: refresh || binds, sdkRuntime };
+  return planOf(request, "update", (stack) => engine.preview(stack, program, options));
 }
 
 /**
@@ -47,30 +45,28 @@ export function planUpdate(request: PlanRequest & { program: Program; refresh: b
  */
 export function planDestroy(request: PlanRequest & { release: boolean; refresh: boolean }): Promise<StackPlan> {
   const { engine, binds, release, refresh } = request;
-  return withinSnapshot(new Map(), async () => {
-    const options = { ...optionsOf(request), refresh: refresh && !binds };
-    const preview = await engine.previewDestroy(stackOf(request), options);
-    return planOf(request, preview, release ? "release" : "delete");
-  });
+  const options = { ...optionsOf(request), refresh: refresh && !binds };
+  return planOf(request, release ? "release" : "delete", (stack) => engine.previewDestroy(stack, options));
 }
 
 function optionsOf({ stackObject: object, binds, signal }: PlanRequest): PreviewOptions {
   return { signal, plans: binds, object };
 }
 
-function stackOf({ kind, object }: PlanRequest): string {
-  return stackName(kind, objectKey(object.metadata));
-}
-
-async function planOf(request: PlanRequest, preview: PreviewResult, operation: PlanOperation): Promise<StackPlan> {
-  const { kind, object, view, binds } = request;
-  const { changes, failures } = preview;
-  const changing = { kind, uid: object.metadata.uid, operation };
-  const resources = await plannedResources(changes, view, changing);
-  const isWhole = binds && failures.length === 0 && operation !== "release";
-  const others = isWhole && operation === "delete" ? await view.deletedWith() : [];
-  const untracked = isWhole ? untrackedBeside(await view.marked(), changes, others) : [];
-  return { ...preview, operation, resources, untracked };
+function planOf(
+  { kind, object, view, binds }: PlanRequest,
+  operation: PlanOperation,
+  previewOf: (stack: string) => Promise<PreviewResult>,
+): Promise<StackPlan> {
+  return withinSnapshot(new Map(), async () => {
+    const preview = await previewOf(stackName(kind, objectKey(object.metadata)));
+    const { changes, failures } = preview;
+    const resources = await plannedResources(changes, view, { kind, uid: object.metadata.uid, operation });
+    const isWhole = binds && failures.length === 0 && operation !== "release";
+    const others = isWhole && operation === "delete" ? await view.deletedWith() : [];
+    const untracked = isWhole ? untrackedBeside(await view.marked(), changes, others) : [];
+    return { ...preview, operation, resources, untracked };
+  });
 }
 
 /** Whether a plan changes anything. */

@@ -1,0 +1,55 @@
+import { findCondition } from "../../stacks/contract/condition";
+import type { Action, Gate } from "./action";
+import { type Cause, WAITS_FOR_APPROVAL } from "./conditions";
+import type { Facts } from "./facts";
+
+/*
+ * What the modes of approvals make of a decision, by the facts alone.
+ */
+
+/** A decision with the gate of the object's mode. An update whose plan waits runs for what its plan was made for. */
+export function gated(facts: Facts, action: Action): Action {
+  const { mode } = facts;
+  const gate: Gate = mode === "Propose" ? "all" : mode === "ProposeDestructive" ? "destructive" : "none";
+  if (action.type === "destroy") return { ...action, gate };
+  if (action.type !== "update") return action;
+  const cause = action.cause === "Retrying" && isPlanned(facts) ? plannedCause(facts) : action.cause;
+  // All plans of a new program are made at once, to be approved as a group: they wait for no rollout.
+  return { ...action, gate, cause, onlyProgram: action.onlyProgram && gate !== "all" };
+}
+
+/** Whether nothing has failed, and the last update of the object as it is now specified became a plan. */
+function isPlanned({ metadata, status }: Facts): boolean {
+  const synced = findCondition(status.conditions, "Synced");
+  const isCurrent = status.stack !== undefined && synced?.observedGeneration === metadata.generation;
+  return isCurrent && synced.reason === WAITS_FOR_APPROVAL;
+}
+
+/** Why a plan was made: all causes but that something has failed before. */
+type PlanCause = Exclude<Cause, "Retrying">;
+
+/** The reasons of plans. */
+const REASONS: Readonly<Record<PlanCause, string>> = {
+  Creating: "Created",
+  Updating: "SpecChanged",
+  ProgramChanged: "ProgramChanged",
+  Requested: "Requested",
+  Refreshing: "Drifted",
+  Repairing: "Drifted",
+};
+
+/** The reason of a plan that an update would make. One that is tried again has the reason that it had at first. */
+export function reasonOf(facts: Facts, cause: Cause): string {
+  if (facts.status.stack === undefined) return REASONS.Creating;
+  return REASONS[cause === "Retrying" ? plannedCause(facts) : cause];
+}
+
+/** Why the plan of an object was made. Its reason tells; where it is lost, what differs does. */
+function plannedCause({ planReason, drifted, status, programDigest }: Facts): PlanCause {
+  if (planReason === "Drifted") return drifted.length > 0 ? "Repairing" : "Refreshing";
+  const causes = Object.keys(REASONS) as PlanCause[];
+  const known = causes.find((cause) => REASONS[cause] === planReason);
+  if (known !== undefined) return known;
+  if (drifted.length > 0) return "Repairing";
+  return status.stack?.program === programDigest ? "Updating" : "ProgramChanged";
+}
