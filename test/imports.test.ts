@@ -75,6 +75,13 @@ describe("folders", () => {
     ]);
   });
 
+  it("of the operator plan as previews do, by what both import, and import no previews", () => {
+    expect(imports.get("src/controller")).toContain("src/plan");
+    expect(imports.get("src/preview")).toContain("src/plan");
+    const operators = ["src/plan", "src/controller", "src/operator"];
+    expect(operators.filter((folder) => imports.get(folder)?.has("src/preview"))).toEqual([]);
+  });
+
   it("of src import no kind by its name: the list of kinds is the only way to one", () => {
     expect(KIND_FOLDERS.length).toBeGreaterThan(3);
     const named = [...imports].flatMap(([folder, found]) =>

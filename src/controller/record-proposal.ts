@@ -1,5 +1,5 @@
 import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
-import { approvalWords } from "../preview/plan-report";
+import { approvalWords } from "../plan/contents";
 import { handled, remembered } from "./attempt";
 import { describeIgnored } from "./authors";
 import { isReported, WAITS_FOR_APPROVAL, waitsForApprovalConditions } from "./conditions";

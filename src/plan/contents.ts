@@ -2,12 +2,14 @@ import { RetryableError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { MASKED, NOT_KNOWN } from "../../providers/literal";
 import { shortened } from "../../providers/shortened";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import {
   MAX_STEP_FIELDS,
   MAX_STEPS,
   MAX_TEXT,
   MAX_VALUE,
+  type Plan,
   type PlanField,
   type PlanSpec,
   type PlanStep,
@@ -85,4 +87,10 @@ function withoutFrom(field: FieldChange): PlanField {
 
 function shownValue(value: unknown): string {
   return value === MASKED || value === NOT_KNOWN ? value : shortened(JSON.stringify(value), MAX_VALUE);
+}
+
+/** The words after `kindstack approve` that name a plan, and this state of it alone. */
+export function approvalWords(kind: AnyKind, { spec: { object, digest } }: Pick<Plan, "spec">): string {
+  const namespace = object.namespace === undefined ? "" : ` -n ${object.namespace}`;
+  return `${kindName(kind)} ${object.name}${namespace} --digest ${digest}`;
 }

@@ -77,43 +77,41 @@ export async function plannedResources(
 ): Promise<PlannedResource[]> {
   const moves = movesAmong(changes, changing.kind);
   const resources = changes.map(async (change): Promise<PlannedResource[]> => {
-    const { operation, inputs, old } = change;
+    const { operation, inputs, old, name } = change;
     if (operation === "same" || (operation === "delete" && moves.isKept(change))) return [];
-    const shown = { name: change.name, type: change.type.split(":").at(-1) ?? change.type };
     const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
     const id = touchedObject(change);
     const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
     const lookup = id === undefined ? undefined : await view.look(manifest);
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
-    const isKnown = lookup !== undefined && lookup.outcome !== "unknown";
-    const unknown = lookup?.outcome === "unknown" ? { lookupError: lookup.error } : {};
-    const why = lookup?.outcome === "unknown" ? errorMessageOf(lookup.error) : "";
-    if (operation === "delete") {
-      const word = deletionOf(change, lookup, changing);
-      const notChecked = word === UNCHECKED ? { notChecked: `whether it is deleted: ${why}` } : {};
-      const planned = { ...shown, operation: word, fields: [], ...notChecked };
-      return [{ change, shown: planned, refused: false, live, ...unknown }];
-    }
+    const planned = (operation: ResourcePlan["operation"], fields: FieldChange[]): PlannedResource => {
+      const shown = { name, type: change.type.split(":").at(-1) ?? change.type, operation, fields };
+      if (lookup?.outcome !== "unknown") return { change, shown, refused: false };
+      const { error: lookupError } = lookup;
+      const what = change.operation === "delete" ? "deleted" : "created";
+      const notChecked = `whether it is ${what}: ${errorMessageOf(lookupError)}`;
+      return {
+        change,
+        shown: { ...shown, ...(operation === UNCHECKED && { notChecked }) },
+        lookupError,
+        refused: false,
+      };
+    };
+    if (operation === "delete") return [{ ...planned(deletionOf(change, lookup, changing), []), live }];
     // What is gone cannot move. Where a move loses what the resource had, the loss matters more.
     const isMove = lookup?.outcome !== "absent" && (operation !== "replace" || moves.isKept(change));
     const source = isMove ? moves.sourceOf(change) : undefined;
     const given = inputs as unknown as ObjectInputs;
-    const effect =
-      isObject && isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
+    const isKnown = isObject && lookup !== undefined && lookup.outcome !== "unknown";
+    const effect = isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
     const known = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
     const word = known === "create" && lookup?.outcome === "unknown" ? UNCHECKED : known;
     const from = source === undefined ? change : { ...change, old: source };
     return [
       {
-        change,
-        shown: {
-          ...{ ...shown, operation: word, fields: fieldsOf(word, from, live) },
-          ...(word === UNCHECKED && { notChecked: `whether it is created: ${why}` }),
-        },
+        ...planned(word, fieldsOf(word, from, live)),
         ...(isObject && id !== undefined && { inputs: given, live }),
         ...(effect !== undefined && { effect: word === "replace" && moves.isInPlace(change) ? "replace" : effect }),
-        ...unknown,
-        refused: false,
       },
     ];
   });

@@ -1,4 +1,4 @@
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { Plan, PlanField } from "../../stacks/contract/plan";
 import type { FieldChange } from "../plan/resource-plan";
@@ -75,10 +75,4 @@ function parsed(text: string): unknown {
 /** `PodSet default/web` */
 export function planTitle({ spec: { object } }: Plan): string {
   return `${object.kind} ${objectKey(object)}`;
-}
-
-/** The words after `kindstack approve` that name a plan, and this state of it alone. */
-export function approvalWords(kind: AnyKind, { spec: { object, digest } }: Pick<Plan, "spec">): string {
-  const namespace = object.namespace === undefined ? "" : ` -n ${object.namespace}`;
-  return `${kindName(kind)} ${object.name}${namespace} --digest ${digest}`;
 }
