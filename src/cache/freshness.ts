@@ -38,7 +38,10 @@ export class ProvenFreshness {
 
   /** Takes in a write to an object of the type, which has changed it. */
   wrote(write: Write): void {
-    this.#advance();
+    if (this.#next !== undefined && this.#isShown(this.#next)) {
+      this.#proof = this.#next;
+      this.#next = undefined;
+    }
     if (write.sentAt >= this.#countsFrom) this.#next ??= write;
   }
 
@@ -51,14 +54,9 @@ export class ProvenFreshness {
 
   /** Whether the cache shows all that was there a moment ago, and since the last reset at least. */
   holds(now = performance.now()): boolean {
-    this.#advance();
-    return this.#proof !== undefined && now - this.#proof.sentAt <= MAX_AGE_MS && this.#isShown(this.#proof);
-  }
-
-  #advance(): void {
-    if (this.#next === undefined || !this.#isShown(this.#next)) return;
-    this.#proof = this.#next;
-    this.#next = undefined;
+    const isProof = (write: Write | undefined) =>
+      write !== undefined && now - write.sentAt <= MAX_AGE_MS && this.#isShown(write);
+    return isProof(this.#next) || isProof(this.#proof);
   }
 
   /** A cache can go back in time, when it is filled again by another API server. */

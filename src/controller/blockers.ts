@@ -47,11 +47,13 @@ export class Blockers {
   }
 
   /**
-   * How long nothing has to be tried again, in ms, because all of it is still there; 0 when something is gone, or the
+   * Looks whether all of it is still there: then nothing has to be tried again for `remainingMs`; 0 when something is gone, or the
    * object has changed.
+   *
+   * @returns with when the API server was asked last, for {@link looked}
    */
-  async remainingMs(context: Lookup, object: LiveObject): Promise<number> {
-    if (stateOf(object) !== this.#of) return 0;
+  async look(context: Lookup, object: LiveObject): Promise<{ remainingMs: number; checkedAt: number }> {
+    if (stateOf(object) !== this.#of) return { remainingMs: 0, checkedAt: this.#checkedAt };
     const intervalMs = this.#cached.size === this.#pending.length ? CONFIRM_MS : POLL_MS;
     const waitedMs = performance.now() - this.#checkedAt;
     const mustAsk = waitedMs >= intervalMs;
@@ -63,10 +65,15 @@ export class Blockers {
           : !this.#cached.has(failure) || cachedOf(context, failure) !== undefined,
       ),
     );
-    if (mustAsk) this.#checkedAt = performance.now(); // the answers may have taken longer than the interval
+    const checkedAt = mustAsk ? performance.now() : this.#checkedAt; // the answers may have taken longer than the interval
     const left = answers.filter((answer) => answer).length;
-    if (left === this.#pending.length) return mustAsk ? intervalMs : intervalMs - waitedMs;
-    return left > 0 ? Math.max(0, this.#since + GATHER_MS - performance.now()) : 0;
+    if (left === this.#pending.length) return { remainingMs: mustAsk ? intervalMs : intervalMs - waitedMs, checkedAt };
+    return { remainingMs: left > 0 ? Math.max(0, this.#since + GATHER_MS - performance.now()) : 0, checkedAt };
+  }
+
+  /** The API server need not be asked again for a while. */
+  looked({ checkedAt }: { checkedAt: number }): void {
+    this.#checkedAt = checkedAt;
   }
 
   /** Whether the API server has nothing of it any more. */

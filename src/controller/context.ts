@@ -58,6 +58,8 @@ export interface Reconcile {
   /** The object as the cache shows it, or as our own last write returned it; for a destroy, as the API server has it. */
   object: LiveObject;
   state: ObjectState;
+  /** What a look at the blockers of the last attempt has found. */
+  waiting: Awaited<ReturnType<Blockers["look"]>> | undefined;
   /** What the last attempt waited for until now. */
   unblocked: Blockers | undefined;
   facts: Facts;

@@ -52,7 +52,9 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
   const warn = (about: LiveObject, reason: string, message: string) =>
     context.writer.event(about, "Warning", reason, message);
   try {
-    const owned = ownedOf(reconcile).map((owned) => state.maintained.latest(owned));
+    const cached = ownedOf(reconcile);
+    state.maintained.forgetShown(cached);
+    const owned = cached.map((object) => state.maintained.latest(object));
     return (
       (await kind.capabilities.maintain(parsed, { owned, apply, tryOut, remove, warn, memory: state.memory }))
         ?.requeueAfterMs ?? 0

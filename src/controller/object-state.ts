@@ -1,5 +1,4 @@
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { Mode } from "../../stacks/contract/mode";
 import type { Blockers } from "./blockers";
 import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
@@ -14,16 +13,16 @@ import { Repairs } from "./repairs";
  * forgets it.
  */
 export class ObjectState {
+  /** When this process first saw the object, by `performance.now()`. */
+  readonly #since = performance.now();
   lastAttempt: Attempt | undefined;
   /** What the last attempt has read besides the spec; before the first, the status says it of the last success. */
   reads: ProgramReads | undefined;
   lastComparison: Comparison | undefined;
-  /** The mode of the reconcile that runs. */
-  mode: Mode = "Apply";
   /** Counts the times when the reason of a terminal failure may have gone. */
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}, and of an object that was restored from a backup. */
-  readonly refreshes = new Refreshes();
+  readonly refreshes = new Refreshes(this.#since);
   /** Set by a survey of the backend: see {@link Facts.stackUnlisted}. */
   stackUnlisted = false;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
@@ -38,7 +37,7 @@ export class ObjectState {
   polledDrift: string | undefined;
   /** What the last poll says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
-  readonly repairs = new Repairs();
+  readonly repairs = new Repairs(this.#since);
   /** The first that completes is replaced at once; another soon after it has to wait. */
   readonly replacements = new DriftBackoff();
   readonly expectations = new Expectations();

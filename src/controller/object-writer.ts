@@ -121,18 +121,18 @@ export class ObjectWriter {
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
         unserved: (id: string) => cache.unserved(id),
       };
-      const status = composeStatus(kind, object, owned, { ...change, mode: state.mode }, new Date());
+      const status = composeStatus(kind, object, owned, change, new Date());
       const sentAt = performance.now();
       const written = await state.writes.status(status, () => writeStatus(client, object, status));
       const version = written.metadata.resourceVersion;
       if (version !== object.metadata.resourceVersion) freshness.wrote({ version, sentAt });
-      this.#tellLoosened(object, state.mode);
+      this.#tellLoosened(object, change.mode);
       return written;
     });
   }
 
   /** Tells of a less strict mode than the status had until this write: protection has ended. */
-  #tellLoosened(object: LiveObject, mode: Mode): void {
+  #tellLoosened(object: LiveObject, mode: Mode = "Apply"): void {
     const { mode: before = "Apply" } = statusOf(object);
     if (!isLooser(mode, before)) return;
     this.options.metrics.loosened();

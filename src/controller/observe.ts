@@ -1,6 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
-import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
   type CommonStatus,
@@ -45,7 +44,6 @@ export async function observe(
 ): Promise<Reconcile | undefined> {
   const seen = await lookUp(context, item, state);
   if (seen === undefined) return undefined;
-  state.mode = seen.setMode.mode;
   const { namespace, name, generation } = seen.object.metadata;
   const logger = context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
   return { ...seen, facts: factsOf(seen), logger, signal };
@@ -60,10 +58,11 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   const isTombstone = cached === undefined;
   const shown = isTombstone ? cache.tombstone(item.key) : state.writes.latest(cached);
   if (shown === undefined || isDestroyed(shown, state)) return undefined;
-  const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
+  const waiting = await state.blockers?.look(context, shown);
+  const blockedMs = waiting?.remainingMs ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
   const setMode = await context.modeOf(shown);
-  const seen = { context, item, object: shown, state, unblocked, isTombstone, blockedMs, setMode };
+  const seen = { context, item, object: shown, state, unblocked, isTombstone, waiting, blockedMs, setMode };
   if (isTombstone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
@@ -103,7 +102,6 @@ function factsOf(seen: ObservedObject): Facts {
   const { repairs, replacements } = state;
   const { refreshEvery } = kind.capabilities;
   const planned = context.plans?.get(kind, object)?.spec;
-  if (findCondition(status.conditions, "FieldConflict")?.status === "True") repairs.resume(now);
   return {
     metadata: { generation: 0, ...object.metadata },
     status,

@@ -60,6 +60,7 @@ export class PlanStore {
       onRestore: () => store.#forget(),
       onChange: (change) => {
         if (change.type === "deleted") store.#removed.delete(change.previous.metadata.uid);
+        store.#shown(change.object);
         store.#planChanged(change.object as Plan, change.type === "deleted");
       },
     });
@@ -136,7 +137,8 @@ export class PlanStore {
     const write = async (namespace: string) => {
       const metadata = { name, namespace, ...(isOwned(namespace) && { ownerReferences: [ownerReference(object)] }) };
       const { object: written } = await this.options.client.apply({ ...PLAN_TYPE, metadata, ...contents });
-      this.#written.set(objectKey(written.metadata), withoutManagedFields(written));
+      const isShown = compareResourceVersions(written.metadata.resourceVersion, this.plans.resourceVersion) <= 0;
+      if (!isShown) this.#written.set(objectKey(written.metadata), withoutManagedFields(written));
     };
     try {
       await write(isTombstone ? operators : (current?.metadata.namespace ?? own));
@@ -183,6 +185,13 @@ export class PlanStore {
     this.#removed.clear();
   }
 
+  /** Drops what was written, once the cache has caught up with it. */
+  #shown({ metadata }: LiveObject): void {
+    const written = this.#written.get(objectKey(metadata));
+    if (written && compareResourceVersions(written.metadata.resourceVersion, metadata.resourceVersion) <= 0)
+      this.#written.delete(objectKey(metadata));
+  }
+
   #planChanged(plan: Plan, isGone: boolean): void {
     // A decision may have come before the cache showed the plan; a plan that others delete is made again.
     const isDecided = this.approvals.byIndex(DIGEST_INDEX, plan.spec.digest).length > 0;
@@ -203,10 +212,9 @@ export class PlanStore {
 
   #current(key: string): LiveObject | undefined {
     const written = this.#written.get(key);
-    if (written !== undefined) {
-      if (compareResourceVersions(written.metadata.resourceVersion, this.plans.resourceVersion) > 0) return written;
-      this.#written.delete(key);
-    }
+    const isNewer =
+      written && compareResourceVersions(written.metadata.resourceVersion, this.plans.resourceVersion) > 0;
+    if (isNewer) return written;
     const cached = this.plans.get(key);
     return cached && !this.#removed.has(cached.metadata.uid) ? cached : undefined;
   }

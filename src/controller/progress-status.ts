@@ -2,6 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { ProgressReport } from "./action";
 import type { Reconcile } from "./context";
+import { report } from "./report";
 
 /** What takes longer than this is reported in any case; a report costs a quarter of what a small update does. */
 const REPORT_AFTER_MS = 2_000;
@@ -19,13 +20,12 @@ export class ProgressStatus {
 
   /** Resolves once what is to be reported before is written. @throws what the write threw */
   async begin(conditions: NewCondition[], progressReport: ProgressReport): Promise<void> {
-    const { context, state } = this.reconcile;
-    const report = () => {
-      this.#written = context.writer.writeStatus(this.object, state, { conditions });
+    const write = () => {
+      this.#written = report(this.reconcile, this.object, { conditions });
       this.#written.catch(() => {}); // `end` does without it
     };
-    if (progressReport === "late") this.#timer = setTimeout(report, REPORT_AFTER_MS);
-    else report();
+    if (progressReport === "late") this.#timer = setTimeout(write, REPORT_AFTER_MS);
+    else write();
     if (progressReport === "before") await this.#written;
   }
 

@@ -25,20 +25,24 @@ export class ReadYourWrites {
   /** The newer of what a cache shows and what was written last. */
   latest(cached: LiveObject): LiveObject {
     if (this.#recorded === undefined) return cached;
-    const id = objectId(cached);
-    const latest = this.#recorded.get(id);
+    const latest = this.#recorded.get(objectId(cached));
     const { uid, resourceVersion } = cached.metadata;
     const isSame = latest?.metadata.uid === uid;
-    if (isSame && compareResourceVersions(latest.metadata.resourceVersion, resourceVersion) > 0) return latest;
-    this.#recorded.delete(id);
-    if (this.#recorded.size === 0) this.#recorded = undefined;
-    return cached;
+    return isSame && compareResourceVersions(latest.metadata.resourceVersion, resourceVersion) > 0 ? latest : cached;
   }
 
   /** Takes in the object as its cache shows it from now on, for writes of one object: what it has caught up with is dropped. */
   shown(object: LiveObject): void {
     this.#shown = object.metadata.resourceVersion;
-    this.latest(object);
+    if (this.hasOwnStatus(object)) this.#status = object.status; // the cache has it as well: one of the two is enough
+    this.forgetShown([object]);
+  }
+
+  /** Drops what a cache that shows these objects has caught up with. */
+  forgetShown(objects: readonly LiveObject[]): void {
+    if (this.#recorded === undefined) return;
+    for (const object of objects) if (this.latest(object) === object) this.#recorded.delete(objectId(object));
+    if (this.#recorded.size === 0) this.#recorded = undefined;
   }
 
   /** Writes a status, and takes in the object as the write returned it. */
@@ -49,8 +53,6 @@ export class ReadYourWrites {
 
   /** Whether an object has the status that was written last. */
   hasOwnStatus({ status }: LiveObject): boolean {
-    if (status === undefined || !isDeepStrictEqual(status, this.#status)) return false;
-    this.#status = status; // the cache has it as well: one of the two is enough
-    return true;
+    return status !== undefined && isDeepStrictEqual(status, this.#status);
   }
 }

@@ -43,6 +43,7 @@ export class Reconciler {
         if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";
       }
+      if (reconcile.waiting !== undefined) reconcile.state.blockers?.looked(reconcile.waiting);
       const againMs = [reconcile.facts.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
       const action = decide(reconcile.facts);
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);

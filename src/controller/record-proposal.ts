@@ -8,6 +8,7 @@ import { clipped, describeAll, describePlanned } from "./describe";
 import { comparedState } from "./facts";
 import type { Proposed } from "./gate";
 import { describeDecision, type PlanDecision } from "./plan-decision";
+import { report } from "./report";
 
 /** A plan of an object that is gone has no owner whose events lead back to it. */
 const LOOK_AGAIN_MS = 600_000;
@@ -45,7 +46,7 @@ export async function recordProposal(
     else writer.event(object, "Warning", REASONS[decision.decision], news.message);
   }
   if (facts.isTombstone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
-  await writer.writeStatus(object, state, { ...handled(reconcile), conditions });
+  await report(reconcile, object, { ...handled(reconcile), conditions });
   return decision === undefined ? "done" : { requeueAfterMs: untilMs - performance.now() };
 }
 

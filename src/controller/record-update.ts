@@ -23,6 +23,7 @@ import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { ObjectState } from "./object-state";
 import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
+import { report } from "./report";
 
 /** Records an update that succeeded. */
 export async function recordUpdate(
@@ -50,7 +51,7 @@ export async function recordUpdate(
   });
   await context.plans?.remove(context.kind, object); // before the status says that nothing waits
   const outputs = outputFields(context.kind, object, result.resources);
-  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
+  await report(reconcile, object, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
   logger.info({ cause: action.cause, changes: resourceChanges, durationMs, ...pass.record }, "updated");
@@ -129,7 +130,8 @@ function countReverts(
   const altered = alterationsIn(resources);
   const keysOf = (reverts: readonly Revert[]) => reverts.map(({ key }) => key);
   const repaired = cause === "Repairing" ? keysOf(reverts) : [];
-  const conflicts = state.repairs.repaired(repaired, keysOf(altered), performance.now());
+  const isReported = findCondition(facts.status.conditions, "FieldConflict")?.status === "True";
+  const conflicts = state.repairs.repaired(repaired, keysOf(altered), performance.now(), isReported);
   const undone = [...altered, ...reverts].filter(({ key }) => conflicts.has(key)).map(({ conflict }) => conflict);
   return {
     repaired: describeAll(reverts.flatMap(({ repaired }) => repaired ?? [])),
@@ -163,8 +165,8 @@ export async function recordFailedUpdate(
   } else {
     logger.info({ failures }, "update waits for something else to end");
   }
-  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, ...(stack && { stack }) });
-  if (blockers !== undefined) return { requeueAfterMs: await blockers.remainingMs(context, reconcile.object) };
+  await report(reconcile, object, { ...handled(reconcile), conditions, ...(stack && { stack }) });
+  if (blockers !== undefined) return { requeueAfterMs: (await blockers.look(context, reconcile.object)).remainingMs };
   return outcome === "terminal" ? "done" : retry(failures);
 }
 

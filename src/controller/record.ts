@@ -1,4 +1,3 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
@@ -14,6 +13,7 @@ import { POLLED_DRIFT } from "./observe";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
 import { recordProposal } from "./record-proposal";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
+import { report } from "./report";
 
 /** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
@@ -48,16 +48,17 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
 
 /** What is alive may have changed as well. */
 async function recordRest(
-  { context: { writer }, object, state }: Reconcile,
+  reconcile: Reconcile,
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
 ): Promise<Result> {
+  const { context, object, state } = reconcile;
   const before = statusOf(object).conditions;
   if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.reset();
   for (const condition of conditions) {
     const event = eventOf(condition, before);
-    if (event !== undefined) writer.event(object, "Warning", event.reason, event.note);
+    if (event !== undefined) context.writer.event(object, "Warning", event.reason, event.note);
   }
-  if (object.status !== undefined || conditions.length > 0) await writer.writeStatus(object, state, { conditions });
+  if (object.status !== undefined || conditions.length > 0) await report(reconcile, object, { conditions });
   return requeueAfterMs > 0 ? { requeueAfterMs } : "done";
 }
 
@@ -96,7 +97,7 @@ async function recordComparison(
   if (news?.reason === OBSERVED && !isReported(facts.status.conditions, news)) {
     context.writer.event(object, "Normal", OBSERVED, news.message);
   }
-  await context.writer.writeStatus(object, state, { ...handled(reconcile), conditions });
+  await report(reconcile, object, { ...handled(reconcile), conditions });
   if (outcome === "retryable") return retry(failures);
   return againMs < Number.POSITIVE_INFINITY ? { requeueAfterMs: againMs } : "done";
 }
@@ -108,7 +109,7 @@ async function recordWait(
   const { object } = reconcile;
   const { generation = 0, deletionTimestamp } = object.metadata;
   const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
-  await writeConditions(reconcile, object, conditions);
+  await report(reconcile, object, { conditions });
   return { requeueAfterMs };
 }
 
@@ -145,21 +146,12 @@ async function recordFailedDestroy(
   state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
   if (state.blockers !== undefined) {
     logger.info({ failures }, "destroy waits for something else to end");
-    await writeConditions(reconcile, object, conditions);
-    return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
+    await report(reconcile, object, { conditions });
+    return { requeueAfterMs: (await state.blockers.look(context, reconcile.object)).remainingMs };
   }
   logger.warn({ failures }, facts.isTombstone ? "destroy failed" : "destroy failed, the object stays");
   const reason = isStateMissing({ failures }) ? STATE_MISSING : "DeletionFailed";
   writer.event(object, "Warning", reason, describeFailures(failures));
-  await writeConditions(reconcile, object, conditions);
+  await report(reconcile, object, { conditions });
   return retry(failures);
-}
-
-/** Writes them unless the object is gone. */
-async function writeConditions(
-  { context: { writer }, facts, state }: Reconcile,
-  object: LiveObject,
-  conditions: NewCondition[],
-): Promise<void> {
-  if (!facts.isTombstone) await writer.writeStatus(object, state, { conditions });
 }

@@ -1,16 +1,16 @@
 /** When an object's resources are compared next; by `performance.now()`. */
 export class Refreshes {
   #dueAt: number | undefined;
+  /** The share of an interval after which the first one is due: not all come together after a start. */
+  readonly #first = Math.random();
 
-  /**
-   * How long from now the next one is due; `undefined` when none is. The first after a start comes at a random time, so that not
-   * all come together.
-   *
-   * @param everySeconds {@link Capabilities.refreshEvery}
-   */
+  constructor(private readonly since: number) {}
+
+  /** How long from now the next one is due; `undefined` when none is. @param everySeconds {@link Capabilities.refreshEvery} */
   dueMs(everySeconds: number | undefined, now: number): number | undefined {
-    if (everySeconds !== undefined) this.#dueAt ??= now + Math.random() * everySeconds * 1000;
-    return this.#dueAt === undefined ? undefined : Math.round(this.#dueAt - now);
+    const first = everySeconds === undefined ? undefined : this.since + this.#first * everySeconds * 1000;
+    const dueAt = this.#dueAt ?? first;
+    return dueAt === undefined ? undefined : Math.round(dueAt - now);
   }
 
   /** One is due, whatever the kind's interval. */

@@ -4,7 +4,7 @@ import { DriftBackoff } from "./drift-backoff";
 export const REVERTS_OF_CONFLICT = 3;
 /** What stays for so long was not reverted when it changes again. */
 const FORGOTTEN_MS = 24 * 60 * 60_000;
-/** How long the repairs of another process are taken to have stayed. */
+/** How long the repairs of another process are taken to have stayed, the last one when this process first saw the object. */
 const ASSUMED_STAY_MS = 60_000;
 
 /**
@@ -14,20 +14,23 @@ const ASSUMED_STAY_MS = 60_000;
 export class Repairs {
   /** How often each was reverted, and when last. Made when it is needed: seldom. */
   #reverts: Map<string, { count: number; at: number }> | undefined;
-  #last = Number.NEGATIVE_INFINITY;
+  #last: number | undefined;
   /** The longest that a repair stayed. */
   #stayedMs = 0;
   #backoff: DriftBackoff | undefined;
   /** Whether another process has reported a conflict, which is not over yet. */
   #resumed = false;
 
+  constructor(private readonly since: number) {}
+
   /** The next repair waits until then. */
   get notBefore(): number {
     return this.#backoff?.notBefore ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** When a conflict is over, if nothing has to be repaired until then: this repair has stayed as none before it. */
+  /** When a reported conflict is over, if nothing has to be repaired until then: this repair has stayed as none before it. */
   get conflictOverAt(): number {
+    if (this.#last === undefined) return this.since + 2 * ASSUMED_STAY_MS;
     return Math.max(this.notBefore, this.#last + 2 * this.#stayedMs);
   }
 
@@ -35,10 +38,16 @@ export class Repairs {
    * Counts a repair of these.
    *
    * @param altered what was changed again at once
+   * @param isReported whether the status tells of a conflict; it continues, where this process knows nothing of it
    * @returns what is in conflict
    */
-  repaired(keys: readonly string[], altered: readonly string[], now: number): Set<string> {
-    const stayedMs = now - this.#last;
+  repaired(keys: readonly string[], altered: readonly string[], now: number, isReported = false): Set<string> {
+    if (this.#last === undefined && isReported) {
+      this.#last = this.since;
+      this.#stayedMs = ASSUMED_STAY_MS;
+      this.#resumed = true;
+    }
+    const stayedMs = now - (this.#last ?? Number.NEGATIVE_INFINITY);
     if (stayedMs > FORGOTTEN_MS) this.reset();
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
@@ -53,14 +62,6 @@ export class Repairs {
       this.#backoff.happened(now);
     }
     return inConflict;
-  }
-
-  /** Continues a conflict that the status tells of, where this process knows nothing of it. */
-  resume(now: number): void {
-    if (this.#last !== Number.NEGATIVE_INFINITY) return;
-    this.#last = now;
-    this.#stayedMs = ASSUMED_STAY_MS;
-    this.#resumed = true;
   }
 
   /** The conflict is over: the next repair is the first one. */

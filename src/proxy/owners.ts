@@ -38,11 +38,15 @@ export class Owners {
       onChange: (change) => this.#handle(change),
       observer: {
         relisted: () => {
-          this.#knownSince = undefined;
+          this.#knownSince = this.informer.resourceVersion;
           this.#changedAt.clear(); // after a restore of the API server's data, those versions are yet to come
         },
       },
     });
+    const began = () => {
+      this.#knownSince ??= this.informer.resourceVersion;
+    };
+    this.informer.synced.then(began, () => {});
   }
 
   get ready(): boolean {
@@ -60,9 +64,10 @@ export class Owners {
    * so those of objects and of namespaces can be compared.
    */
   changedSince(identity: Identity, resourceVersion: string): boolean {
-    this.#knownSince ??= this.informer.resourceVersion;
+    const knownSince = this.#knownSince;
+    if (knownSince === undefined) return true;
     const versions = this.#ownerKeysOf(identity).map((owner) => this.#changedAt.get(owner) ?? "0");
-    return [this.#knownSince, ...versions].some((version) => compareResourceVersions(resourceVersion, version) < 0);
+    return [knownSince, ...versions].some((version) => compareResourceVersions(resourceVersion, version) < 0);
   }
 
   /** Calls `changed` once, when a user owns other objects than `owned`. @returns ends the subscription */

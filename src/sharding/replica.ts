@@ -76,9 +76,14 @@ export class Replica {
     return this.#isValid() && this.#held.has(shard) && !this.#yielding.has(shard);
   }
 
-  /** Whether work on a shard may continue. After the deadline, all work is aborted before this returns. */
+  /** Whether work on a shard may continue. */
   mayWriteTo(shard: number): boolean {
     return this.#isValid() && this.#held.has(shard);
+  }
+
+  /** After the deadline, all work is aborted before this returns. */
+  noticeExpiry(): void {
+    if (this.#session !== undefined && !this.#isValid()) this.#lose("it could not be renewed in time", this.endsInMs);
   }
 
   /** Time until the last running work must have ended, in ms, unless a renewal follows. */
@@ -106,7 +111,7 @@ export class Replica {
    * @throws ApiError when the API server cannot be reached; nothing has to be done about it
    */
   async tick(): Promise<void> {
-    this.#isValid(); // the expiry may not have been noticed yet
+    this.noticeExpiry();
     if (this.#ending !== undefined || this.hasLeft) return;
     const session = await this.#renew();
     if (session === undefined) return;
@@ -163,7 +168,7 @@ export class Replica {
     if (!this.#isValid()) return undefined;
     worker.renewed(this.endsInMs);
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#isValid(), this.#msUntil(timing.renewDeadlineMs) + 1).unref();
+    this.#timer = setTimeout(() => this.noticeExpiry(), this.#msUntil(timing.renewDeadlineMs) + 1).unref();
     return session;
   }
 
@@ -211,7 +216,7 @@ export class Replica {
       } catch (error) {
         if (!(error instanceof LeaseConflict)) throw error; // else another replica was quicker
       }
-      if (this.#mustRenew(session)) return;
+      if (this.#mustRenew(session)) return this.#wake(); // the next tick continues
     }
   }
 
@@ -250,7 +255,7 @@ export class Replica {
       } catch (error) {
         logger.info({ err: error, shard }, "shard not released yet");
       }
-      if (this.#mustRenew(session)) return;
+      if (this.#mustRenew(session)) return this.#wake();
     }
   }
 
@@ -285,19 +290,14 @@ export class Replica {
     return this.#session === undefined ? 0 : this.#session.renewedAt + sinceRenewalMs - this.#now();
   }
 
-  /** Whether our session is valid; notices an expiry that was missed before. */
+  /** Whether our session is valid, though its end may not have been noticed yet. */
   #isValid(): boolean {
-    if (this.#session === undefined) return false;
-    if (this.#msUntil(this.options.timing.renewDeadlineMs) > 0) return true;
-    this.#lose("it could not be renewed in time", this.endsInMs);
-    return false;
+    return this.#msUntil(this.options.timing.renewDeadlineMs) > 0;
   }
 
-  /** Whether the session is to be renewed before more is written; the next tick, which continues, then follows at once. */
+  /** Whether the session is to be renewed before more is written. */
   #mustRenew({ renewedAt }: Session): boolean {
-    const isDue = this.#now() - renewedAt >= this.options.timing.retryPeriodMs;
-    if (isDue) this.#wake();
-    return isDue;
+    return this.#now() - renewedAt >= this.options.timing.retryPeriodMs;
   }
 
   #isCurrent(session: Session): boolean {

@@ -58,7 +58,7 @@ export class Shards implements ShardWorker {
     setMaxListeners(0, lost.signal); // each connection to a database listens to it
     const fence: Fence = {
       check: () => {
-        // In this order: `mayWriteTo` notices an expiry and aborts all work.
+        this.#replica.noticeExpiry();
         if (!this.#replica.mayWriteTo(shard) || lost.signal.aborted) throw leaseLost(0);
       },
       signal: lost.signal,

@@ -17,5 +17,20 @@ it("still waits for what is there when the API server takes longer to say so tha
   const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;
   const blockers = new Blockers(context, tenantObject(), [failure]);
   vi.advanceTimersByTime(60_000);
-  expect(await blockers.remainingMs(context, tenantObject())).toBeGreaterThan(0);
+  expect((await blockers.look(context, tenantObject())).remainingMs).toBeGreaterThan(0);
+});
+
+it("asks the API server again only after it was told that the last answer counts", async () => {
+  const waitedFor = namespace("acme-dev");
+  const find = vi.fn(async () => lookupOf(waitedFor));
+  const context = { cache: { view: () => undefined }, client: { find } as unknown as KubernetesClient };
+  const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;
+  const blockers = new Blockers(context, tenantObject(), [failure]);
+  vi.advanceTimersByTime(5_000);
+  await blockers.look(context, tenantObject());
+  const looked = await blockers.look(context, tenantObject()); // a look changes nothing
+  expect(find).toHaveBeenCalledTimes(2);
+  blockers.looked(looked);
+  await blockers.look(context, tenantObject());
+  expect(find).toHaveBeenCalledTimes(2);
 });

@@ -83,6 +83,7 @@ describe("the newest of an object", () => {
     writes.record(namespace("acme", { resourceVersion: "1000" }));
     const newer = namespace("acme", { resourceVersion: "1001" });
     expect(writes.latest(newer)).toBe(newer);
+    writes.forgetShown([newer]);
     const stale = namespace("acme", { resourceVersion: "999" });
     expect(writes.latest(stale)).toBe(stale);
   });

@@ -15,24 +15,24 @@ describe("repairs", () => {
   it.each([1, 15 * SECOND, 30 * SECOND, 3_600 * SECOND])(
     "every %i ms are a conflict from the third in a row on",
     (ms) => {
-      expect(fight(new Repairs(), ms, 4)).toEqual([false, false, true, true]);
+      expect(fight(new Repairs(START), ms, 4)).toEqual([false, false, true, true]);
     },
   );
 
   it("wait for nothing until then", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     fight(repairs, SECOND, 2);
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it("of other fields, or against other clients, are no conflict", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     const conflicts = ["a", "b", "c", "d"].flatMap((key, index) => [...repairs.repaired([key], [], START + index)]);
     expect(conflicts).toEqual([]);
   });
 
   it("are in a row whatever else is repaired between them", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     repairs.repaired(["a"], [], START);
     repairs.repaired(["b"], [], START + 1);
     repairs.repaired(["a"], [], START + 2);
@@ -40,11 +40,11 @@ describe("repairs", () => {
   });
 
   it("are no conflict when each stays for a day", () => {
-    expect(fight(new Repairs(), DAY + 1, 5)).toEqual([false, false, false, false, false]);
+    expect(fight(new Repairs(START), DAY + 1, 5)).toEqual([false, false, false, false, false]);
   });
 
   it("are no conflict when each stays for a day, whatever else is repaired meanwhile", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     const day = (index: number) => {
       for (let hour = 0; hour < 24; hour++)
         repairs.repaired([`row ${index}-${hour}`], [], START + index * (DAY + 1) + hour);
@@ -54,7 +54,7 @@ describe("repairs", () => {
   });
 
   it("of a conflict wait twice as long each time, up to five minutes", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     fight(repairs, 0, 3);
     const delays = Array.from({ length: 7 }, () => {
       const at = repairs.notBefore;
@@ -65,32 +65,30 @@ describe("repairs", () => {
   });
 
   it("of what is changed again at once are a conflict from the first on", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     expect(repairs.repaired([], ["image"], START)).toEqual(new Set(["image"]));
     expect(repairs.notBefore).toBe(START + 10 * SECOND);
   });
 
   it("are settled when one has stayed twice as long as any before", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     fight(repairs, 15 * SECOND, 3);
     expect(repairs.conflictOverAt).toBe(START + 60 * SECOND);
   });
 
   it("continue a conflict that another process has reported, until one has stayed for two minutes", () => {
-    const repairs = new Repairs();
-    repairs.resume(START);
+    const repairs = new Repairs(START);
     expect(repairs.conflictOverAt).toBe(START + 120 * SECOND);
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    expect(repairs.repaired(["replicas"], [], START + 15 * SECOND)).toEqual(new Set(["replicas"]));
+    expect(repairs.repaired(["replicas"], [], START + 15 * SECOND, true)).toEqual(new Set(["replicas"]));
     expect(repairs.notBefore).toBe(START + 25 * SECOND);
 
     repairs.reset();
-    repairs.resume(START + 30 * SECOND);
-    expect(repairs.repaired(["replicas"], [], START + 31 * SECOND).size).toBe(0);
+    expect(repairs.repaired(["replicas"], [], START + 31 * SECOND, true).size).toBe(0);
   });
 
   it("begin anew after a conflict", () => {
-    const repairs = new Repairs();
+    const repairs = new Repairs(START);
     fight(repairs, SECOND, 3);
     repairs.reset();
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);

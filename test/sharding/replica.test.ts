@@ -244,6 +244,7 @@ describe("a replica that was frozen", () => {
     const { a, b } = await freeze(20_000);
     expect(b.held).toEqual([0]);
     expect(a.replica.mayWriteTo(0)).toBe(false);
+    a.replica.noticeExpiry();
     expect(a.told).toEqual(["+0", "lost, 0 ms"]);
   });
 

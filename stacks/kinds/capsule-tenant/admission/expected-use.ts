@@ -13,7 +13,7 @@ export class ExpectedUse {
 
   /** A request with this use is admitted. */
   add(growth: Usage): void {
-    this.#requests.push({ growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS });
+    this.#requests = [...this.#open(), { growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS }];
   }
 
   /** Takes in a count: what it has grown by is no longer expected. */
@@ -32,10 +32,12 @@ export class ExpectedUse {
   }
 
   of(resource: string): Amount {
+    return sum(this.#open().map(({ growth }) => growth.get(resource) ?? 0n));
+  }
+
+  /** Those that are still to be counted. */
+  #open() {
     const now = Date.now();
-    this.#requests = this.#requests.filter(
-      ({ growth, until }) => until > now && [...growth.values()].some((rest) => rest > 0n),
-    );
-    return sum(this.#requests.map(({ growth }) => growth.get(resource) ?? 0n));
+    return this.#requests.filter(({ growth, until }) => until > now && [...growth.values()].some((rest) => rest > 0n));
   }
 }
