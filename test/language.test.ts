@@ -7,24 +7,16 @@ import { commentsOf, messagesOf, type Passage, parseModule, proseOf, sentencesOf
 const ROOT = path.resolve(__dirname, "..");
 const MAX_WORDS = 30;
 const PAGES = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", ...markdownIn("docs")];
-/** Words that plain technical English has another one for; see "Language" in CONTRIBUTING.md. */
+/** Words with a plain technical term; see "Language" in CONTRIBUTING.md. Relative clauses and phrases are no such words. */
 const AVOIDED = new RegExp(
   `\\b(${[
     "nobody",
     "somebody",
     "whoever",
     "anew",
-    "of which",
-    "by which",
-    "for want of",
-    "that there (is|are)",
-    "(is|are) said",
     "(put|puts|putting) right",
     "(let|lets|letting) go( of)?",
-    "(stand|stands|stood) for",
-    "made good",
     "mended",
-    "(go|goes) on(?! PATH)",
   ].join("|")})\\b`,
   "gi",
 );
@@ -84,9 +76,9 @@ describe("the check of pages", () => {
   });
 
   it("finds words to be avoided, whatever their case", () => {
-    expect(avoidedWords({ line: 7, text: "Nobody goes on." })).toEqual([
-      '7: "Nobody" in: Nobody goes on.',
-      '7: "goes on" in: Nobody goes on.',
+    expect(avoidedWords({ line: 7, text: "Nobody lets go." })).toEqual([
+      '7: "Nobody" in: Nobody lets go.',
+      '7: "lets go" in: Nobody lets go.',
     ]);
   });
 

@@ -39,7 +39,7 @@ export interface AdmissionOptions extends Address {
   location?: AdmissionLocation;
   /** The CA of the API servers' client certificates, as PEM. With it, other clients get no answer. */
   clientCa?: string | undefined;
-  /** A ClusterRole that owns all admission objects, so that they are deleted with it; without one, they stay. */
+  /** The ClusterRole that owns all admission objects: deleting the role deletes them. Without it, they stay. */
   ownerRole?: string | undefined;
   /** Where the certificate's Secret is kept. */
   namespace: string;
@@ -145,7 +145,7 @@ interface ViewOptions {
   signal: AbortSignal;
 }
 
-/** Caches of the watched types, of this process alone, so that a replica serves whether or not it reconciles. */
+/** The caches of the watched types belong to admission alone: a replica serves reviews whether or not it reconciles. */
 async function openView(
   { watches }: KindAdmission,
   kinds: readonly AnyKind[],

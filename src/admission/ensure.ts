@@ -14,15 +14,15 @@ export interface EnsuredObjectsOptions {
   /** The objects as they are to be, in the order in which they are made. Asked again at every {@link EnsuredObjects.apply}. */
   manifests: () => readonly Manifest[];
   /**
-   * A ClusterRole that owns the objects, so that they are deleted with it. It is read whenever one is applied: once it is
-   * gone, the installation is being removed, and nothing is made any more.
+   * The ClusterRole that owns the objects: deleting the role deletes them. The role is read before each object is applied:
+   * without the role, the installation is being removed, and nothing is applied any more.
    */
   ownerRole?: string | undefined;
   logger: Logger;
   signal: AbortSignal;
 }
 
-/** What is applied, so that its own event does not cause another repair. */
+/** The last applied version of an object: the event of that version causes no repair. */
 interface Applied {
   manifest: Manifest;
   uid: string;

@@ -36,7 +36,7 @@ const CONNECTIONS = { max: 1_024, perIdentity: 512 };
 /** Maximum size of the bodies being read, over all connections and of one address. */
 const BYTES_IN_FLIGHT = { max: 128 * 1024 * 1024, perClient: 64 * 1024 * 1024 };
 const BODY_TIMEOUT_MS = 10_000;
-/** Long, so that the API server closes idle connections and never uses one that is closed. */
+/** Longer than the API server keeps idle connections: the API server closes them first, and never writes to a closed one. */
 const KEEP_ALIVE_MS = 180_000;
 const CLOSING_MS = 5_000;
 

@@ -1,10 +1,10 @@
 import type { BackendOwner } from "../automation/engine";
 import { shellWord } from "../text/shell";
 
-/** What tells an operator from those of other clusters, and of other installations in its own. */
+/** The identity of an operator among all clusters, and among the installations of one cluster. */
 export type OperatorIdentity = Omit<BackendOwner, "id" | "since">;
 
-/** Whether a backend is this operator's. Of clusters with one name, the one that claimed it is known by its UID. */
+/** Whether a backend is this operator's. Clusters of the same name differ by their UIDs. */
 export function isOwner(owner: BackendOwner, { cluster, clusterUid, namespace }: OperatorIdentity): boolean {
   return owner.cluster === cluster && owner.clusterUid === clusterUid && owner.namespace === namespace;
 }

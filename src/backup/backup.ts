@@ -126,7 +126,7 @@ function fileOf(name: string): string {
   return `stack.${name}.json`;
 }
 
-/** @throws Error for a file that is there and cannot be read, such as one of another user */
+/** @throws Error for an existing file that cannot be read, such as another user's */
 function readIfThere(file: string): Promise<string | undefined> {
   return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;

@@ -24,8 +24,8 @@ interface Write {
 }
 
 /**
- * Tells that a cache is up to date, without a request: a watch shows the changes of a type in their order, so once it shows a
- * write of ours, it has shown all that was written before.
+ * Proves without a request that a cache is up to date. A watch shows the changes of a type in order: once it shows a write of
+ * this operator, it has shown all earlier changes.
  */
 export class ProvenFreshness {
   #proof: Write | undefined;

@@ -260,7 +260,7 @@ export class Informer extends Store {
     }
   }
 
-  /** `object` is the last that is known of it, which may be newer than what the cache holds. */
+  /** `object` is the last known version of the object, which may be newer than the cached one. */
   #remove(key: string, object: LiveObject, how: { reported?: true } = {}): void {
     const previous = this.get(key);
     if (previous === undefined) return;

@@ -33,7 +33,7 @@ export class Store {
     return [...(index.get(value)?.values() ?? [])];
   }
 
-  /** Puts an object in the place of the one of this key, if there is one; `undefined` removes that. */
+  /** Stores an object under its key, in place of a former object; `undefined` removes the former object. */
   protected set(key: string, object: LiveObject | undefined): void {
     const previous = this.#objects.get(key);
     for (const [name, index] of this.#indexes) {

@@ -38,7 +38,7 @@ interface DecisionOptions extends KindsOption {
   operatorNamespace: string;
 }
 
-/** What to decide on: all that one approval names, in its namespace. */
+/** The plans that one approval names, in one namespace. */
 interface Target {
   title: string;
   namespace: string;
@@ -47,7 +47,7 @@ interface Target {
   names: Pick<ApprovalSpec, "object" | "digest" | "digests">;
 }
 
-/** What to decide on, and what shows it to who decides; nothing where they have named what they have seen. */
+/** The plans to decide on, and the text that shows them; no text where `--digest` names a plan that the user has seen. */
 interface Choice {
   targets: Target[];
   shown?: string;
@@ -163,7 +163,7 @@ function namesOf(kind: AnyKind, { metadata, spec: { object, digest } }: Plan): T
   return { object: { kind: kindName(kind), ...elsewhere, name }, digest };
 }
 
-/** Approvals of the plans that are there now, in each namespace that has such. */
+/** One approval for each namespace with plans of the group, for the present plans. */
 function choiceOfGroup(plans: readonly Plan[], start: string, kinds: readonly AnyKind[]): Choice {
   const members = plans.filter(({ spec }) => spec.group.startsWith(start));
   const groups = [...new Set(members.map(({ spec }) => spec.group))];

@@ -3,7 +3,7 @@ import { enableCompileCache } from "node:module";
 /** They start seldom, and leave nothing behind. */
 const LONG_RUNNING = ["run", "proxy", "dev"];
 
-// To compile what a command loads takes a third of its start. Node.js keeps it in the folder for temporary files, where it
-// can write one; NODE_DISABLE_COMPILE_CACHE=1 turns that off.
+// Compiling the loaded modules takes a third of a command's start. Node.js keeps the compiled code in the folder for
+// temporary files, if that is writable; NODE_DISABLE_COMPILE_CACHE=1 turns the cache off.
 const [, , command = ""] = process.argv;
 if (!LONG_RUNNING.includes(command)) enableCompileCache();

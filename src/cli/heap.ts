@@ -15,8 +15,8 @@ const IDLE_SHARE = 0.05;
 const WORTHWHILE_BYTES = 32 * 2 ** 20;
 
 /**
- * Lets the young generation of this process grow no further than that, until the returned function is called. V8 has an
- * option for it that is read before any of our code runs; how fast it grows is asked each time that it does.
+ * Limits the young generation of this process until the returned function is called. V8 reads its option for the maximum
+ * before any of our code runs, but reads the growth factor at each growth.
  */
 export function limitYoungGeneration(): () => void {
   const limit = () => {
@@ -70,8 +70,8 @@ export function ownHeap(): Heap {
 }
 
 /**
- * What `node --expose-gc` gives, for a command that is started without it. After any other collection than that of the last
- * resort, V8 keeps the pages that it has emptied.
+ * The function of `node --expose-gc`, for a process without that option. V8 gives back emptied pages only after a collection
+ * of the last resort.
  */
 function collector(): () => void {
   setFlagsFromString("--expose-gc");

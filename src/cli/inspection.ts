@@ -117,7 +117,7 @@ async function openCluster(): Promise<ClusterView> {
   try {
     return await ClusterView.open(connectKubernetes());
   } catch (error) {
-    if (error instanceof TerminalError) throw error; // such as one that does not say whom it acts as
+    if (error instanceof TerminalError) throw error; // such as for an impersonation without a user
     return ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`);
   }
 }

@@ -62,7 +62,7 @@ async function checkCluster(configuration: Configuration, kinds: readonly AnyKin
   if (missing.length > 0) throw new Error(missing.join("\n"));
 }
 
-/** Writes into a folder that is new or empty, so that nothing of another version stays in it. */
+/** Writes the chart into a new or empty folder: no file of another version stays there. */
 async function writeChart(folder: string, configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { helmChart } = await import("../../stacks/platform/chart.js");
   const files = await helmChart(configuration, kinds, packageVersion);

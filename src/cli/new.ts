@@ -122,7 +122,7 @@ ${dir === "." ? "" : `  cd ${dir}\n`}  npm install
 `;
 }
 
-/** Adds a kind to a package that has one: its folder and test, its export, and its sample beside the others. */
+/** Adds another kind to a package: a folder and test, an export, and a sample beside the existing ones. */
 function furtherKind(names: NewKindNames, dir: string): string {
   const { "sample.yaml": sample = "", ...files } = furtherFiles(names);
   writeNew(dir, files);
@@ -195,7 +195,7 @@ function writeNew(folder: string, files: Files): void {
   }
 }
 
-/** A package.json that `npm init` and `npm install` have written keeps its name and what it depends on. */
+/** An existing package.json keeps its name and its dependencies. */
 function withManifest(file: string, text: string): string {
   const existing = JSON.parse(fs.readFileSync(file, "utf8")) as Record<string, Record<string, string>>;
   const added = JSON.parse(text) as Record<string, Record<string, string>>;

@@ -54,7 +54,7 @@ interface ObjectOptions extends ServerOptions, KindsOption {
   output?: OutputFormat;
 }
 
-/** A command that shows a part of one object's stack, which other objects may share. */
+/** A command that shows a part of one object's stack. */
 function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   usage,
   description,

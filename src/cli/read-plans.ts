@@ -12,9 +12,10 @@ export async function readPlans(client: Reader, namespace?: string): Promise<Pla
 }
 
 /**
- * The plan of one object: in its namespace or, for what has none or is in one that ends, in the operator's.
+ * The plan of one object, in the object's namespace. Plans of cluster-scoped objects, and of objects whose namespace is
+ * being deleted, are in the operator's namespace.
  *
- * @throws ApiError when it cannot be read; Error when there is none
+ * @throws ApiError when the plan cannot be read; Error when the object has no plan
  */
 export async function findPlan(
   client: Reader,

@@ -1,5 +1,6 @@
 /**
- * Runs something with a signal that is aborted by Ctrl-C or SIGTERM, so that it can clean up; a second one ends the process.
+ * Runs a function with an abort signal: Ctrl-C or SIGTERM aborts it, so that the function can clean up. A second Ctrl-C or
+ * SIGTERM ends the process.
  *
  * @param inOrder what has begun is always stopped in order: further signals, and the end of the terminal, change nothing
  */
@@ -7,8 +8,8 @@ export async function untilInterrupted<T>(run: (signal: AbortSignal) => Promise<
   const stop = new AbortController();
   const signals = inOrder ? (["SIGINT", "SIGTERM", "SIGHUP"] as const) : (["SIGINT", "SIGTERM"] as const);
   const onStop = () => {
-    // The next signal, whichever it is, has its usual effect. Not before all have heard of this one: libraries end the process
-    // where they find no other listener.
+    // The next signal has its usual effect, once all listeners have got this signal: libraries end the process where they find
+    // no other listener.
     if (!inOrder) setImmediate(restore);
     stop.abort(new Error("interrupted"));
   };

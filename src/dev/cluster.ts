@@ -52,7 +52,7 @@ export interface DevCluster {
   readonly failure: Promise<ComponentFailedError>;
   /** Starts one more process that belongs to the cluster. @throws ComponentFailedError */
   start(component: Component): Promise<ProcessIdentity>;
-  /** Stops all of it; what it stored stays. */
+  /** Stops all components; their data stays. */
   stop(log?: Log): Promise<void>;
 }
 

@@ -59,8 +59,8 @@ export function controllerFlags(port: number, kubeconfig: string): Flags {
     "authorization-kubeconfig": kubeconfig,
     "bind-address": "127.0.0.1",
     "secure-port": String(port),
-    "leader-elect": "false", // there is no other one
-    // The defaults protect an API server that has other clients.
+    "leader-elect": "false", // there is only one instance
+    // The defaults protect API servers with other clients.
     "kube-api-qps": "200",
     "kube-api-burst": "400",
   };

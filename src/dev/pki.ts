@@ -24,8 +24,8 @@ const LEAF_DAYS = 365;
 const LOCAL = ["127.0.0.1", "localhost"];
 
 /**
- * The certificates of a cluster, in `directory`. The CAs and the key of the service accounts are made once, as what
- * they signed must stay valid; all other certificates are issued again at every call, so that none expires unnoticed.
+ * The certificates of a cluster, in `directory`. The CAs and the key of the service accounts are made once: their
+ * signatures must stay valid. All other certificates are issued again at every call, so that none expires unnoticed.
  */
 export async function preparePki(directory: string) {
   await fs.mkdir(directory, { recursive: true, mode: 0o700 });

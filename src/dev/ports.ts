@@ -19,8 +19,8 @@ export function freePort(): Promise<number> {
 }
 
 /**
- * The port that a component of a cluster had before, if it is free, so that bookmarks and shells stay valid; else a new one,
- * which is remembered.
+ * The remembered port of a cluster's component, if it is free: bookmarks and shells stay valid. Otherwise a new port, which is
+ * remembered.
  */
 export async function portOf(layout: Layout, component: string): Promise<number> {
   const before = rememberedPorts(layout)[component];

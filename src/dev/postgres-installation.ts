@@ -11,7 +11,7 @@ export interface PostgresInstallation {
   /** The folder of its programs. */
   bin: string;
   dataDirectory: string;
-  /** The user that it runs as instead of root, which it refuses. */
+  /** PostgreSQL refuses to run as root: this user runs it instead. */
   owner?: { uid: number; gid: number };
 }
 

@@ -55,9 +55,9 @@ function lookUpByPs(pid: number) {
 }
 
 /**
- * Starts a process in a process group of its own: it outlives this one and gets no signal from the terminal.
+ * Starts a process in a process group of its own: the new process outlives its parent and gets no signal from the terminal.
  *
- * @param logFile gets what the process prints; an earlier one is kept as `<logFile>.previous`
+ * @param logFile the output of the process; an earlier log is kept as `<logFile>.previous`
  * @returns with `exited`, fulfilled when the process has ended, with how: "exit code 1", "SIGKILL"
  */
 export async function spawnDetached(

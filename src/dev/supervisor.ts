@@ -25,7 +25,7 @@ export interface Component extends Pick<SpawnOptions, "uid" | "gid"> {
   onSpawn?: (logFile: string) => void;
 }
 
-/** What `cluster.json` remembers of a process, so that another command can see and stop it. */
+/** A process in `cluster.json`: other commands find and stop it by this record. */
 type ProcessRecord = ProcessIdentity & Pick<Component, "name" | "port" | "tier" | "stopSignal" | "stopSeconds">;
 
 /** Tells what is done, in a line. */

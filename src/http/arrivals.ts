@@ -1,6 +1,6 @@
 /** So many connections a second are taken in all before addresses share them, and of each address in any case. */
 const PER_SECOND = { all: 100, each: 5 };
-/** After so long, an address that has opened no connection is forgotten: it has all of its burst again. */
+/** An address without new connections for this long is forgotten: its whole burst is available again. */
 const FORGOTTEN_MS = 10_000;
 
 interface Bucket {
@@ -11,8 +11,8 @@ interface Bucket {
 }
 
 /**
- * Limits how fast each address opens connections. A handshake takes a millisecond of the event loop: a client that opens its
- * connections again and again would keep it busy, and the system then drops those of others before they are seen.
+ * Limits how fast each address opens connections. A handshake takes a millisecond of the event loop. A client that opens
+ * connections again and again would occupy the loop, and the system would drop connections of other clients unseen.
  */
 export class Arrivals {
   /** Those that came last are last. */
@@ -29,13 +29,13 @@ export class Arrivals {
     return true;
   }
 
-  /** A connection of this address has shown whose it is, so that it does not count. */
+  /** A connection of this address has shown a known user: the connection does not count. */
   excuse(address: string): void {
     const bucket = this.#buckets.get(address);
     if (bucket !== undefined) bucket.tokens = Math.min(this.burst, bucket.tokens + 1);
   }
 
-  /** A connection of this address carries what no client sends that means well: it counts as one more. */
+  /** A connection of this address carries hostile content: it counts as another connection. */
   charge(address: string): void {
     const bucket = this.#refilled(address);
     bucket.tokens = Math.max(0, bucket.tokens - 1);

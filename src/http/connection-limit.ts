@@ -19,7 +19,7 @@ export interface ConnectionLimits {
   dropped?: () => void;
 }
 
-/** An address may open so many connections at once, beyond those that the server keeps: others behind it get through. */
+/** The connections that one address may open at once beyond the kept ones, so that other clients behind the address get through. */
 const SPARE = 100;
 
 /**
@@ -104,7 +104,7 @@ function idOf(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort} ${socket.localPort}`;
 }
 
-/** Who sends a request, as far as that is known before it is read: the address that it comes from. */
+/** The client of a request that is not read yet: the remote address. */
 export function clientOf({ socket }: IncomingMessage): string {
   return socket?.remoteAddress ?? "";
 }

@@ -9,8 +9,8 @@ export interface Address {
 }
 
 /**
- * So many connections wait to be taken, where the system allows it. Beyond that, it drops what comes, and clients ask again
- * after 1, 3 and 7 seconds: with Node.js' 511, a thousand that come and go would keep others waiting for so long.
+ * The number of connections that wait to be accepted, where the system allows it. The system drops further connections, and
+ * their clients try again after 1, 3 and 7 seconds. With Node.js' 511, a thousand connections would cause such waits.
  */
 export const BACKLOG = 4_096;
 

@@ -2,8 +2,8 @@ import { FairQueue, type Item } from "../queue/fair-queue";
 import { Refusal } from "./refusal";
 
 /**
- * Limits what is under way at the same time, fairly between clients: one that asks for a hundred things waits for itself,
- * and others do not wait for it.
+ * Limits the number of concurrent calls, fairly between clients: the calls of a client with a hundred of them wait for each
+ * other, and calls of other clients do not.
  */
 export class FairLimit {
   readonly #waiting = new FairQueue<Item & { client: string; begin(): void }>(({ client }) => client);

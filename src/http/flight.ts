@@ -1,4 +1,4 @@
-/** The bytes of bodies that are being read at the same time. One client has a part of them, so that it leaves room for others. */
+/** The bytes of bodies that are being read at the same time. No client may have all of them. */
 export class Flight {
   #bytes = 0;
   readonly #byClient = new Map<string, number>();

@@ -72,8 +72,8 @@ export function withoutPipelines(onRequest: http.RequestListener) {
  * Starts to serve.
  *
  * @param graceMs how long requests may continue after `close`, which first ends each connection with an answer: a client
- *   that has sent a request on one that is closed cannot know whether it may be repeated
- * @throws Error when the address is in use, or is not this machine's
+ *   without an answer cannot know whether to repeat the request
+ * @throws Error when the address is in use, or belongs to another machine
  */
 export async function listenAt(
   server: http.Server | https.Server,

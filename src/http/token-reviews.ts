@@ -21,11 +21,11 @@ export interface TokenReviewOptions {
   maxWaiting?: number;
 }
 
-/** Whose bearer tokens are: the API server reviews them, and what it says is cached by a digest, so that memory holds no token. */
+/** The users of bearer tokens, as the API server reviews them. Answers are cached by the token's digest: memory holds no token. */
 export class TokenReviews {
   /** Concurrent requests share one review. */
   readonly #identities: LRUCache<string, Identity, { token: string; address: string }>;
-  /** Rejected tokens: kept apart, so that they do not evict valid ones. */
+  /** Rejected tokens, in a cache of their own: they must not evict valid tokens. */
   readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TTL_MS });
 
   constructor({ client, observe, maxReviews = 32, maxWaiting }: TokenReviewOptions) {

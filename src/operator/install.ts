@@ -28,7 +28,7 @@ const SERVED_TIMEOUT_MS = 30_000;
  * @param report told of each kind whose CRD the API server refuses; without it, the first one is thrown
  * @returns the other kinds
  * @throws TerminalError `ForeignDefinition`, before anything is applied, when one of them is another operator's
- * @throws ApiError when it refuses the CRDs of all kinds
+ * @throws ApiError when the API server refuses the CRDs of all kinds
  */
 export async function installKinds(
   client: Pick<KubernetesClient, "get" | "apply" | "resourceType">,
@@ -41,7 +41,7 @@ export async function installKinds(
   await Promise.all(
     kinds.map(async (kind) => {
       try {
-        // A conversion that an operator serves stays; the next one that serves it replaces it.
+        // The webhook of a running operator stays in the CRD until the next operator replaces it.
         const live = kind.capabilities.versions && (await known(client.get(DEFINITION_TYPE, kindName(kind))));
         await client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
       } catch (error) {
@@ -65,7 +65,7 @@ export async function installKinds(
  * undo the other's work, and neither understands the other's objects.
  *
  * @returns the kinds
- * @throws TerminalError `ForeignDefinition` naming all that are not
+ * @throws TerminalError `ForeignDefinition` naming all foreign CRDs
  */
 export async function refuseForeignDefinitions(
   client: Pick<KubernetesClient, "get">,

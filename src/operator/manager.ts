@@ -29,7 +29,7 @@ export interface ManagerOptions
   kinds: readonly AnyKind[];
   /** Whether the state's backend is this operator's. */
   backend: Pick<BackendOwnership, "refusal" | "problem" | "run">;
-  /** What is this replica's to work on; everything when it is the only one. */
+  /** The shards of this replica; without them, the replica works on all objects. */
   shards?: Shards | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
@@ -54,7 +54,7 @@ export class Manager {
   readonly #options: ManagerOptions;
   /** By the kind's name. */
   readonly #controllers = new Map<string, Controller>();
-  /** Those whose own type, or a type that they watch, the API server does not serve. */
+  /** The kinds whose type or watched types the API server does not serve. */
   readonly #unopened = new Set<AnyKind>();
   readonly #queue: WorkQueue<ObjectItem>;
   readonly #claims: Claims;
@@ -187,8 +187,8 @@ export class Manager {
   }
 
   /**
-   * Serves a kind whose CRD is installed, in place of the one of the same name, from now on. All its objects are
-   * reconciled; those whose last update ran the same program need no other.
+   * Serves a kind whose CRD is installed, in place of a kind of the same name, from now on. All objects of the kind
+   * are reconciled; objects whose last update ran the same program need no update.
    *
    * @throws ApiError, with nothing changed, when a type that the kind watches is not installed in the cluster
    * @throws TypeError when the operator does not run

@@ -26,7 +26,7 @@ export async function permittedKinds(
   kinds: readonly AnyKind[],
   report: (kind: string, reason: string) => void,
 ): Promise<readonly AnyKind[]> {
-  // What it may do in all namespaces, and in one where it has no rights of its own.
+  // The operator's rights in all namespaces, asked for in a namespace without a Role of the operator.
   const inOne = { namespace: "kube-node-lease" };
   type Status = { resourceRules?: PolicyRule[] };
   const rules = await review<Status>(client, "authorization.k8s.io/v1", "SelfSubjectRulesReview", inOne);

@@ -18,9 +18,9 @@ export interface Surveyed {
 const REFUSED_MS = 10_000;
 
 /**
- * Compares the stacks that the backend has with those that objects name, at the start and from time to time: objects at rest
- * ask for nothing, so that nothing else tells that their states are lost, or there again. What it finds is checked under the
- * stack's lock, by an update. A backend that is not the operator's own tells nothing of its stacks.
+ * Compares the backend's stacks with the stacks that objects name, at the start and from time to time: objects at rest read no
+ * state, so only this survey notices that a state is lost, or restored. An update then checks the finding under the stack's
+ * lock. The backend of another operator is not surveyed.
  */
 export async function surveyStacks(
   controllers: () => Iterable<Surveyed>,

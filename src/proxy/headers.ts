@@ -23,7 +23,7 @@ const HOP_BY_HOP = [
  * API server accepts from front proxies (`x-remote-…`).
  */
 const NOT_FORWARDED = /^(authorization|host|expect|x-remote-.*)$/;
-/** A browser, which cannot set headers of a WebSocket, passes its token as one of the protocols that it offers. */
+/** A browser cannot set headers of a WebSocket: it passes the token as one of the offered protocols. */
 const TOKEN_PROTOCOL = /^base64url\.bearer\.authorization\.k8s\.io\./;
 
 /**

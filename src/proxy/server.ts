@@ -86,7 +86,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
   server.on("upgrade", (request: IncomingMessage, _socket, head: Buffer) => {
     const { socket } = request;
     socket.on("error", () => {}); // "close" follows
-    // Until the API server agrees to the other protocol, this is a request that is answered like any other.
+    // Until the API server agrees to the other protocol, an upgrade is answered like any other request.
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     try {

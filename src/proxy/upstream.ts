@@ -58,8 +58,8 @@ export class Upstream {
 }
 
 /**
- * Whether a server that decodes and shortens paths could read this one as leading out of what it is appended to: a
- * segment `..`, however it is encoded and with whatever slash.
+ * Whether a path, decoded and shortened by a server, could lead out of the prefix: a segment `..`, in any encoding and
+ * with any slash.
  */
 function leavesItsPrefix(target: string): boolean {
   let path = target.split(/[?#]/)[0] ?? "";

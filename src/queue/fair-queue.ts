@@ -41,7 +41,7 @@ export class FairQueue<T extends Item> {
     entries.set(item.id, { item, since: performance.now() });
   }
 
-  /** Takes the next item; the others of its key follow one of each other key. */
+  /** Takes the next item. The key's next item follows one item of each other key. */
   take(): Entry<T> | undefined {
     const [next] = this.#queues;
     if (next === undefined) return undefined;

@@ -8,9 +8,9 @@ export interface Retry<T> {
 }
 
 interface Outage<T> {
-  /** Those that wait, by id; the one that failed longest ago comes first. */
+  /** The waiting items by id, the longest waiting first. */
   waiting: Map<string, T>;
-  /** Those that are tried for the others. */
+  /** The items that are tried in place of the waiting ones. */
   probes: Map<string, T>;
   /** How often a probe has failed in a row. */
   failures: number;
@@ -25,8 +25,8 @@ const CAP_PER_OUTAGE_MS = 100;
 const TRIED_AFTER_SUCCESS = 2;
 
 /**
- * The back-off of items that fail for the same reason: what they depend on is missing or away, such as a table, a
- * database or a plugin. One of them is tried for all, later each time; when it succeeds, the others follow.
+ * The back-off of items with the same missing dependency, such as a table, a database or a plugin. One item is tried for all,
+ * later each time; when the item succeeds, the others follow.
  *
  * Keeps no time and calls nothing: each call returns what is to be tried.
  */
@@ -42,13 +42,13 @@ export class Outages<T extends Item> {
     this.#outages.set(dependency, outage);
     this.#dependencies.set(item.id, dependency);
     outage.probes.delete(item.id);
-    outage.waiting.delete(item.id); // its next try follows those of all others
+    outage.waiting.delete(item.id); // to the end of the order
     outage.waiting.set(item.id, item);
     if (outage.probes.size > 0) return changed;
     return [...changed, ...this.#probe(outage, outage.failures++)];
   }
 
-  /** An item needs no other try: what it waited for is back, so that others are tried. */
+  /** An item has succeeded: the dependency is back, and the waiting items are tried. */
   succeeded(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined) return [];

@@ -50,7 +50,7 @@ const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
  * its item again asks for it in every run.
  */
 export class WorkQueue<T extends Item> {
-  /** By name, the one whose turn it is first. */
+  /** By name; the group to take from next is first. */
   readonly #groups = new Map<string, Group<T>>();
   readonly #running = new Set<string>();
   /** Items that were added while running. */
@@ -118,7 +118,7 @@ export class WorkQueue<T extends Item> {
     this.#retry(this.#outages.failed(item, dependency));
   }
 
-  /** The item needs no other try: resets its back-off, and adds items that wait for what it waited for. */
+  /** The item has succeeded: resets its back-off, and adds the items that wait for the same dependency. */
   endRetries(item: T): void {
     this.forget(item);
     this.#retry(this.#outages.succeeded(item));

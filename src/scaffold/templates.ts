@@ -9,7 +9,7 @@ export type Files = Record<string, string>;
 /** What a kind's folder in this repository does not need. */
 const OF_A_PACKAGE = ["package.json", "tsconfig.json", "src/index.ts"];
 
-/** What the module of a provider has already, so that its class cannot be called so. */
+/** Names in a provider's module that its class cannot have. */
 const PROVIDERS_WORDS = [
   "DynamicProvider",
   "DynamicResource",
@@ -78,8 +78,8 @@ export function folderFiles(names: NewKindNames): Files {
 }
 
 /**
- * A dynamic provider in a package, with a test of each method. It is complete as it is: its system is a folder, so that
- * nothing needs to be set up before the first test.
+ * A dynamic provider in a package, with a test of each method. The provider is complete: its system is a folder, and
+ * the first test needs no preparation.
  *
  * @param packageName the package's name, which states record to find the provider
  */

@@ -37,13 +37,13 @@ interface Session {
 /**
  * One of several replicas that share the work of one operator.
  *
- * Each has a Lease of its own, its session, and renews it; each shard is a Lease that names the session that holds it.
+ * Each replica renews a Lease of its own, its session. Each shard is a Lease that names the holding session.
  * A session that does not change for the Lease's duration, by the observer's clock, is declared dead by a
  * compare-and-swap, so it cannot be renewed any more, and its shards are free. No clocks are compared, as in client-go's
  * `leaderelection` (k8s.io/client-go/tools/leaderelection), where each Lease would be renewed by itself.
  *
- * A replica counts its session from the moment when it *sent* the last renewal that succeeded, and takes it for over
- * after the renewal deadline, which is shorter than the Lease's duration; by then nothing of it may run any more.
+ * A replica's session ends at the renewal deadline, counted from when the last successful renewal was *sent*. The deadline
+ * is shorter than the Lease's duration; by then no work of the session may run any more.
  */
 export class Replica {
   readonly #held = new Map<number, LeaseRecord>();
@@ -150,7 +150,7 @@ export class Replica {
     const wanted = { shards: this.#state.standsBack ? undefined : shards, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
-      if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
+      if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; its shards are free
       this.#former = undefined;
       const name = SESSION_PREFIX + sessionName();
       session = { record: await store.create(name, { holder: name, ...wanted }), renewedAt: sentAt };

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
 
-/** Renews the Lease of a session. @returns it as it now is; `undefined` when it is not this session's any more */
+/** Renews the Lease of a session. @returns the renewed Lease; `undefined` when another session holds it */
 export async function renewLease(
   store: LeaseStore,
   record: LeaseRecord,

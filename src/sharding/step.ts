@@ -7,7 +7,7 @@ export const SHARD_PREFIX = "kindstack-shard-";
 /** What a replica knows when it looks at the Leases. */
 export interface ReplicaState {
   held: ReadonlyMap<number, LeaseRecord>;
-  /** Those of them that it gives back; `true` when no work is left. */
+  /** The held shards that this replica gives back; `true` when no work on the shard is left. */
   yielding: ReadonlyMap<number, boolean>;
   /** What was last seen of each session, and since when. */
   seen: ReadonlyMap<string, { version: string; since: number }>;
@@ -111,7 +111,7 @@ function balance(
   if (leaving) return { standsBack, actions: [] };
   // The next renewal publishes the number, and only the look after it counts.
   if (session.shards !== count) return { standsBack: false, actions: [] };
-  // What cannot be shared evenly stays where it is, so that nothing moves without need.
+  // The remainder of an uneven division stays with its present holders: no shard moves without need.
   const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
   const peers = [session.name, ...others.filter((other) => other.shards === count).map(({ name }) => name)];
   const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(session.name);

@@ -33,7 +33,7 @@ export async function readOperatorStatus({ url, tokenFile, insecure }: MetricsLo
   }
 }
 
-/** What one operator's metrics say, since its start. Durations are in seconds. */
+/** A summary of one operator's metrics since its start. Durations are in seconds. */
 export type OperatorStatus = ReturnType<typeof operatorStatus>;
 
 function operatorStatus(samples: readonly Sample[]) {

@@ -14,7 +14,7 @@ export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 /** How long a verdict on a user holds. Refusals expire sooner, as the right may be granted soon. */
 const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000 };
 const MAX_VERDICTS = 1_000;
-/** Concurrent reviews, so that strangers do not load the API server; others wait, those of each address for themselves. */
+/** The limit of concurrent reviews, so that strangers do not load the API server. Addresses take turns. */
 const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
 
 /**
@@ -56,7 +56,7 @@ export function scrapeAccess(client: Pick<KubernetesClient, "json">, logger: Pic
   };
 }
 
-/** The token of a `Bearer` header; or of a `Basic` one, which is what browsers ask for, as its password. */
+/** The token of a `Bearer` header, or the password of a `Basic` header, for which browsers prompt. */
 function tokenOf(authorization = ""): string | undefined {
   const [, scheme, text = ""] = /^(Bearer|Basic) ([\x21-\x7e]+)$/i.exec(authorization) ?? [];
   if (scheme?.toLowerCase() !== "basic") return text || undefined;

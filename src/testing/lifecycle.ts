@@ -7,9 +7,9 @@ import { changedValues } from "../plan/fields";
  * create as after a crash, diff, read, update, delete, another delete, create and release. The released resource stays. Where
  * the provider has `observe`, it is asked between the steps.
  *
- * @param inputs what a program gives
- * @param changed the same resource with other inputs, which it can take without a replacement
- * @throws Error naming the step after which the provider is not as an engine needs it
+ * @param inputs the inputs that a program gives
+ * @param changed other inputs of the same resource, to be applied without a replacement
+ * @throws Error naming the step whose result an engine could not use
  */
 export async function checkLifecycle<Inputs extends object, Outputs extends object>(
   provider: DynamicProvider<Inputs, Outputs>,

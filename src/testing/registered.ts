@@ -35,8 +35,8 @@ const OWNER = { uid: "uid-of-the-object", description: "the object of this test"
  * Runs a program without an engine, a cluster or a database.
  *
  * @param object what the program is given; see {@link objectOf}
- * @returns the resources that it registers, in this order
- * @throws what the program throws; TerminalError `InvalidProgram` where it does what the kind does not say
+ * @returns the registered resources, in order
+ * @throws the program's errors; TerminalError `InvalidProgram` where the kind's definition does not allow a resource
  */
 export async function registeredBy<Spec, Status>(
   program: Programmed<Spec, Status>,

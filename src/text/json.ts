@@ -1,4 +1,4 @@
-/** What a text of JSON says; `undefined` for what is none, such as what is torn. */
+/** The value of a JSON text; `undefined` for invalid or incomplete JSON. */
 export function readJson(text: string): unknown {
   try {
     return JSON.parse(text);

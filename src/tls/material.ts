@@ -5,7 +5,7 @@ import { type CertifiedKey, createAuthority, issueCertificate } from "./certific
 /** The stored certificates and keys of a TLS server. */
 export interface TlsMaterial {
   ca: CertifiedKey;
-  /** The CA that will sign next: already trusted, so that clients know it before it is used. */
+  /** The CA that will sign next: clients trust it before its first signature. */
   next: CertifiedKey | undefined;
   /** The certificate of the former CA; trusted while a server may still use a certificate that it signed. */
   previous: string | undefined;
@@ -74,7 +74,7 @@ export async function renew(material: TlsMaterial | undefined, renewal: Renewal)
   return current;
 }
 
-/** Whether texts from outside are material: certificates that parse, keys that belong to them, one signed by the other. */
+/** Whether texts from outside are usable: the certificates parse, the keys match, and the CA has signed the serving certificate. */
 export function isUsable({ ca, next, previous, serving }: TlsMaterial): boolean {
   try {
     if (previous !== undefined) new X509Certificate(previous);

@@ -7,7 +7,7 @@ import { errorMessageOf } from "../../providers/errors";
 export interface Polled<T> {
   readonly current: T;
   /**
-   * Calls the listener now, and again at every change. One that rejects is called again until it succeeds.
+   * Calls the listener now, and again at every change. A listener that rejects is called again until it succeeds.
    *
    * @throws what the listener throws when it is called for the first time
    */

@@ -38,8 +38,8 @@ const PROPAGATION_MS = 5 * 60_000;
 const MAX_ATTEMPTS = 5;
 
 /**
- * Opens the certificate of a server: reads it from the Secret, or creates it. Everything is in one Secret, so that one
- * compare-and-swap decides between replicas: the second uses what the first has written.
+ * Opens the certificate of a server: reads it from the Secret, or creates it. Everything is in one Secret: one
+ * compare-and-swap decides between replicas, and the second replica uses the certificate of the first.
  *
  * The Secret is polled, not watched: polling needs only the right to read this one Secret, and a certificate that is
  * renewed a month early may arrive a minute late.

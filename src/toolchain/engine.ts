@@ -11,8 +11,8 @@ export function usesAutomationApi(): boolean {
 }
 
 /**
- * Finds or builds Pulumi's engine: the one that `KINDSTACK_ENGINE` names, else one that knows the state's backend and key
- * service. Those of clouds take a larger build. With {@link AUTOMATION_API}, the CLI.
+ * Finds or builds Pulumi's engine: the engine that `KINDSTACK_ENGINE` names, else one that supports the state's backend and key
+ * service. Backends of clouds need a larger build. With {@link AUTOMATION_API}, the CLI.
  *
  * @param state without, an engine for files and a passphrase
  * @throws ToolUnavailableError

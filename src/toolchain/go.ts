@@ -52,7 +52,7 @@ async function copyModule(module: string, into: string): Promise<void> {
   await fs.cp(path.join(packageRoot, module), into, { recursive: true });
 }
 
-/** An older Go than the module's go.mod asks for refuses it, and says which one it needs. */
+/** A Go that is older than the module's go.mod demands refuses the module, and names the version. */
 async function go(goArguments: string[], cwd: string, signal: AbortSignal): Promise<string> {
   try {
     const { stdout } = await execa("go", goArguments, {

@@ -21,7 +21,7 @@ const LOCK_STALE_MS = 20_000;
 const LOCK_RETRY_MS = 500;
 
 /**
- * Finds a tool, or makes it: the file that its variable names, PATH, its npm package, the cache, then its sources in their
+ * Finds or makes a tool: by its environment variable, on PATH, in its npm package, in the cache, then from its sources in
  * order.
  * Made tools go to `<cache>/<tool>/<version>/`; processes that want the same tool at once make it once.
  *
@@ -40,7 +40,7 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
 
   const home = path.join(cacheDirectory(), tool.name);
   const cached = cachedFile(tool, home);
-  // What lies there was renamed into place when it was complete and had told its version.
+  // A file in the cache was complete and had told its version before it was renamed into place.
   if (existsSync(cached)) return cached;
   reasons.push(`cache: no ${cached}`);
 
@@ -188,7 +188,7 @@ function unavailable(tool: Tool, reasons: string[]): ToolUnavailableError {
   );
 }
 
-/** Makes the tool aside and renames it into place, so that the cache never holds half of one. */
+/** Makes the tool in a temporary folder and renames it into place: the cache never holds half a tool. */
 async function make(tool: Tool, source: Source, home: string, signal: AbortSignal): Promise<void> {
   const aside = await fs.mkdtemp(path.join(home, LEFTOVER_PREFIX));
   try {
@@ -217,7 +217,7 @@ async function removeLeftovers(home: string): Promise<void> {
   }
 }
 
-/** The version that a file tells; that of the tool when it cannot be asked but is there. */
+/** The version that a file prints; the tool's version for an existing file of a tool without version arguments. */
 async function askVersion(tool: Tool, file: string): Promise<string> {
   if (!existsSync(file)) throw new Error("the file does not exist");
   if (tool.versionArguments === undefined) return tool.version;

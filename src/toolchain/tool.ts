@@ -4,9 +4,9 @@ export interface Tool {
   readonly version: string;
   /** The name of the file, on PATH and in the cache, where it is not the tool's. */
   readonly file?: string;
-  /** The npm package that has it for this platform, installed beside this one; the file is at its top. */
+  /** The npm package with the tool for this platform, installed beside Kindstack; the file is at the package's top. */
   readonly package?: string;
-  /** What makes it print its version. Without, the version cannot be asked, so PATH is not searched. */
+  /** The arguments that make the tool print its version. Without them, PATH is not searched, as the version is unknown. */
   readonly versionArguments?: readonly string[];
   /** Where to get it from, tried in this order. */
   readonly sources: readonly Source[];

@@ -8,7 +8,7 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
-/** One version of Pulumi, that of its SDK: package.json has it, and the Go modules in `tools/` follow. */
+/** The version of Pulumi, as package.json has it for the SDK; the Go modules in `tools/` follow. */
 const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
 export const ENGINE_VERSION = `${PULUMI}-60`;
