@@ -25,6 +25,7 @@ export const REASONS = [
   "Requested",
   "Resizing",
   "Retrying",
+  "RightsTaken",
   "Settled",
   "Succeeded",
   "Updating",

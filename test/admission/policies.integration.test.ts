@@ -90,8 +90,8 @@ const annotatedClass = (value: string) => ({ annotations: { "kubernetes.io/ingre
 const hosts = (...names: (string | undefined)[]) =>
   ingress("default", {}, { rules: names.map((host) => ({ ...(host !== undefined && { host }) })) });
 
-const aliased = (value: string) =>
-  ingress("default", { annotations: { "nginx.ingress.kubernetes.io/server-alias": value } });
+const aliased = (value: string, key = "nginx.ingress.kubernetes.io/server-alias") =>
+  ingress("default", { annotations: { [key]: value } });
 
 function claim(storageClassName?: string, annotation?: string): Manifest {
   return {
@@ -136,7 +136,7 @@ const addressed = (key: string) => {
 };
 const named = (key: string, hosts: string) => {
   const made = service([]);
-  const annotations = { [`external-dns.alpha.kubernetes.io/${key}`]: hosts };
+  const annotations = { [`external-dns.kubernetes.io/${key}`]: hosts };
   return { ...made, metadata: { ...made.metadata, annotations } };
 };
 const namedPod = (hosts: string) => {
@@ -250,6 +250,19 @@ describe("a tenant's owner", () => {
     ["no storage class by an empty annotation, beside a class of the list", () => claim("fast", ""), "must be named"],
     ["no ingress class by an empty annotation", () => ingress(undefined, annotatedClass("")), "must be named"],
     ["a host name by an alias", () => aliased("oil.example.com, gas.example.com"), "gas.example.com is not allowed"],
+    ...[
+      ...["haproxy-ingress.github.io/server-alias", "konghq.com/host-aliases", "ingress.kubernetes.io/redirect-from"],
+      ...["appgw.ingress.kubernetes.io/hostname-extension", "nginx.ingress.kubernetes.io/Server-Alias"],
+    ].map((key): [string, () => Manifest, string] => [
+      `a host name by ${key}`,
+      () => aliased("gas.example.com", key),
+      "gas.example.com is not allowed",
+    ]),
+    [
+      "host names by an expression, even one that the list matches",
+      () => aliased("gas.example.com|oil.example.com", "haproxy-ingress.github.io/server-alias-regex"),
+      "all host names",
+    ],
     ["an image by its id", () => pod(`sha256:${"0".repeat(64)}`), "can be one that a node has"],
     ["an image by the beginning of its id", () => pod("0123456789ab"), "can be one that a node has"],
     ["the network of the node", () => pod("nginx", { hostNetwork: true }), "of the node"],

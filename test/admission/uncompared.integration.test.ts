@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { DNS_ANNOTATIONS, ROUTING } from "../../stacks/kinds/capsule-tenant/policies/controllers";
+import { DNS, ROUTING } from "../../stacks/kinds/capsule-tenant/policies/controllers";
 import { create, expectAcceptance, expectRefusal, uniqueName, useServedAdmission } from "./test-admission";
 
 const admission = useServedAdmission();
@@ -53,14 +53,15 @@ const named = (kind: "Service" | "Pod", namespace: string, key: string): Manifes
 
 describe("where host names are compared", () => {
   const annotations = ROUTING.flatMap(({ annotations }) => annotations);
-  it.each([...annotations.map((key) => key.replace(/[.]$/, ".web")), "acme.example.com/host-alias-list"])(
-    "an Ingress may not have the annotation %s",
-    async (key) => {
-      await expectRefusal(asAlice, ingress(compared, "/", { [key]: "x" }), `the annotation ${key} is not allowed`);
-      await expectAcceptance(asAlice, ingress(compared, "/", { [key]: "false" }));
-      await expectAcceptance(asAlice, ingress(free, "/", { [key]: "x" }));
-    },
-  );
+  it.each([
+    ...annotations.map((key) => key.replace(/[.]$/, ".web")),
+    ...["ingress.kubernetes.io/redirect-from", "traefik.ingress.kubernetes.io/router.pathMatcher"],
+    "acme.example.com/host-alias-list",
+  ])("an Ingress may not have the annotation %s", async (key) => {
+    await expectRefusal(asAlice, ingress(compared, "/", { [key]: "x" }), `the annotation ${key} is not allowed`);
+    await expectAcceptance(asAlice, ingress(compared, "/", { [key]: "false" }));
+    await expectAcceptance(asAlice, ingress(free, "/", { [key]: "x" }));
+  });
 
   it.each(["/foo(/|$)(.*)", "/fo[o]", "/.*", "/(.*)", "/~/fo", "/a{2}", "/fo*", "/*/b", "/x|y", "/a+", "/\\d"])(
     "an Ingress may not have the path %s",
@@ -77,13 +78,16 @@ describe("where host names are compared", () => {
     },
   );
 
-  it.each(DNS_ANNOTATIONS)("names by %s need a list of host names", async (key) => {
-    for (const kind of ["Service", "Pod"] as const) {
-      await expectRefusal(asAlice, named(kind, compared, key), `the annotation ${key} is not allowed`);
-      await expectAcceptance(asAlice, named(kind, listed, key));
-      await expectAcceptance(asAlice, named(kind, free, key));
-    }
-  });
+  it.each([...DNS.flatMap(({ annotations }) => annotations), "dns.example.com/hostname"])(
+    "names by %s need a list of host names",
+    async (key) => {
+      for (const kind of ["Service", "Pod"] as const) {
+        await expectRefusal(asAlice, named(kind, compared, key), `the annotation ${key} is not allowed`);
+        await expectAcceptance(asAlice, named(kind, listed, key));
+        await expectAcceptance(asAlice, named(kind, free, key));
+      }
+    },
+  );
 
   it("what an Ingress has already may stay", async () => {
     const alias = { "nginx.ingress.kubernetes.io/server-alias": "a.example.com" };

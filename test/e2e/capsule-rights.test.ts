@@ -24,6 +24,7 @@ import {
   uniqueName,
   untilGone,
   untilReady,
+  untilSynced,
 } from "./objects";
 import { useOperator } from "./operator";
 
@@ -199,13 +200,22 @@ describe("a namespace that is held while it is being deleted", () => {
 });
 
 describe("a change of a Tenant that takes rights", () => {
-  it("warns of what may stay of those who had them, and is made", async () => {
+  const account = { apiVersion: "v1", kind: "ServiceAccount" };
+
+  it("warns of what may stay of those who had them, is made, and tells of it until a user has looked", async () => {
     const name = uniqueName("dismissed");
-    await apply(capsuleTenant(name, { owner: { kind: "User", name } }));
+    const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
+    await apply(tenant);
     await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
-    await eventually(async () => expect((await get(capsuleTenant(name))).status).toMatchObject({ size: 1 }));
+    await eventually(async () => expect(conditionOf(await get(tenant), "Enforced").status).toBe("True"));
     const patch = (spec: object) =>
       kubectl(["patch", "tenants.capsule", name, "--type=merge", "-p", JSON.stringify({ spec })]);
+    const told = async () => {
+      const live = await untilSynced(tenant);
+      const { status, message } = conditionOf(live, "FormerSubjects");
+      return { status, message };
+    };
+    await eventually(async () => expect((await told()).status).toBe("False"));
 
     await eventually(async () => {
       const { stderr } = await patch({ owner: { name: uniqueName("another") } });
@@ -213,7 +223,23 @@ describe("a change of a Tenant that takes rights", () => {
       expect(stderr).toContain(`Look for them in: ${name}`);
     });
     expect((await patch({ namespaceQuota: 9 })).stderr).not.toContain("Warning");
-    await remove(capsuleTenant(name));
+
+    const had = new RegExp(`^(User another-\\w+, )*User ${name} had rights in ${name}\\.`);
+    await eventually(async () => expect(await told()).toEqual({ status: "True", message: expect.stringMatching(had) }));
+    // As the message says: what they may have made is listed, and nothing else; then the notice is ended.
+    await create({ ...account, metadata: { name: "ci", namespace: name } });
+    const [look = "", end = ""] = (await told()).message.match(/kubectl .*?(?=\.( |$)|$)/g) ?? [];
+    const run = (command: string) =>
+      kubectl(
+        command
+          .split(" ")
+          .slice(1)
+          .map((word) => word.replaceAll("'", "")),
+      );
+    expect((await run(look)).stdout.match(/\S+\/\S+/g)).toEqual(["serviceaccount/ci", "serviceaccount/default"]);
+    expect(await run(end)).toMatchObject({ exitCode: 0 });
+    await eventually(async () => expect((await told()).status).toBe("False"));
+    await remove(tenant);
   });
 });
 

@@ -3,6 +3,7 @@ import { KubernetesObject, type ObjectMeta, type ObjectType } from "../../../pro
 import { controllerReference, type ProgramContext } from "../../contract/index";
 import { collisionScope } from "./admission/ingress-collisions";
 import { quotasLabel } from "./admission/quotas";
+import { formerSubjects, type Subject } from "./former-subjects";
 import {
   HOSTNAME_COLLISION_LABEL,
   indexedName,
@@ -42,6 +43,7 @@ const REPLACED = ["roleRef", "spec.scopes"];
 
 /** An object's fields for one item. */
 interface ItemFields {
+  annotations?: Record<string, string>;
   /** Not a field: what it is created with instead, where the balancer of quotas keeps it. */
   balanced?: object;
   [field: string]: unknown;
@@ -72,10 +74,14 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
       { dependsOn: bindings },
     );
     const register = ({ label, ...type }: ItemType, items: readonly ItemFields[] = [], dependsOn: Resource[] = []) =>
-      items.map(({ balanced, ...fields }, index) => {
+      items.map(({ balanced, annotations, ...fields }, index) => {
         const labels = { [TENANT_LABEL]: metadata.name, [label]: String(index) };
         const name = indexedName(metadata.name, index);
-        const manifest = { ...type, metadata: { name, namespace, labels }, ...fields };
+        const manifest = {
+          ...type,
+          metadata: { name, namespace, labels, ...(annotations && { annotations }) },
+          ...fields,
+        };
         const initial = balanced && { manifest: { ...manifest, ...balanced }, fieldManager: QUOTA_MANAGER };
         return new KubernetesObject(
           `${type.kind.toLowerCase()}/${namespace}/${index}`,
@@ -88,7 +94,10 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
     const quotas = register(RESOURCE_QUOTA, spec.resourceQuotas?.map(resourceQuota));
     // Its owner may make nothing in the namespace before it is counted and checked, nor after it is no longer.
     if (mayHaveRights(tenant, namespace, { owned, watched })) {
-      register(ROLE_BINDING, roleBindings(spec), [...quotas, ...bindings]);
+      const given = roleBindings(spec);
+      const former = formerSubjects(tenant, namespace, { owned, given: given.flatMap(({ subjects }) => subjects) });
+      const items = given.map((fields, index) => (index === 0 ? { ...fields, ...former } : fields));
+      register(ROLE_BINDING, items, [...quotas, ...bindings]);
     }
   }
 }
@@ -142,8 +151,8 @@ function resourceQuota({ hard = {}, ...spec }: ResourceQuotaItem): ItemFields {
 }
 
 /** The owner is admin and may delete the namespace; then those that the tenant names besides. */
-function roleBindings({ owner, additionalRoleBindings = [] }: CapsuleTenantSpec): ItemFields[] {
-  const subjects = [ownerSubject(owner)];
+function roleBindings({ owner, additionalRoleBindings = [] }: CapsuleTenantSpec) {
+  const subjects: Subject[] = [ownerSubject(owner)];
   const own = ["admin", NAMESPACE_DELETER].map((clusterRoleName) => ({ clusterRoleName, subjects }));
   return [...own, ...additionalRoleBindings].map(({ clusterRoleName, subjects }) => ({
     roleRef: { apiGroup: RBAC_GROUP, kind: "ClusterRole", name: clusterRoleName },
@@ -152,8 +161,8 @@ function roleBindings({ owner, additionalRoleBindings = [] }: CapsuleTenantSpec)
 }
 
 /** A tenant's owner as RBAC has it; a ServiceAccount is called `system:serviceaccount:<namespace>:<name>`. */
-function ownerSubject({ kind, name }: CapsuleTenantSpec["owner"]): object {
+function ownerSubject({ kind, name }: CapsuleTenantSpec["owner"]): Subject {
   if (kind !== "ServiceAccount") return { apiGroup: RBAC_GROUP, kind, name };
-  const [namespace, account] = name.split(":").slice(-2);
+  const [namespace = "", account = ""] = name.split(":").slice(-2);
   return { kind, name: account, namespace };
 }

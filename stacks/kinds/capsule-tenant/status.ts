@@ -2,6 +2,7 @@ import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/
 import type { KindCondition } from "../../contract/index";
 import { collisionScope } from "./admission/ingress-collisions";
 import { collisionsOf } from "./collisions";
+import { formerSubjectsCondition } from "./former-subjects";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
 import {
@@ -37,6 +38,7 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
     enforced(tenant, owned),
     terminating(tenant, owned),
+    formerSubjectsCondition(tenant, owned),
   ];
 }
 

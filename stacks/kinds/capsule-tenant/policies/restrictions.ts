@@ -1,6 +1,6 @@
 import type { ResourceRule } from "../../../contract/index";
 import { allowedList, type Restriction } from "./allowed-list";
-import { ADDRESS_KEYS, DNS_ANNOTATIONS } from "./controllers";
+import { ADDRESS_KEYS, ALIAS_EXPRESSION_KEYS, ALIAS_KEYS, DNS_KEYS } from "./controllers";
 import { hostPorts, SERVICES, serviceTypes } from "./service-types";
 import { uncomparedNames, uncomparedRouting } from "./uncompared";
 
@@ -22,14 +22,13 @@ const INGRESS_CLASS = "kubernetes.io/ingress.class";
 /** In CEL: an annotation, if there is one. */
 const annotationOf = (object: string, key: string) => `${object}.metadata.?annotations[?'${key}']`;
 
-/** In CEL: the values of an annotation, with commas between them. */
-const listIn = (object: string, annotation: string) =>
-  `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()).filter(item, item != ''))`;
+/** In CEL: the keys of annotations that an expression matches. */
+const keysIn = (object: string, expression: string) =>
+  `${object}.metadata.?annotations.orValue({}).filter(key, key.matches(${JSON.stringify(expression)}))`;
 
-/** Annotations that make Ingress controllers and those of DNS take more host names. */
-const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", ...DNS_ANNOTATIONS];
-const hostsIn = (object: string, annotations: readonly string[]) =>
-  annotations.map((annotation) => listIn(object, annotation)).join(" + ");
+/** In CEL: what these annotations list, with commas between the items. */
+const listedIn = (object: string, expression: string) =>
+  `${keysIn(object, expression)}.map(key, ${object}.metadata.annotations[key].split(',').map(item, item.trim())).flatten().filter(item, item != '')`;
 
 /** In CEL: whether container runtimes could take an image for the id of one that a node has, or for the beginning of one. */
 const isImageId = (image: string) => `${image}.matches('^(sha[0-9]+:.*|[0-9a-f]+)$')`;
@@ -64,11 +63,12 @@ export const RESTRICTIONS: readonly Restriction[] = [
     field: "ingressHostnames",
     rule: INGRESSES,
     called: "a host name",
-    // An Ingress for all hosts, by a rule without a host or by a default backend, would take those of others as well.
+    // An Ingress for all hosts, by a rule without a host, a default backend or an expression, would take those of others as well.
     used: (object) =>
       `${object}.spec.?rules.orValue([]).map(rule, rule.?host.orValue('')) + ` +
       `${object}.spec.?tls.orValue([]).map(tls, tls.?hosts.orValue([])).flatten() + ` +
-      `(has(${object}.spec.defaultBackend) ? [''] : []) + ${hostsIn(object, HOST_ANNOTATIONS)}`,
+      `(has(${object}.spec.defaultBackend) ? [''] : []) + ${listedIn(object, `${ALIAS_KEYS}|${DNS_KEYS}`)} + ` +
+      `${keysIn(object, ALIAS_EXPRESSION_KEYS)}.map(key, '')`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'an Ingress for all host names is not allowed' : ${named})`,
   }),
@@ -79,7 +79,7 @@ export const RESTRICTIONS: readonly Restriction[] = [
     called: "a host name",
     used: (object) =>
       `(has(${object}.spec.listeners) ? ${object}.spec.listeners.map(listener, listener.?hostname.orValue('')) : ` +
-      `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames) + ${hostsIn(object, DNS_ANNOTATIONS)}`,
+      `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames) + ${listedIn(object, DNS_KEYS)}`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'a Gateway or route for all host names is not allowed' : ${named})`,
   }),
@@ -88,14 +88,14 @@ export const RESTRICTIONS: readonly Restriction[] = [
     variables: "serviceHostnames",
     rule: SERVICES,
     called: "a host name",
-    used: (object) => hostsIn(object, DNS_ANNOTATIONS),
+    used: (object) => listedIn(object, DNS_KEYS),
   }),
   allowedList({
     field: "ingressHostnames",
     variables: "podHostnames",
     rule: PODS,
     called: "a host name",
-    used: (object) => hostsIn(object, DNS_ANNOTATIONS),
+    used: (object) => listedIn(object, DNS_KEYS),
   }),
   { ...uncomparedRouting, rule: INGRESSES },
   ...[INGRESSES, SERVICES, PODS, HOSTS_OF_GATEWAYS].map((rule) => ({ ...uncomparedNames, rule })),
@@ -152,8 +152,7 @@ export const RESTRICTIONS: readonly Restriction[] = [
     called: "an external address",
     used: (object) =>
       `${object}.spec.?externalIPs.orValue([]) + [${object}.spec.?loadBalancerIP.orValue('')].filter(ip, ip != '') + ` +
-      `${object}.metadata.?annotations.orValue({}).filter(key, key.matches(${JSON.stringify(ADDRESS_KEYS)}))` +
-      `.map(key, ${object}.metadata.annotations[key].split(',').map(item, item.trim())).flatten().filter(ip, ip != '')`,
+      listedIn(object, ADDRESS_KEYS),
     regex: "''",
     isAllowed: (address) =>
       `(isIP(${address}) && variables.externalServiceIPsAllowed.exists(range, isCIDR(range) ? cidr(range).containsIP(ip(${address})) : ip(range) == ip(${address})))`,

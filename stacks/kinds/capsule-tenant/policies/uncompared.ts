@@ -1,7 +1,7 @@
 import { collisionScope, HOSTNAME_COLLISION_ANNOTATION } from "../admission/ingress-collisions";
 import { type CapsuleTenant, COLLISION_SCOPES } from "../schema";
 import { type Restriction, tenantAnnotation } from "./allowed-list";
-import { DNS_ANNOTATIONS, ROUTING, ROUTING_WORDS } from "./controllers";
+import { DNS_KEYS, ROUTING_KEYS } from "./controllers";
 
 /*
  * Where the host names of Ingresses are compared, what cannot be compared is refused. What an object has already may stay.
@@ -10,16 +10,9 @@ import { DNS_ANNOTATIONS, ROUTING, ROUTING_WORDS } from "./controllers";
 const compares = (tenant: CapsuleTenant) => (collisionScope(tenant) ?? "Disabled") !== "Disabled";
 const COMPARES = `params.spec.?hostnameCollisionScope.orValue(${tenantAnnotation(HOSTNAME_COLLISION_ANNOTATION)}) in ${JSON.stringify(COLLISION_SCOPES.filter((scope) => scope !== "Disabled"))}`;
 
-const ALL = ROUTING.flatMap(({ annotations }) => annotations);
-const isRouting = (key: string) =>
-  `(${key} in ${JSON.stringify(ALL)} || ${key}.matches('${ROUTING_WORDS}')` +
-  `${ALL.filter((one) => one.endsWith("."))
-    .map((prefix) => ` || ${key}.startsWith('${prefix}')`)
-    .join("")})`;
-
-/** In CEL: the keys of new annotations that are in effect, among those that a condition selects. */
-const newAnnotations = (selects: (key: string) => string) =>
-  `object.metadata.?annotations.orValue({}).filter(key, ${selects("key")} && !(object.metadata.annotations[key] in ['', 'false']) && ` +
+/** In CEL: the keys of new annotations that are in effect, among those that an expression matches. */
+const newAnnotations = (expression: string) =>
+  `object.metadata.?annotations.orValue({}).filter(key, key.matches(${JSON.stringify(expression)}) && !(object.metadata.annotations[key] in ['', 'false']) && ` +
   `(oldObject == null || oldObject.metadata.?annotations[?key].orValue('') != object.metadata.annotations[key]))`;
 
 const pathsOf = (object: string) =>
@@ -33,7 +26,7 @@ const inTenant = "'where the tenant ' + params.metadata.name + ' has its host na
 export const uncomparedRouting: Omit<Restriction, "rule"> = {
   appliesTo: compares,
   variables: {
-    uncomparedRouting: newAnnotations(isRouting),
+    uncomparedRouting: newAnnotations(ROUTING_KEYS),
     uncomparedPaths: `${pathsOf("object")}.filter(path, path.matches(${JSON.stringify(EXPRESSION)}) && (oldObject == null || !(path in ${pathsOf("oldObject")})))`,
   },
   validations: [
@@ -51,7 +44,7 @@ export const uncomparedRouting: Omit<Restriction, "rule"> = {
 /** Names in DNS by annotations: only a list of host names says which are the tenant's. */
 export const uncomparedNames: Omit<Restriction, "rule"> = {
   appliesTo: compares,
-  variables: { uncomparedNames: newAnnotations((key) => `${key} in ${JSON.stringify(DNS_ANNOTATIONS)}`) },
+  variables: { uncomparedNames: newAnnotations(DNS_KEYS) },
   validations: [
     {
       expression: `!(${COMPARES}) || has(params.spec.ingressHostnames) || size(variables.uncomparedNames) == 0`,

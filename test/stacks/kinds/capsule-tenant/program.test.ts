@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
 import { registeredBy } from "../../../../src/testing/registered";
+import { ROLE_BINDING_LABEL } from "../../../../stacks/kinds/capsule-tenant/labels";
 import { capsuleTenantProgram } from "../../../../stacks/kinds/capsule-tenant/program";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
 import { counted, enforced, labelled, object, oil, oilTenant, sample } from "./objects";
@@ -159,6 +160,45 @@ describe("the stack of Capsule's Tenant", () => {
       { metadata: { name: "capsule-oil-0" }, roleRef: { name: "admin" }, subjects: [subject] },
       { metadata: { name: "capsule-oil-1" }, roleRef: { name: "capsule-namespace-deleter" }, subjects: [subject] },
     ]);
+  });
+
+  describe("keeps on the first RoleBinding of a namespace who had rights in it, and has them no longer", () => {
+    const live = (index: number, subjects: object[], annotations?: Record<string, string>): LiveObject => {
+      const name = `capsule-oil-${index}`;
+      const { metadata, ...rest } = object("RoleBinding", "oil-dev", name, { [ROLE_BINDING_LABEL]: String(index) });
+      return { ...rest, metadata: { ...metadata, ...(annotations && { annotations }) }, subjects };
+    };
+    const user = (name: string) => ({ kind: "User", name });
+    const keptWith = async (owned: LiveObject[], spec: Partial<CapsuleTenantSpec> = {}) => {
+      const manifest = await manifestOf("rolebinding/oil-dev/0", spec, [enforced("oil-dev")], owned);
+      return manifest?.metadata.annotations;
+    };
+    const kept = (...names: string[]) => ({ "kindstack.dev/former-subjects": JSON.stringify(names) });
+
+    it.each([
+      ["nothing, while all keep them", [live(0, [user("alice")])], undefined],
+      ["a former owner", [live(0, [user("bob")])], kept("User bob")],
+      [
+        "one of another RoleBinding",
+        [live(0, [user("alice")]), live(2, [{ kind: "ServiceAccount", name: "ci", namespace: "x" }])],
+        kept("ServiceAccount x/ci"),
+      ],
+      ["those that were kept before", [live(0, [user("bob")], kept("User carl"))], kept("User carl", "User bob")],
+      ["not one who has rights again", [live(0, [user("bob")], kept("User alice"))], kept("User bob")],
+      [
+        "ten at most, the last ones",
+        [live(0, [user("bob")], kept(...Array.from({ length: 10 }, (_, index) => `User ${index}`)))],
+        kept(...Array.from({ length: 9 }, (_, index) => `User ${index + 1}`), "User bob"),
+      ],
+      ["nothing of what is no list", [live(0, [user("alice")], { "kindstack.dev/former-subjects": "{" })], undefined],
+    ])("%s", async (_, owned, expected) => {
+      expect(await keptWith(owned)).toEqual(expected);
+    });
+
+    it("nothing by a RoleBinding of a name that is not Kindstack's", async () => {
+      const forged = live(0, [user("bob")]);
+      expect(await keptWith([{ ...forged, metadata: { ...forged.metadata, name: "mine" } }])).toBeUndefined();
+    });
   });
 
   it("gives no rights before the policy is seen to be enforced and the quotas to be counted", async () => {
