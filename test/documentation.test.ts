@@ -50,6 +50,18 @@ describe("the documentation", () => {
     expect(version).toBe(dependencies["@pulumi/pulumi"]);
   });
 
+  it("says where npx finds Kindstack on each page that runs it, as the name on npm may be another's", () => {
+    const runs = PAGES.filter((page) =>
+      fs.readFileSync(path.join(ROOT, "docs", page), "utf8").includes("npx kindstack"),
+    );
+    expect(runs).toContain("operate.md");
+    for (const page of runs) {
+      const text = fs.readFileSync(path.join(ROOT, "docs", page), "utf8");
+      expect(text, page).toContain("](../README.md#where-npx-kindstack-runs)");
+      expect(text, page).not.toContain("npm install kindstack");
+    }
+  });
+
   it("shows objects that their kinds take", async () => {
     const manifests = ["docs/kinds.md", "docs/capsule.md"].flatMap((page) =>
       blocksOf(page)

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
-import { devDependencies, packageVersion } from "../package";
+import { devDependencies, packageRoot, packageVersion } from "../package";
 import { type NewKindNames, namesOf } from "../scaffold/names";
 import {
   type Files,
@@ -137,25 +137,30 @@ Next:
 `;
 }
 
-/** A package below a folder that has Kindstack from a file takes that one: a registry may have none, or another. */
+/** A package takes the Kindstack that a folder above it has from a file, or the clone that writes it: a registry may have none, or another's. */
 function withLocalKindstack(manifest: string, dir: string): string {
-  for (let folder = path.resolve(dir); path.dirname(folder) !== folder; folder = path.dirname(folder)) {
+  const source = sourceAbove(path.resolve(dir)) ?? (isInstalled ? undefined : packageRoot);
+  if (source === undefined) return manifest;
+  const parsed = JSON.parse(manifest) as Manifest;
+  parsed.devDependencies = { kindstack: `file:${path.relative(path.resolve(dir), source)}`, ...parsed.devDependencies };
+  return `${JSON.stringify(parsed, null, 2)}\n`;
+}
+
+/** The file or folder from which a folder above this one has Kindstack; `undefined` where none has it, or from a registry. */
+function sourceAbove(dir: string): string | undefined {
+  for (let folder = dir; path.dirname(folder) !== folder; folder = path.dirname(folder)) {
     const file = path.join(path.dirname(folder), "package.json");
     if (!fs.existsSync(file)) continue;
     const { dependencies, devDependencies: tools } = JSON.parse(fs.readFileSync(file, "utf8")) as Manifest;
     const source = dependencies?.kindstack ?? tools?.kindstack;
     if (source === undefined) continue;
-    if (!source.startsWith("file:")) return manifest;
-    const target = path.resolve(path.dirname(file), source.slice("file:".length));
-    const parsed = JSON.parse(manifest) as Manifest;
-    parsed.devDependencies = {
-      kindstack: `file:${path.relative(path.resolve(dir), target)}`,
-      ...parsed.devDependencies,
-    };
-    return `${JSON.stringify(parsed, null, 2)}\n`;
+    return source.startsWith("file:") ? path.resolve(path.dirname(file), source.slice("file:".length)) : undefined;
   }
-  return manifest;
+  return undefined;
 }
+
+/** Whether this is a package that npm has installed, rather than a clone. */
+const isInstalled = packageRoot.includes(`${path.sep}node_modules${path.sep}`);
 
 function newFolder(names: NewKindNames, clone: string): string {
   const index = path.join(clone, INDEX);
@@ -205,7 +210,7 @@ function withManifest(file: string, text: string): string {
     ...added,
     name: existing.name ?? added.name,
     ...(Object.keys(dependencies).length > 0 && { dependencies }),
-    devDependencies: { ...(kindstack && { kindstack }), ...added.devDependencies, ...existing.devDependencies },
+    devDependencies: { ...added.devDependencies, ...(kindstack && { kindstack }), ...existing.devDependencies },
   };
   return `${JSON.stringify(merged, null, 2)}\n`;
 }

@@ -119,6 +119,13 @@ describe("kindstack new kind", () => {
     });
   });
 
+  it("takes Kindstack from the clone that writes it, where no folder says from where: the name on npm may be another's", async () => {
+    expect(await create("Notice", "--package", "--dir", directory)).toBe(0);
+
+    const { devDependencies } = JSON.parse(read("package.json")) as { devDependencies: Record<string, string> };
+    expect(path.resolve(directory, devDependencies.kindstack?.replace(/^file:/, "") ?? "")).toBe(ROOT);
+  });
+
   it("writes modules that the compiler can read, whatever the kind is called", () => {
     for (const kind of ["Await", "Class", "Default", "Delete", "Enum", "Function", "Interface", "Switch"]) {
       const names = namesOf(kind, "example.com");
