@@ -183,5 +183,5 @@ const gesture = fc.oneof(
 export function sequences(count: number, { objects, seed }: { objects: number; seed: number }): Step[][] {
   const waits = fc.nat(3).map((draw) => draw === 0);
   const step = fc.record({ index: fc.nat(objects - 1), gesture, waits });
-  return fc.sample(fc.array(step, { minLength: 12, maxLength: 36 }), { numRuns: count, seed });
+  return fc.sample(fc.array(step, { minLength: 60, maxLength: 90 }), { numRuns: count, seed });
 }
