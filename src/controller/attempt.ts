@@ -1,22 +1,23 @@
 import type { UpdateFailure } from "../automation/failures";
-import type { Reconcile, Result } from "./context";
+import type { Result, Step } from "./context";
 import type { Attempt } from "./facts";
 
 /** The generation and the request that an attempt was for. */
-export function handled({ facts: { metadata, requested } }: Reconcile) {
+export function handled({ facts: { object, settings } }: Step<"facts">) {
   return {
-    observedGeneration: metadata.generation,
-    ...(requested !== undefined && { lastHandledReconcile: requested }),
+    observedGeneration: object.metadata.generation,
+    ...(settings.requested !== undefined && { lastHandledReconcile: settings.requested }),
   };
 }
 
 /** What this process remembers of an attempt, or a comparison, that has ended. */
 export function remembered<T>(
-  { context: { programDigest }, facts: { metadata, stateDecision } }: Reconcile,
+  { facts: { object, settings, stack } }: Step<"facts">,
   ended: T,
 ): T & Pick<Attempt, "uid" | "generation" | "programDigest" | "stateDecision"> {
-  const { uid, generation } = metadata;
-  return { uid, generation, programDigest, stateDecision, ...ended };
+  const { uid, generation } = object.metadata;
+  const { stateDecision } = settings;
+  return { uid, generation, programDigest: stack.program, stateDecision, ...ended };
 }
 
 /** What the operator itself lacks, which all objects meet alike. */

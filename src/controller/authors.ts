@@ -20,10 +20,10 @@ const UNKNOWN = "[unknown]";
 export function authorsOf({ context, object, facts }: Reconcile): readonly string[] | undefined {
   const { kind, plans } = context;
   if (!plans?.authorMayNotApprove) return undefined;
-  const { uid, generation } = facts.metadata;
+  const { uid, generation } = facts.object.metadata;
   const authors = recordedAuthors(object) ?? [];
-  const { stack, conditions } = facts.status;
-  if (stack === undefined || !isDeepStrictEqual(stack.ignoreFields ?? [], facts.ignoreFields)) return authors;
+  const { stack, conditions } = facts.object.status;
+  if (stack === undefined || !isDeepStrictEqual(stack.ignoreFields ?? [], facts.settings.ignoreFields)) return authors;
   const synced = findCondition(conditions, "Synced");
   if (synced?.observedGeneration !== generation) return authors;
   if (synced.status === "True") return undefined;

@@ -68,6 +68,12 @@ export interface Reconcile {
   signal: AbortSignal;
 }
 
+/** What a step uses of a reconcile, and of what the objects of a kind have in common. */
+export type Step<R extends keyof Reconcile, C extends keyof KindContext = never> = Pick<
+  Reconcile,
+  Exclude<R, "context">
+> & { context: Pick<KindContext, C> };
+
 /** Whether what we acted on is not what is there any more; the next reconcile will see what is. */
 export function isOutdated(error: unknown): boolean {
   return isApiError(error, 409) || (isApiError(error, 404) && error.reason !== "UnknownKind");

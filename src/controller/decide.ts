@@ -14,7 +14,7 @@ import {
   resumedConditions,
   succeededConditions,
 } from "./conditions";
-import { type Attempt, comparedState, type Facts } from "./facts";
+import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
 import { gated } from "./gated";
 import { driftUnknownNews, pause } from "./pause";
 
@@ -32,15 +32,17 @@ export function decide(facts: Facts): Action {
 
 /** What is to be done, whatever gate it has to pass. */
 function decideWork(facts: Facts): Action {
-  const { metadata, status, hasFinalizer, blockedMs } = facts;
-  if (facts.paused && !facts.isTombstone) return pause(facts);
+  const { object, settings, stack, drift, timing } = facts;
+  const { metadata, status, hasFinalizer } = object;
+  const { blockedMs } = timing;
+  if (settings.paused && !object.isTombstone) return pause(facts);
   if (metadata.deletionTimestamp) {
-    if (!hasFinalizer) return kept(facts);
+    if (!hasFinalizer) return kept(object);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
-  if (facts.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
+  if (settings.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
   if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
-  if (facts.stackUnlisted && status.stack !== undefined) return update(facts, "Retrying", true);
+  if (stack.unlisted && status.stack !== undefined) return update(facts, "Retrying", true);
 
   const rest = () => addFinalizerOr(facts, nothing(facts));
   const attempt = attemptOf(facts);
@@ -52,7 +54,7 @@ function decideWork(facts: Facts): Action {
     }
   }
 
-  const drifted = facts.drifted.length > 0;
+  const drifted = drift.ids.length > 0;
   if (status.stack === undefined) return update(facts, attempt === undefined ? "Creating" : "Retrying", drifted);
   const synced = findCondition(status.conditions, "Synced");
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
@@ -61,19 +63,19 @@ function decideWork(facts: Facts): Action {
   // The status alone does not tell: others can write it.
   const hasFailed = attempt !== undefined && attempt.outcome !== "succeeded";
   if (!isSynced || hasFailed || wasCutOff(facts)) return update(facts, "Retrying", true);
-  const ignoresDiffer = !isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields);
-  if (ignoresDiffer || facts.changedReads.length > 0) return update(facts, "Updating", drifted);
-  if (status.stack.program !== facts.programDigest && (drifted || facts.rolledOut || facts.mode === "Propose")) {
+  const ignoresDiffer = !isDeepStrictEqual(status.stack.ignoreFields ?? [], settings.ignoreFields);
+  if (ignoresDiffer || stack.changedReads.length > 0) return update(facts, "Updating", drifted);
+  if (status.stack.program !== stack.program && (drifted || stack.rolledOut || settings.mode === "Propose")) {
     return update(facts, "ProgramChanged", drifted);
   }
-  const isDue = facts.refreshMs !== undefined && facts.refreshMs <= 0;
+  const isDue = timing.refreshMs !== undefined && timing.refreshMs <= 0;
   if (!drifted) return isDue ? update(facts, "Refreshing", true) : rest();
   const action = repair(facts);
   return action.type === "backOff" ? addFinalizerOr(facts, action) : action;
 }
 
 /** While nothing is updated, a lost finalizer is added: without it, a deletion would leave the resources behind. */
-function addFinalizerOr({ hasFinalizer, status, metadata }: Facts, action: Action): Action {
+function addFinalizerOr({ object: { hasFinalizer, status, metadata } }: Pick<Facts, "object">, action: Action): Action {
   const lacksFinalizer = !hasFinalizer && status.stack !== undefined && metadata.deletionTimestamp === undefined;
   return lacksFinalizer ? { type: "addFinalizer" } : action;
 }
@@ -82,78 +84,84 @@ function addFinalizerOr({ hasFinalizer, status, metadata }: Facts, action: Actio
  * Whether a kind maintains an object's resources before an action. What a new spec calls for is not fit for those of the old
  * one: they are maintained after the update.
  */
-export function maintainsBefore({ maintained, status, mode }: Facts, action: Action): boolean {
-  if (!maintained || status.stack === undefined || mode === "Observe" || mode === "Propose") return false;
+export function maintainsBefore(
+  { object, settings: { mode }, stack }: Pick<Facts, "object" | "settings" | "stack">,
+  action: Action,
+): boolean {
+  if (!stack.maintained || object.status.stack === undefined || mode === "Observe" || mode === "Propose") return false;
   return (
     action.type === "nothing" || action.type === "backOff" || (action.type === "update" && action.cause !== "Updating")
   );
 }
 
 /** Whether there may be untracked resources of an object: an update of it was begun and did not succeed, as far as is known. */
-export function mayHaveUntracked(facts: Pick<Facts, "metadata" | "hasFinalizer" | "status" | "lastAttempt">): boolean {
-  const { metadata, hasFinalizer, status, lastAttempt } = facts;
-  if (lastAttempt?.uid === metadata.uid) return lastAttempt.outcome !== "succeeded";
+export function mayHaveUntracked({ object, last: { attempt } }: Pick<Facts, "object" | "last">): boolean {
+  const { metadata, hasFinalizer, status } = object;
+  if (attempt?.uid === metadata.uid) return attempt.outcome !== "succeeded";
   if (!hasFinalizer) return false;
   const { conditions, observedGeneration, stack } = status;
   return stack === undefined || isUnfinished(conditions) || observedGeneration !== metadata.generation;
 }
 
 /** Whether something is of the object as it is now specified. */
-function isOfObject(last: Pick<Attempt, "uid" | "generation">, { metadata }: Facts): boolean {
+function isOfObject(last: Pick<Attempt, "uid" | "generation">, { metadata }: ObjectFacts): boolean {
   return last.uid === metadata.uid && last.generation === metadata.generation;
 }
 
 /** The last attempt, if it was of the object as it is now specified. */
-function attemptOf(facts: Facts): Attempt | undefined {
-  const { lastAttempt } = facts;
-  return lastAttempt !== undefined && isOfObject(lastAttempt, facts) ? lastAttempt : undefined;
+function attemptOf({ object, last: { attempt } }: Pick<Facts, "object" | "last">): Attempt | undefined {
+  return attempt !== undefined && isOfObject(attempt, object) ? attempt : undefined;
 }
 
 /** Whether another process's update did not get as far as to say how it ended. */
-function wasCutOff(facts: Facts): boolean {
-  return attemptOf(facts) === undefined && isUnfinished(facts.status.conditions);
+function wasCutOff(facts: Pick<Facts, "object" | "last">): boolean {
+  return attemptOf(facts) === undefined && isUnfinished(facts.object.status.conditions);
 }
 
 /** Whether another preview would end as the last one did. One that failed, and may succeed, is repeated. */
 function isCompared(facts: Facts): boolean {
-  const { lastComparison: last } = facts;
-  if (last === undefined || last.outcome === "retryable" || isRequested(facts)) return false;
-  return isOfObject(last, facts) && isUnchanged(last, facts) && last.of === comparedState(facts);
+  const { comparison } = facts.last;
+  if (comparison === undefined || comparison.outcome === "retryable" || isRequested(facts)) return false;
+  return (
+    isOfObject(comparison, facts.object) && isUnchanged(comparison, facts) && comparison.of === comparedState(facts)
+  );
 }
 
-function isRequested({ requested, status }: Facts): boolean {
-  return requested !== undefined && requested !== status.lastHandledReconcile;
+function isRequested({ object, settings: { requested } }: Pick<Facts, "object" | "settings">): boolean {
+  return requested !== undefined && requested !== object.status.lastHandledReconcile;
 }
 
 /** Whether a decision on a lost state is still to be obeyed, or turns out to be about a state that is there. */
-function isDecided(facts: Facts): boolean {
-  return facts.stateDecision !== undefined && attemptOf(facts)?.stateDecision !== facts.stateDecision;
+function isDecided(facts: Pick<Facts, "object" | "settings" | "last">): boolean {
+  const { stateDecision } = facts.settings;
+  return stateDecision !== undefined && attemptOf(facts)?.stateDecision !== stateDecision;
 }
 
 /** Others may have written the status since the last preview, and a pause may be over. */
-function observed(facts: Facts): Action {
-  const { comparedForMs, lastComparison } = facts;
-  const corrected = newsAmong(lastComparison?.conditions ?? [], facts.status.conditions);
+function observed({ object, drift, last, timing: { comparedForMs } }: Facts): Action {
+  const corrected = newsAmong(last.comparison?.conditions ?? [], object.status.conditions);
   const requeueAfterMs = Number.isFinite(comparedForMs) ? Math.max(1, comparedForMs) : 0;
-  return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(facts)], requeueAfterMs };
+  return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(object, drift)], requeueAfterMs };
 }
 
 /** Whether the program, the drift and what the program reads are as they were for an attempt or a preview. */
 function isUnchanged(
   last: Pick<Attempt, "programDigest" | "drifted">,
-  { programDigest, drifted, changedReads }: Facts,
+  { stack, drift }: Pick<Facts, "stack" | "drift">,
 ): boolean {
-  return last.programDigest === programDigest && last.drifted.join() === drifted.join() && changedReads.length === 0;
+  const isSameProgram = last.programDigest === stack.program && stack.changedReads.length === 0;
+  return isSameProgram && last.drifted.join() === drift.ids.join();
 }
 
 /**
  * What is alive may have changed, a pause or a conflict may be over, an operator may have ended before it wrote that an
  * update had, and others may have written the status.
  */
-function nothing(facts: Facts): Action {
-  const { metadata, status, backoff, refreshMs = Number.POSITIVE_INFINITY } = facts;
-  const { conditions } = status;
-  const { generation } = metadata;
+function nothing(facts: Omit<Facts, "settings" | "stack">): Action {
+  const { object, drift, timing } = facts;
+  const { conflictOverMs, refreshMs = Number.POSITIVE_INFINITY } = timing;
+  const { conditions } = object.status;
+  const { generation } = object.metadata;
   const reconciling = findCondition(conditions, "Reconciling");
   const synced = findCondition(conditions, "Synced");
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
@@ -161,46 +169,48 @@ function nothing(facts: Facts): Action {
   if (reconciling !== undefined && reconciling.reason !== PROGRESSING) corrected.push(...resumedConditions(generation));
   corrected.push(...newsAmong(attemptOf(facts)?.conditions ?? [], conditions));
   if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions(generation));
-  if (inConflict && backoff.conflictOverMs <= 0) corrected.push(...conflictOverConditions(generation));
-  corrected.push(...driftUnknownNews(facts));
-  const mayEnd = inConflict && backoff.conflictOverMs > 0;
-  const waitMs = Math.min(refreshMs, mayEnd ? backoff.conflictOverMs : Number.POSITIVE_INFINITY);
+  if (inConflict && conflictOverMs <= 0) corrected.push(...conflictOverConditions(generation));
+  corrected.push(...driftUnknownNews(object, drift));
+  const mayEnd = inConflict && conflictOverMs > 0;
+  const waitMs = Math.min(refreshMs, mayEnd ? conflictOverMs : Number.POSITIVE_INFINITY);
   return { type: "nothing", conditions: corrected, requeueAfterMs: Number.isFinite(waitMs) ? Math.max(0, waitMs) : 0 };
 }
 
 /** Its resources are deleted or released, if it ever had any; others keep the object. */
-function kept(facts: Facts): Action {
-  const conditions = keptConditions(facts.metadata.generation, facts.otherFinalizers);
-  return { type: "nothing", conditions: newsAmong(conditions, facts.status.conditions), requeueAfterMs: 0 };
+function kept({ metadata, otherFinalizers, status }: ObjectFacts): Action {
+  const conditions = keptConditions(metadata.generation, otherFinalizers);
+  return { type: "nothing", conditions: newsAmong(conditions, status.conditions), requeueAfterMs: 0 };
 }
 
 /** A repair waits while another controller undoes each, and while what it replaces completes as well. */
 function repair(facts: Facts): Action {
-  const { completed, backoff, metadata } = facts;
-  const replacementMs = completed.length > 0 ? Math.max(0, backoff.replacementMs) : 0;
-  const waitMs = Math.max(backoff.repairMs, replacementMs);
+  const { completed, lacksMore } = facts.drift;
+  const { repairMs } = facts.timing;
+  const replacementMs = completed.length > 0 ? Math.max(0, facts.timing.replacementMs) : 0;
+  const waitMs = Math.max(repairMs, replacementMs);
   if (waitMs <= 0) return { ...update(facts, "Repairing", true), replaced: completed };
-  if (backoff.repairMs <= 0 && facts.lacksMore) {
+  if (repairMs <= 0 && lacksMore) {
     return { ...update(facts, "Repairing", true), postponed: completed, looksAgain: true };
   }
-  const conditions = replacementMs > 0 ? backOffConditions(metadata.generation, completed) : [];
+  const conditions = replacementMs > 0 ? backOffConditions(facts.object.metadata.generation, completed) : [];
   return { type: "backOff", conditions, requeueAfterMs: Math.ceil(waitMs) };
 }
 
 function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
-  const { edited, missing } = facts.drift;
+  const { stack, drift } = facts;
   const untracked = mayHaveUntracked(facts);
   return {
     type: "update",
     gate: "none",
     cause,
     refresh,
-    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0,
-    onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && facts.polledDrift === undefined,
+    onlyProgram: cause === "ProgramChanged" && drift.ids.length === 0,
+    onlyLacking:
+      cause === "Repairing" && drift.edited.length + drift.missing.length === 0 && drift.polled === undefined,
     replaced: [],
     postponed: [],
     mayHaveUntracked: untracked,
-    looksAgain: facts.maintained || (facts.readsLive && untracked),
+    looksAgain: stack.maintained || (stack.readsLive && untracked),
     progressReport: progressReportOf(cause),
   };
 }
@@ -212,7 +222,8 @@ function progressReportOf(cause: Cause): ProgressReport {
 }
 
 function destroy(facts: Facts): DestroyAction {
-  const { metadata, status } = facts;
+  const { object, settings, timing } = facts;
+  const { metadata, status, isTombstone } = object;
   const untracked = mayHaveUntracked(facts);
   const { reason = "" } = findCondition(status.conditions, "Reconciling") ?? {};
   // A deletion makes a new generation; one more since the last update that ended may have been under way.
@@ -224,11 +235,11 @@ function destroy(facts: Facts): DestroyAction {
     type: "destroy",
     gate: "none",
     // What is only observed is not deleted.
-    release: facts.releases || facts.mode === "Observe",
+    release: settings.releases || settings.mode === "Observe",
     mayHaveUntracked: untracked,
     finishUpdate:
-      facts.mode === "Apply" && !facts.isTombstone && !noneBegan && (isUnfinished(status.conditions) || mayBeUnderWay),
-    mayBeEmpty: facts.unblocked && !untracked,
-    progressReported: facts.isTombstone || reason === "Deleting",
+      settings.mode === "Apply" && !isTombstone && !noneBegan && (isUnfinished(status.conditions) || mayBeUnderWay),
+    mayBeEmpty: timing.unblocked && !untracked,
+    progressReported: isTombstone || reason === "Deleting",
   };
 }

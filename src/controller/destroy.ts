@@ -107,8 +107,8 @@ async function destroyStack(
   };
   const result = await destroy(object.mustExist);
   const adopts = adoptsAfterCrash(kind);
-  if (!isStateMissing(result) || isPlanned || !(adopts || facts.stateDecision === "Adopt")) return result;
-  const failures = facts.isTombstone ? result.failures : await updateBeforeDestroy(reconcile);
+  if (!isStateMissing(result) || isPlanned || !(adopts || facts.settings.stateDecision === "Adopt")) return result;
+  const failures = facts.object.isTombstone ? result.failures : await updateBeforeDestroy(reconcile);
   if (failures === undefined) return undefined;
   if (failures.length > 0 && !adopts) return { ...result, failures };
   return destroy(!adopts);

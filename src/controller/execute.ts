@@ -14,7 +14,8 @@ import { planRequest } from "./view";
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, action: Action): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
-  if (reconcile.facts.orphaned && !reconcile.facts.isTombstone && reconcile.facts.mode !== "Observe")
+  const { object: observed, settings } = reconcile.facts;
+  if (observed.orphaned && !observed.isTombstone && settings.mode !== "Observe")
     await context.writer.recordOrphaned(object, state.writes);
   const refused = await refuse(reconcile, action);
   if (refused !== undefined) return refused;

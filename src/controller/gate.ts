@@ -70,7 +70,7 @@ export async function passGate(
   if (plans === undefined) {
     throw new TerminalError(
       "NotServed",
-      `the mode ${facts.mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
+      `the mode ${facts.settings.mode} needs the CRDs of plans and approvals: run kindstack crds and apply what it prints, then restart the operator`,
     );
   }
   const { references = [] } = state.reads ?? {};
@@ -81,7 +81,7 @@ export async function passGate(
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
     const applying = { state: "Applying", decidedBy, decidedAt } as const;
-    await plans.write(kind, object, spec, applying, { isTombstone: facts.isTombstone });
+    await plans.write(kind, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return approved(bound, decision);
   }
   const begun =
@@ -124,7 +124,7 @@ function specOf(
   const { digest, group } = digests;
   const { apiVersion, kind, metadata } = object;
   const { namespace, name, uid } = metadata;
-  const { generation } = facts.metadata;
+  const { generation } = facts.object.metadata;
   const by = authors && { by: describeAuthors(authors) };
   const reason = action.type === "destroy" ? "Deleted" : reasonOf(facts, action.cause);
   return {

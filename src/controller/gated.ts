@@ -9,7 +9,7 @@ import type { Facts } from "./facts";
 
 /** A decision with the gate of the object's mode. An update whose plan waits runs for what its plan was made for. */
 export function gated(facts: Facts, action: Action): Action {
-  const { mode } = facts;
+  const { mode } = facts.settings;
   const gate: Gate = mode === "Propose" ? "all" : mode === "ProposeDestructive" ? "destructive" : "none";
   if (action.type === "destroy") return { ...action, gate };
   if (action.type !== "update") return action;
@@ -19,7 +19,7 @@ export function gated(facts: Facts, action: Action): Action {
 }
 
 /** Whether nothing has failed, and the last update of the object as it is now specified became a plan. */
-function isPlanned({ metadata, status }: Facts): boolean {
+function isPlanned({ object: { metadata, status } }: Pick<Facts, "object">): boolean {
   const synced = findCondition(status.conditions, "Synced");
   const isCurrent = status.stack !== undefined && synced?.observedGeneration === metadata.generation;
   return isCurrent && synced.reason === WAITS_FOR_APPROVAL;
@@ -38,18 +38,21 @@ const REASONS: Readonly<Record<PlanCause, string>> = {
   Repairing: "Drifted",
 };
 
+type CauseFacts = Pick<Facts, "object" | "stack" | "drift" | "last">;
+
 /** The reason of a plan that an update would make. One that is tried again has the reason that it had at first. */
-export function reasonOf(facts: Facts, cause: Cause): string {
-  if (facts.status.stack === undefined) return REASONS.Creating;
+export function reasonOf(facts: CauseFacts, cause: Cause): string {
+  if (facts.object.status.stack === undefined) return REASONS.Creating;
   return REASONS[cause === "Retrying" ? plannedCause(facts) : cause];
 }
 
 /** Why the plan of an object was made. Its reason tells; where it is lost, what differs does. */
-function plannedCause({ planReason, drifted, status, programDigest }: Facts): PlanCause {
-  if (planReason === "Drifted") return drifted.length > 0 ? "Repairing" : "Refreshing";
+function plannedCause({ object, stack, drift, last: { planReason } }: CauseFacts): PlanCause {
+  const hasDrifted = drift.ids.length > 0;
+  if (planReason === "Drifted") return hasDrifted ? "Repairing" : "Refreshing";
   const causes = Object.keys(REASONS) as PlanCause[];
   const known = causes.find((cause) => REASONS[cause] === planReason);
   if (known !== undefined) return known;
-  if (drifted.length > 0) return "Repairing";
-  return status.stack?.program === programDigest ? "Updating" : "ProgramChanged";
+  if (hasDrifted) return "Repairing";
+  return object.status.stack?.program === stack.program ? "Updating" : "ProgramChanged";
 }

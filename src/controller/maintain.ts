@@ -1,25 +1,34 @@
-import { isApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { isOutdated, type Reconcile } from "./context";
-import { type CachedView, ownedOf } from "./kind-cache";
+import { isOutdated, type KindContext, type Step } from "./context";
+import { type CachedView, type KindCache, ownedOf } from "./kind-cache";
+import type { ObjectWriter } from "./object-writer";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
 export const MAINTAIN_INTERVAL_MS = 200;
 const RETRY_MS = 5_000;
+
+interface MaintainStep extends Step<"object" | "state" | "facts" | "logger"> {
+  context: Pick<KindContext, "kind"> & {
+    client: Pick<KubernetesClient, "apply" | "delete">;
+    cache: Pick<KindCache, "owned" | "view">;
+    writer: Pick<ObjectWriter, "event">;
+  };
+}
 
 /**
  * Lets the kind do what needs no update. What is outdated by then is done when the newer state has come.
  *
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
-export async function maintain(reconcile: Reconcile): Promise<number> {
-  const { context, object, state, facts, logger } = reconcile;
+export async function maintain(step: MaintainStep): Promise<number> {
+  const { context, object, state, facts, logger } = step;
   const { kind, client, cache } = context;
   if (kind.capabilities.maintain === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
   const isUnseen = (seen: CachedView | undefined) => seen !== undefined && seen.object === undefined;
-  if (facts.status.stack?.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
+  if (facts.object.status.stack?.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
   const tooSoonMs = state.maintainedAt + MAINTAIN_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;
@@ -46,13 +55,13 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
     }
   };
   const remove = async ({ apiVersion, kind: name, metadata }: LiveObject) => {
-    if (facts.mode !== "Apply") return; // what deletes something waits for an approval
+    if (facts.settings.mode !== "Apply") return; // what deletes something waits for an approval
     await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid });
   };
   const warn = (about: LiveObject, reason: string, message: string) =>
     context.writer.event(about, "Warning", reason, message);
   try {
-    const cached = ownedOf(reconcile);
+    const cached = ownedOf(step);
     state.maintained.forgetShown(cached);
     const owned = cached.map((object) => state.maintained.latest(object));
     return (

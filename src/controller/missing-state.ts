@@ -14,8 +14,8 @@ import type { Reconcile } from "./context";
 
 /** What an update, or its preview, is told of the object whose stack it works on. */
 export function objectForUpdate({ context: { kind }, facts }: Reconcile): StackObject {
-  const isFree = adoptsAfterCrash(kind) || decides(facts.stateDecision, "Adopt", "Recreate");
-  return { uid: facts.metadata.uid, mustExist: hadStack(facts) && !isFree };
+  const isFree = adoptsAfterCrash(kind) || decides(facts.settings.stateDecision, "Adopt", "Recreate");
+  return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
 
 /**
@@ -28,12 +28,12 @@ export function objectForDestroy(
   isPlanned: boolean,
 ): StackObject {
   const plansAll = isPlanned && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
-  const isFree = release || plansAll || decides(facts.stateDecision, "Forget");
-  return { uid: facts.metadata.uid, mustExist: hadStack(facts) && !isFree };
+  const isFree = release || plansAll || decides(facts.settings.stateDecision, "Forget");
+  return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
 
-function hadStack({ status }: Reconcile["facts"]): boolean {
-  return status.stack !== undefined;
+function hadStack({ object }: Reconcile["facts"]): boolean {
+  return object.status.stack !== undefined;
 }
 
 function decides(decision: StateDecision | undefined, ...those: StateDecision[]): boolean {
@@ -55,7 +55,7 @@ export function wasStateMissing({ facts }: Reconcile, { found }: Pick<UpResult, 
 /** Tells of an update that went on without the state. */
 export function reportMissingState({ context, item, object, facts, logger }: Reconcile): void {
   const stack = stackName(context.kind, item.key);
-  const { stateDecision: decision } = facts;
+  const { stateDecision: decision } = facts.settings;
   const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";
   logger.warn({ stack, decision }, "state was missing");
   const note = `the stack ${stack} was not in the state's backend: the object's resources ${what}`;
@@ -70,7 +70,7 @@ export function reportMissingState({ context, item, object, facts, logger }: Rec
 export async function refusePluginsCreations(reconcile: Reconcile, program: Program): Promise<void> {
   const { context, item, facts, signal } = reconcile;
   const { kind, engine } = context;
-  if (facts.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(kind)) return;
+  if (facts.settings.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(kind)) return;
   const { sdkRuntime } = kind.capabilities;
   const { exists, changes } = await engine.preview(stackName(kind, item.key), program, { signal, sdkRuntime });
   const made = changes.filter(({ operation, ofPlugin }) => operation === "create" && ofPlugin);

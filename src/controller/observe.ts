@@ -11,8 +11,8 @@ import {
 } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
-import { type Drift, findDrift } from "./drift";
-import type { Facts } from "./facts";
+import { findDrift } from "./drift";
+import type { DriftFacts, Facts, LastFacts, ObjectFacts, Settings, StackFacts, Timing } from "./facts";
 import { stillWaits } from "./gate";
 import { ownedOf } from "./kind-cache";
 import type { SetMode } from "./modes";
@@ -20,18 +20,18 @@ import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import { changedReads } from "./program-reads";
 
-/** The object of a reconcile, and what its last attempt waits for. */
+/** What a reconcile sees of its object, and what its last attempt waits for. */
 interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> {
-  /** See {@link Facts.isTombstone}. */
+  /** See {@link ObjectFacts.isTombstone}. */
   isTombstone: boolean;
-  /** See {@link Facts.blockedMs}. */
+  /** See {@link Timing.blockedMs}. */
   blockedMs: number;
   setMode: SetMode;
 }
 
 /**
  * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
- * server where no cache is good enough.
+ * server where no cache is good enough. Changes nothing.
  *
  * @returns `undefined` when the object is gone, though a cache may still show it, or another one may have its name: the next
  *   event requeues that
@@ -78,6 +78,20 @@ function isDestroyed({ metadata }: LiveObject, { destroyed }: ObjectState): bool
   return metadata.uid === destroyed && metadata.finalizers?.includes(FINALIZER) === true;
 }
 
+function factsOf(seen: ObservedObject): Facts {
+  const now = performance.now();
+  const status = ownStatus(seen.context.kind, seen.object);
+  const object = objectFacts(seen, status);
+  return {
+    object,
+    settings: settingsOf(seen, object),
+    stack: stackFacts(seen, status),
+    drift: driftFacts(seen, status),
+    last: lastFacts(seen, now),
+    timing: timingOf(seen, now),
+  };
+}
+
 /** An object's status, without the record of a stack that is not its own, such as that of an object that it was copied from. */
 function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
   const { stack, ...others } = statusOf(object);
@@ -85,69 +99,64 @@ function ownStatus(kind: AnyKind, object: LiveObject): CommonStatus {
   return { ...others, ...(isOwn && { stack }) };
 }
 
-function factsOf(seen: ObservedObject): Facts {
-  const { context, object, state, unblocked, isTombstone, blockedMs, setMode } = seen;
-  const { cache, kind, programDigest } = context;
-  const { deletionTimestamp, finalizers = [] } = object.metadata;
-  const obeyed = obeyedAnnotations(object);
-  const problem = obeyed.problem ?? setMode.problem;
-  const orphaned = state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(object.metadata);
-  const status = ownStatus(kind, object);
-  const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view, [
-    controllerReference(object),
-  ]);
-  const completed = completedOf(seen);
-  const drifted = driftedOf(seen, drift, []);
-  const now = performance.now();
-  const { repairs, replacements } = state;
-  const { refreshEvery } = kind.capabilities;
-  const planned = context.plans?.get(kind, object)?.spec;
+function objectFacts({ object: { metadata }, state, isTombstone }: ObservedObject, status: CommonStatus): ObjectFacts {
+  const { deletionTimestamp, finalizers = [] } = metadata;
   return {
-    metadata: { generation: 0, ...object.metadata },
+    metadata: { generation: 0, ...metadata },
     status,
     isTombstone,
     hasFinalizer: finalizers.includes(FINALIZER),
     otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
-    paused: obeyed.paused || problem !== undefined,
-    annotationProblem: problem,
-    mode: setMode.mode,
-    requested: obeyed.requested,
-    stateDecision: obeyed.stateDecision,
-    stackUnlisted: state.stackUnlisted,
-    ignoreFields: obeyed.ignoreFields,
-    // An object that is gone cannot be corrected.
-    releases: obeyed.releases || orphaned || (isTombstone && problem !== undefined),
-    orphaned,
-    readsLive: kind.capabilities.liveState !== undefined,
-    maintained: kind.capabilities.maintain !== undefined,
-    changedReads: changedReads(state.reads ?? status.stack ?? {}, object, cache.referenced),
-    programDigest,
-    drift,
-    drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,
-    polledDrift: state.polledDrift,
-    completed,
-    lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
-    lastAttempt: state.lastAttempt,
-    lastComparison: isValid(seen, now) ? state.lastComparison : undefined,
-    comparedForMs: (state.lastComparison?.untilMs ?? Number.POSITIVE_INFINITY) - now,
-    blockedMs,
-    unblocked: unblocked !== undefined,
-    backoff: {
-      repairMs: repairs.notBefore - now,
-      replacementMs: replacements.notBefore - now,
-      conflictOverMs: repairs.conflictOverAt - now,
-    },
-    driftUnknown: state.driftUnknown,
-    refreshMs: state.refreshes.dueMs(refreshEvery, now),
-    rolledOut: context.rollout?.admits(seen.item.key) ?? true,
-    planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
+    orphaned: state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(metadata),
   };
 }
 
-/** Whether the last comparison may still be true. */
-function isValid({ context, object, state: { lastComparison: last } }: ObservedObject, now: number): boolean {
-  if (last === undefined || now >= last.untilMs) return false;
-  return last.plan === undefined || stillWaits(context, object, last.plan);
+function settingsOf({ object, setMode }: ObservedObject, { isTombstone, orphaned }: ObjectFacts): Settings {
+  const obeyed = obeyedAnnotations(object);
+  const problem = obeyed.problem ?? setMode.problem;
+  return {
+    ...obeyed,
+    mode: setMode.mode,
+    paused: obeyed.paused || problem !== undefined,
+    problem,
+    // An object that is gone cannot be corrected.
+    releases: obeyed.releases || orphaned || (isTombstone && problem !== undefined),
+  };
+}
+
+function stackFacts({ context, item, object, state }: ObservedObject, { stack }: CommonStatus): StackFacts {
+  const { cache, kind, programDigest, rollout } = context;
+  return {
+    unlisted: state.stackUnlisted,
+    program: programDigest,
+    rolledOut: rollout?.admits(item.key) ?? true,
+    changedReads: changedReads(state.reads ?? stack ?? {}, object, cache.referenced),
+    readsLive: kind.capabilities.liveState !== undefined,
+    maintained: kind.capabilities.maintain !== undefined,
+  };
+}
+
+function driftFacts(seen: ObservedObject, { stack }: CommonStatus): DriftFacts {
+  const { context, object, state, blockedMs } = seen;
+  const { polledDrift: polled, expectations, blockers, driftUnknown: unknown } = state;
+  const former = [controllerReference(object)];
+  const drift = findDrift(stack?.resources ?? [], expectations.applied, context.cache.view, former);
+  const { edited, missing, unseen } = drift;
+  /** What is not as it was applied, or lacking, by what the caches show. @param running what is taken to be running */
+  const driftedOf = (running: readonly string[]) => {
+    const lacking = unseen.length > 0 ? [] : lackingOf(seen, running);
+    return [...edited, ...missing, ...lacking, ...(polled === undefined ? [] : [POLLED_DRIFT])];
+  };
+  const completed = completedOf(seen);
+  const ids = driftedOf([]);
+  return {
+    ...drift,
+    ids: blockedMs > 0 ? ids.filter((id) => !blockers?.accountsFor(id)) : ids,
+    polled,
+    completed,
+    lacksMore: completed.length > 0 && driftedOf(completed).length > 0,
+    unknown,
+  };
 }
 
 /** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */
@@ -161,18 +170,12 @@ function completedOf(seen: ObservedObject): string[] {
   }
 }
 
-/** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
-function driftedOf(seen: ObservedObject, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
-  const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
-  return [...edited, ...missing, ...lacking, ...(seen.state.polledDrift === undefined ? [] : [POLLED_DRIFT])];
-}
-
-function lackingOf(seen: ObservedObject, completed: readonly string[]): string[] {
+function lackingOf(seen: ObservedObject, running: readonly string[]): string[] {
   const { kind, cache } = seen.context;
   const { liveState } = kind.capabilities;
   if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];
   try {
-    const owned = asRunning(ownedOf(seen), completed);
+    const owned = asRunning(ownedOf(seen), running);
     return liveState.needsReconcile(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
   } catch {
     return []; // an update will say what is wrong with the object
@@ -182,4 +185,33 @@ function lackingOf(seen: ObservedObject, completed: readonly string[]): string[]
 /** Shows what completed as if it had not, so that it is neither missed nor removed. */
 export function asRunning(owned: LiveObject[], completed: readonly string[]): LiveObject[] {
   return owned.map((object) => (completed.includes(objectId(object)) ? { ...object, status: undefined } : object));
+}
+
+function lastFacts(seen: ObservedObject, now: number): LastFacts {
+  const { context, object, state } = seen;
+  const planned = context.plans?.get(context.kind, object)?.spec;
+  return {
+    attempt: state.lastAttempt,
+    comparison: isValid(seen, now) ? state.lastComparison : undefined,
+    planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
+  };
+}
+
+/** Whether the last comparison may still be true. */
+function isValid({ context, object, state: { lastComparison: last } }: ObservedObject, now: number): boolean {
+  if (last === undefined || now >= last.untilMs) return false;
+  return last.plan === undefined || stillWaits(context, object, last.plan);
+}
+
+function timingOf({ context, state, unblocked, blockedMs }: ObservedObject, now: number): Timing {
+  const { repairs, replacements, refreshes, lastComparison } = state;
+  return {
+    blockedMs,
+    unblocked: unblocked !== undefined,
+    repairMs: repairs.notBefore - now,
+    replacementMs: replacements.notBefore - now,
+    conflictOverMs: repairs.conflictOverAt - now,
+    comparedForMs: (lastComparison?.untilMs ?? Number.POSITIVE_INFINITY) - now,
+    refreshMs: refreshes.dueMs(context.kind.capabilities.refreshEvery, now),
+  };
 }

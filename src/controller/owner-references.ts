@@ -1,6 +1,6 @@
 import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { correctedReferences } from "../../providers/kubernetes/owner-references";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import { recordedIds } from "./kind-cache";
 
 const RETRY_MS = 30_000;
@@ -12,7 +12,12 @@ const RETRY_MS = 30_000;
  *
  * @returns how long to wait before the next try, in ms; 0 when it needs none
  */
-export async function correctOwnerReferences({ context, item, object, logger }: Reconcile): Promise<number> {
+export async function correctOwnerReferences({
+  context,
+  item,
+  object,
+  logger,
+}: Step<"item" | "object" | "logger", "cache" | "client">): Promise<number> {
   const { cache, client } = context;
   const { uid } = object.metadata;
   let again = 0;

@@ -2,18 +2,18 @@ import { findCondition, type NewCondition } from "../../stacks/contract/conditio
 import { objectKey, parseObjectId } from "../../stacks/contract/object";
 import type { Action } from "./action";
 import { newsAmong, pausedConditions } from "./conditions";
-import type { Facts } from "./facts";
+import type { DriftFacts, Facts, ObjectFacts } from "./facts";
 
 /** While an object is paused, its status says what would be done. */
-export function pause(facts: Facts): Action {
-  const { metadata, status, annotationProblem } = facts;
+export function pause({ object, settings, drift }: Pick<Facts, "object" | "settings" | "drift">): Action {
+  const { metadata, status } = object;
   const synced = findCondition(status.conditions, "Synced");
-  const paused = pausedConditions(metadata.generation, annotationProblem, pausedWork(facts), synced);
-  return { type: "pause", conditions: [...paused, ...driftUnknownNews(facts)] };
+  const paused = pausedConditions(metadata.generation, settings.problem, pausedWork(object, drift), synced);
+  return { type: "pause", conditions: [...paused, ...driftUnknownNews(object, drift)] };
 }
 
 /** What is not done while an object is paused, in words. */
-function pausedWork({ metadata, status, drift, polledDrift }: Facts): string[] {
+function pausedWork({ metadata, status }: ObjectFacts, { edited, missing, polled }: DriftFacts): string[] {
   if (metadata.deletionTimestamp) return ["The object is to be deleted"];
   if (status.stack === undefined) return ["Nothing has been made yet"];
   const synced = findCondition(status.conditions, "Synced");
@@ -23,13 +23,13 @@ function pausedWork({ metadata, status, drift, polledDrift }: Facts): string[] {
   };
   return [
     ...(synced?.observedGeneration === metadata.generation ? [] : ["The spec has changed"]),
-    ...drift.edited.map((id) => `${nameOf(id)} is not as it was applied`),
-    ...drift.missing.map((id) => `${nameOf(id)} is missing`),
-    ...(polledDrift === undefined ? [] : [polledDrift]),
+    ...edited.map((id) => `${nameOf(id)} is not as it was applied`),
+    ...missing.map((id) => `${nameOf(id)} is missing`),
+    ...(polled === undefined ? [] : [polled]),
   ];
 }
 
 /** What the last poll says about drift being unknown, unless the status says the same. */
-export function driftUnknownNews({ driftUnknown, status }: Facts): NewCondition[] {
-  return newsAmong(driftUnknown === undefined ? [] : [driftUnknown], status.conditions);
+export function driftUnknownNews({ status }: ObjectFacts, { unknown }: DriftFacts): NewCondition[] {
+  return newsAmong(unknown === undefined ? [] : [unknown], status.conditions);
 }

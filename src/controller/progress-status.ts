@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { ProgressReport } from "./action";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import { report } from "./report";
 
 /** What takes longer than this is reported in any case; a report costs a quarter of what a small update does. */
@@ -14,7 +14,7 @@ export class ProgressStatus {
   #timer: NodeJS.Timeout | undefined;
   #written: Promise<LiveObject> | undefined;
 
-  constructor(private readonly reconcile: Reconcile) {
+  constructor(private readonly reconcile: Step<"object" | "facts" | "state", "writer">) {
     this.object = reconcile.object;
   }
 

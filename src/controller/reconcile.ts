@@ -44,7 +44,7 @@ export class Reconciler {
         return "done";
       }
       if (reconcile.waiting !== undefined) reconcile.state.blockers?.looked(reconcile.waiting);
-      const againMs = [reconcile.facts.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
+      const againMs = [reconcile.facts.object.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
       const action = decide(reconcile.facts);
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
       const outcome = await execute(reconcile, action);

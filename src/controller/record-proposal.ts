@@ -24,16 +24,16 @@ export async function recordProposal(
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
   const { kind, plans, writer } = context;
-  await plans?.write(kind, object, spec, statusOf(spec, decision), { isTombstone: facts.isTombstone });
+  await plans?.write(kind, object, spec, statusOf(spec, decision), { isTombstone: facts.object.isTombstone });
   const words = approvalWords(kind, { spec });
   const changes = describeAll(resources.map(describePlanned));
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
-  const conditions = waitsForApprovalConditions(facts.metadata.generation, clipped(`${next}; ${changes}`));
+  const conditions = waitsForApprovalConditions(facts.object.metadata.generation, clipped(`${next}; ${changes}`));
   const untilMs = decision ? performance.now() + decision.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
   const { digest, group } = spec;
   state.lastComparison = remembered(reconcile, {
     outcome: "compared",
-    drifted: facts.drifted,
+    drifted: facts.drift.ids,
     conditions,
     of: comparedState(facts),
     plan: { digest, authors, decision: describeDecision(decision) },
@@ -41,11 +41,11 @@ export async function recordProposal(
   });
   logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, decision }, "waits for an approval");
   const [news] = conditions;
-  if (news !== undefined && !isReported(facts.status.conditions, news)) {
+  if (news !== undefined && !isReported(facts.object.status.conditions, news)) {
     if (decision === undefined) writer.event(object, "Normal", WAITS_FOR_APPROVAL, news.message);
     else writer.event(object, "Warning", REASONS[decision.decision], news.message);
   }
-  if (facts.isTombstone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
+  if (facts.object.isTombstone) return { requeueAfterMs: Math.min(untilMs - performance.now(), LOOK_AGAIN_MS) };
   await report(reconcile, object, { ...handled(reconcile), conditions });
   return decision === undefined ? "done" : { requeueAfterMs: untilMs - performance.now() };
 }

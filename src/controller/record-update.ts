@@ -46,7 +46,7 @@ export async function recordUpdate(
   const conditions = updatedConditions(reconcile, conflict);
   state.lastAttempt = remembered(reconcile, {
     outcome: "succeeded",
-    drifted: facts.drifted,
+    drifted: facts.drift.ids,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
   await context.plans?.remove(context.kind, object); // before the status says that nothing waits
@@ -84,17 +84,18 @@ export async function recordProgram(
 ): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { metadata: _, references: __, ...before } = former;
-  const stack = { ...before, program: context.programDigest, ...readsOf(state) };
-  const conditions = succeededConditions(facts.metadata.generation);
-  state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
+  const stack = { ...before, program: facts.stack.program, ...readsOf(state) };
+  const conditions = succeededConditions(facts.object.metadata.generation);
+  state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
   await context.plans?.remove(context.kind, object);
-  await context.writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
-  logger.info({ program: context.programDigest }, "the new program declares what was applied");
+  await report(reconcile, object, { ...handled(reconcile), conditions, stack });
+  logger.info({ program: facts.stack.program }, "the new program declares what was applied");
   return "done";
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */
-function unmatchedFields({ facts: { ignoreFields } }: Reconcile, { resources }: UpResult): string | undefined {
+function unmatchedFields({ facts }: Reconcile, { resources }: UpResult): string | undefined {
+  const { ignoreFields } = facts.settings;
   const made = objectsAmong(resources).map(({ manifest }) => manifest);
   const isMatched = (field: string) => made.some((manifest) => ignoredPaths([field], manifest).length > 0);
   const unmatched = ignoreFields.filter((field) => !isMatched(field));
@@ -104,15 +105,15 @@ function unmatchedFields({ facts: { ignoreFields } }: Reconcile, { resources }: 
 }
 
 /** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */
-function continuedConflict({ facts: { status } }: Reconcile, { cause }: UpdateAction): string | undefined {
-  const known = findCondition(status.conditions, "FieldConflict");
+function continuedConflict({ facts }: Reconcile, { cause }: UpdateAction): string | undefined {
+  const known = findCondition(facts.object.status.conditions, "FieldConflict");
   return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
 }
 
 function updatedConditions({ facts, state }: Reconcile, conflict: string | undefined): NewCondition[] {
-  const { generation } = facts.metadata;
+  const { generation } = facts.object.metadata;
   if (conflict !== undefined) return conflictConditions(generation, conflict);
-  if (findCondition(facts.status.conditions, "FieldConflict")?.status !== "True")
+  if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True")
     return succeededConditions(generation);
   state.repairs.reset();
   return conflictOverConditions(generation);
@@ -126,11 +127,11 @@ function countReverts(
 ): { repaired: string; undone: string | undefined } {
   // For programs that depend on what is alive, things come and go.
   const missing = cause === "Repairing" && kind.capabilities.liveState === undefined ? facts.drift.missing : [];
-  const reverts = revertsIn(resources, missing, facts.polledDrift);
+  const reverts = revertsIn(resources, missing, facts.drift.polled);
   const altered = alterationsIn(resources);
   const keysOf = (reverts: readonly Revert[]) => reverts.map(({ key }) => key);
   const repaired = cause === "Repairing" ? keysOf(reverts) : [];
-  const isReported = findCondition(facts.status.conditions, "FieldConflict")?.status === "True";
+  const isReported = findCondition(facts.object.status.conditions, "FieldConflict")?.status === "True";
   const conflicts = state.repairs.repaired(repaired, keysOf(altered), performance.now(), isReported);
   const undone = [...altered, ...reverts].filter(({ key }) => conflicts.has(key)).map(({ conflict }) => conflict);
   return {
@@ -149,9 +150,9 @@ export async function recordFailedUpdate(
   const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
   const outcome = outcomeOf(failures);
   const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
-  const drifted = facts.drifted.filter((id) => !blockers?.accountsFor(id));
+  const drifted = facts.drift.ids.filter((id) => !blockers?.accountsFor(id));
   state.blockers = blockers;
-  const conditions = failedConditions(facts.metadata.generation, failures);
+  const conditions = failedConditions(facts.object.metadata.generation, failures);
   state.lastAttempt = remembered(reconcile, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(reconcile, partial.result);
   if (stack !== undefined) partial?.program.retainClaims();
@@ -172,6 +173,7 @@ export async function recordFailedUpdate(
 
 function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
   const { kind } = context;
+  const { ignoreFields } = facts.settings;
   const isOwned = ({ apiVersion, kind: type }: ObjectType) =>
     kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type);
   const watched = objectsAmong(resources)
@@ -183,8 +185,8 @@ function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }
     .sort(byId);
   return {
     name: stackName(kind, item.key),
-    program: context.programDigest,
-    ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
+    program: facts.stack.program,
+    ...(ignoreFields.length > 0 && { ignoreFields: [...ignoreFields] }),
     ...readsOf(state),
     ...(watched.length > 0 && { resources: watched }),
   };
@@ -195,7 +197,7 @@ function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }
  * known before the first success.
  */
 function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | undefined {
-  const before = reconcile.facts.status.stack;
+  const before = reconcile.facts.object.status.stack;
   if (!result.restDone || before === undefined) return undefined;
   reconcile.state.expectations.updated(result);
   const { resources: done = [] } = stackRecordOf(reconcile, result);

@@ -77,7 +77,7 @@ async function recordComparison(
   { resources, failures }: Extract<Outcome, { type: "compared" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
-  const { generation } = facts.metadata;
+  const { generation } = facts.object.metadata;
   const ended = outcomeOf(failures);
   const outcome = failures.length === 0 ? "compared" : ended === "terminal" ? "terminal" : "retryable";
   const conditions =
@@ -85,7 +85,7 @@ async function recordComparison(
       ? failedConditions(generation, failures)
       : observedConditions(generation, resources.map(describePlanned));
   state.polledDrift = undefined;
-  const drifted = facts.drifted.filter((id) => id !== POLLED_DRIFT);
+  const drifted = facts.drift.ids.filter((id) => id !== POLLED_DRIFT);
   const { external, refreshEvery } = context.kind.capabilities;
   const rowsAgainMs = external !== undefined && resources.length > 0 ? COMPARE_AGAIN_MS : Number.POSITIVE_INFINITY;
   const againMs = Math.min(rowsAgainMs, (refreshEvery ?? Number.POSITIVE_INFINITY) * 1000);
@@ -94,7 +94,7 @@ async function recordComparison(
   logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
   await context.plans?.remove(context.kind, object); // made in another mode
   const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
-  if (news?.reason === OBSERVED && !isReported(facts.status.conditions, news)) {
+  if (news?.reason === OBSERVED && !isReported(facts.object.status.conditions, news)) {
     context.writer.event(object, "Normal", OBSERVED, news.message);
   }
   await report(reconcile, object, { ...handled(reconcile), conditions });
@@ -130,7 +130,7 @@ async function recordDestroy(
   claims.retain(object.metadata.uid, []);
   await plans?.remove(kind, object);
   reconcile.state.releasing = object.metadata.uid;
-  if (!reconcile.facts.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
+  if (!reconcile.facts.object.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
   reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));
   return "done";
 }
@@ -141,7 +141,7 @@ async function recordFailedDestroy(
 ): Promise<Result> {
   const { context, state, facts, logger } = reconcile;
   const { writer } = context;
-  const conditions = deletingConditions(facts.metadata.generation, failures);
+  const conditions = deletingConditions(facts.object.metadata.generation, failures);
   const isPending = failures.every(({ errorClass }) => errorClass === "pending");
   state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
   if (state.blockers !== undefined) {
@@ -149,7 +149,7 @@ async function recordFailedDestroy(
     await report(reconcile, object, { conditions });
     return { requeueAfterMs: (await state.blockers.look(context, reconcile.object)).remainingMs };
   }
-  logger.warn({ failures }, facts.isTombstone ? "destroy failed" : "destroy failed, the object stays");
+  logger.warn({ failures }, facts.object.isTombstone ? "destroy failed" : "destroy failed, the object stays");
   const reason = isStateMissing({ failures }) ? STATE_MISSING : "DeletionFailed";
   writer.event(object, "Warning", reason, describeFailures(failures));
   await report(reconcile, object, { conditions });

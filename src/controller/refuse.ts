@@ -2,12 +2,12 @@ import { findCondition, type NewCondition } from "../../stacks/contract/conditio
 import { BACKEND_REASONS } from "../backend/ownership";
 import type { Action } from "./action";
 import { newsAmong, notSo } from "./conditions";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import type { Outcome } from "./outcome";
 
 /** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
 export async function refuse(
-  { context, object, unblocked }: Reconcile,
+  { context, object, unblocked }: Step<"object" | "unblocked", "backend">,
   { type }: Action,
 ): Promise<Outcome | undefined> {
   if (type !== "update" && type !== "destroy" && type !== "compare") return undefined;
@@ -20,9 +20,9 @@ export async function refuse(
 }
 
 /** That an object at rest is not looked after while the backend is not this operator's, or is again. */
-export function backendConditions({ context, facts }: Reconcile): NewCondition[] {
+export function backendConditions({ context, facts }: Step<"facts", "backend">): NewCondition[] {
   const { refusal } = context.backend;
-  const { metadata, status } = facts;
+  const { metadata, status } = facts.object;
   const { generation } = metadata;
   if (refusal !== undefined) {
     if (metadata.deletionTimestamp !== undefined) return []; // nothing is left of it to look after

@@ -18,7 +18,7 @@ export interface RolloutOptions extends RolloutPolicy {
   requeue(key: string): void;
 }
 
-type RolledOutFacts = Pick<Facts, "status" | "programDigest" | "rolledOut" | "mode" | "lastComparison">;
+type RolledOutFacts = Pick<Facts, "object" | "settings" | "stack" | "last">;
 
 /**
  * Brings a new version of a kind's program to its objects wave by wave: the next one begins when all of the present one
@@ -56,13 +56,14 @@ export class Rollout {
   /** Takes in what came of an object's reconcile. One that keeps the former version is requeued when it may be updated. */
   reconciled(
     key: string,
-    { status, programDigest, rolledOut, mode, lastComparison }: RolledOutFacts,
+    { object, settings: { mode }, stack, last }: RolledOutFacts,
     action: Action,
     outcome: { type: string; failures?: readonly Pick<Failure, "errorClass">[] },
   ): void {
-    const hadFormer = status.stack !== undefined && status.stack.program !== programDigest;
+    const { stack: former } = object.status;
+    const hadFormer = former !== undefined && former.program !== stack.program;
     const appliesNothing = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
-    const waits = action.type === "nothing" && lastComparison !== undefined;
+    const waits = action.type === "nothing" && last.comparison !== undefined;
     const isLeftOut = appliesNothing || waits || action.type === "pause" || action.type === "destroy";
     if (isLeftOut || (hadFormer && ["updated", "sameDeclarations"].includes(outcome.type))) this.drop(key);
     else if (!hadFormer) return;
@@ -70,7 +71,7 @@ export class Rollout {
       if (!outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) return;
       this.#failed.add(key);
       this.#close(key);
-    } else if (!rolledOut) {
+    } else if (!stack.rolledOut) {
       this.#waiting.add(key);
       if (this.admits(key)) this.options.requeue(key); // a wave has ended meanwhile
     }

@@ -43,8 +43,8 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = claimProgram(reconcile, parsed, inputs);
-    const isOnlyCode = action.cause === "ProgramChanged" && facts.drifted.length === 0;
-    const former = isOnlyCode ? facts.status.stack : undefined;
+    const isOnlyCode = action.cause === "ProgramChanged" && facts.drift.ids.length === 0;
+    const former = isOnlyCode ? facts.object.status.stack : undefined;
     if (former !== undefined && (await declaresTheSame(context, former, program.of(found)))) {
       return { type: "sameDeclarations", object: found, former };
     }

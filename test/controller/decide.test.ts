@@ -1,70 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { failedConditions } from "../../src/controller/conditions";
 import { decide, maintainsBefore } from "../../src/controller/decide";
-import { type Attempt, comparedState, type Facts } from "../../src/controller/facts";
+import { comparedState, type ObjectFacts } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
-
-function ready(status: Condition["status"], observedGeneration: number): Condition[] {
-  const lastTransitionTime = "2026-01-01T00:00:00Z";
-  return [{ type: "Synced", status, reason: "Any", message: "", observedGeneration, lastTransitionTime }];
-}
-
-/** An object at rest: its last update succeeded for generation 3 with program p1. */
-function facts(changes: Partial<Facts> = {}): Facts {
-  return {
-    metadata: { uid: "uid-1", generation: 3 },
-    isTombstone: false,
-    hasFinalizer: true,
-    otherFinalizers: [],
-    status: {
-      observedGeneration: 3,
-      conditions: ready("True", 3),
-      stack: { name: "stack", program: "p1", resources: [] },
-    },
-    changedReads: [],
-    programDigest: "p1",
-    drifted: [],
-    paused: false,
-    annotationProblem: undefined,
-    orphaned: false,
-    mode: "Apply",
-    lastComparison: undefined,
-    comparedForMs: Number.POSITIVE_INFINITY,
-    requested: undefined,
-    stateDecision: undefined,
-    stackUnlisted: false,
-    ignoreFields: [],
-    lastAttempt: undefined,
-    blockedMs: 0,
-    unblocked: false,
-    releases: false,
-    readsLive: false,
-    maintained: false,
-    drift: { edited: [], missing: [], contents: [] },
-    polledDrift: undefined,
-    completed: [],
-    lacksMore: false,
-    backoff: { repairMs: 0, replacementMs: 0, conflictOverMs: 0 },
-    driftUnknown: undefined,
-    refreshMs: undefined,
-    rolledOut: true,
-    planReason: undefined,
-    ...changes,
-  };
-}
-
-function attempt(changes: Partial<Attempt> = {}): Attempt {
-  return {
-    uid: "uid-1",
-    generation: 3,
-    programDigest: "p1",
-    outcome: "terminal",
-    stateDecision: undefined,
-    drifted: [],
-    conditions: [],
-    ...changes,
-  };
-}
+import type { Mode } from "../../stacks/contract/mode";
+import { attempt, type Changes, facts, ready } from "./facts";
 
 const paused: Condition = {
   type: "Paused",
@@ -77,15 +17,15 @@ const paused: Condition = {
 const PAUSED = [{ type: "Reconciling" }, { type: "Paused", status: "True", reason: "Paused" }];
 const RESUMED = { type: "nothing", conditions: [] };
 
-const REST = facts().status;
-const failed = { conditions: ready("False", 3), stack: REST.stack } as Facts["status"];
+const REST = facts().object.status;
+const failed = { conditions: ready("False", 3), stack: REST.stack } as ObjectFacts["status"];
 const deleted = { uid: "uid-1", generation: 3, deletionTimestamp: "2026-01-01T00:00:00Z" };
 const newSpec = { metadata: { uid: "uid-1", generation: 4 } };
 const pod = "v1/Pod/default/a";
-const drifted = { drifted: [pod] };
+const drifted = { ids: [pod] };
 
 /** A table of decisions: what is different from an object at rest and from `base`, and what of the action matters. */
-function decisions(title: string, cases: [string, Partial<Facts>, object][], base: Partial<Facts> = {}): void {
+function decisions(title: string, cases: [string, Changes, object][], base: Changes = {}): void {
   describe(title, () => {
     it.each(cases)("%s", (_, changes, expected) => {
       expect(decide(facts({ ...base, ...changes }))).toMatchObject(expected);
@@ -95,15 +35,11 @@ function decisions(title: string, cases: [string, Partial<Facts>, object][], bas
 
 decisions("an object that is at rest", [
   ["needs nothing, also after a restart that forgot the last attempt", {}, { type: "nothing" }],
-  [
-    "needs nothing when this process updated it",
-    { lastAttempt: attempt({ outcome: "succeeded" }) },
-    { type: "nothing" },
-  ],
+  ["needs nothing when this process updated it", { attempt: attempt({ outcome: "succeeded" }) }, { type: "nothing" }],
   ["is updated when its spec changes", newSpec, { type: "update", cause: "Updating", refresh: false }],
   [
     "is updated when the program changes",
-    { programDigest: "p2" },
+    { program: "p2" },
     { type: "update", cause: "ProgramChanged", refresh: false },
   ],
   [
@@ -119,7 +55,7 @@ decisions("an object that is at rest", [
   ["is refreshed along with a new spec when something has drifted", { ...newSpec, ...drifted }, { refresh: true }],
   [
     "is refreshed along with a new program when something has drifted",
-    { programDigest: "p2", ...drifted },
+    { program: "p2", ...drifted },
     { cause: "ProgramChanged", refresh: true },
   ],
 ]);
@@ -136,30 +72,30 @@ const fought = {
   status: {
     ...REST,
     conditions: [told("Synced", "FieldConflict", "False"), told("FieldConflict", "RepairsReverted")],
-  } as Facts["status"],
+  } as ObjectFacts["status"],
 };
 decisions(
   "an object with a field that others change back",
   [
     [
       "is not updated for that alone",
-      { backoff: { repairMs: -1, replacementMs: -1, conflictOverMs: 7_000 } },
+      { repairMs: -1, replacementMs: -1, conflictOverMs: 7_000 },
       { type: "nothing", requeueAfterMs: 7_000 },
     ],
     [
       "is repaired when the time has come",
-      { ...drifted, backoff: { repairMs: 0, replacementMs: 0, conflictOverMs: 0 } },
+      { ...drifted, repairMs: 0, replacementMs: 0, conflictOverMs: 0 },
       { type: "update", cause: "Repairing" },
     ],
     [
       "waits until then, and says nothing new",
-      { ...drifted, backoff: { repairMs: 5_000, replacementMs: 0, conflictOverMs: 5_000 } },
+      { ...drifted, repairMs: 5_000, replacementMs: 0, conflictOverMs: 5_000 },
       { type: "backOff", conditions: [], requeueAfterMs: 5_000 },
     ],
     ["is updated at once to a new spec", newSpec, { type: "update", cause: "Updating" }],
     [
       "is synced again when a repair has stayed",
-      { backoff: { repairMs: -1, replacementMs: -1, conflictOverMs: 0 } },
+      { repairMs: -1, replacementMs: -1, conflictOverMs: 0 },
       { conditions: [{ type: "Synced", status: "True" }, {}, {}, { type: "FieldConflict", status: "False" }] },
     ],
   ],
@@ -187,12 +123,12 @@ decisions("an object that was never updated with success", [
   ["is created", { hasFinalizer: false, status: {} }, { type: "update", cause: "Creating", refresh: false }],
   [
     "is tried again after an attempt that time may heal",
-    { status: { conditions: ready("False", 3) }, lastAttempt: attempt({ outcome: "retryable" }) },
+    { status: { conditions: ready("False", 3) }, attempt: attempt({ outcome: "retryable" }) },
     { type: "update", cause: "Retrying", refresh: false },
   ],
   [
     "is created, not retried, when it is another object of the same name",
-    { status: {}, lastAttempt: attempt({ uid: "uid-of-predecessor", outcome: "retryable" }) },
+    { status: {}, attempt: attempt({ uid: "uid-of-predecessor", outcome: "retryable" }) },
     { cause: "Creating" },
   ],
 ]);
@@ -214,24 +150,20 @@ decisions("an object whose last update failed", [
     { status: { ...REST, conditions: [...ready("True", 3), repairing] } },
     { type: "update", cause: "Retrying", refresh: true, mayHaveUntracked: true },
   ],
-  [
-    "waits for its author when only the author can help",
-    { status: failed, lastAttempt: attempt() },
-    { type: "nothing" },
-  ],
-  ["waits for its author before its first success", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
+  ["waits for its author when only the author can help", { status: failed, attempt: attempt() }, { type: "nothing" }],
+  ["waits for its author before its first success", { status: {}, attempt: attempt() }, { type: "nothing" }],
 ]);
 
 decisions(
   "an object that waits for its author waits no longer when",
   [
     ["its spec changes", newSpec, { type: "update" }],
-    ["the program changes", { programDigest: "p2" }, { type: "update" }],
+    ["the program changes", { program: "p2" }, { type: "update" }],
     ["something else drifts", drifted, { type: "update" }],
     ["it was deleted and created again", { metadata: { uid: "uid-2", generation: 3 } }, { type: "update" }],
-    ["the operator restarts", { lastAttempt: undefined }, { type: "update" }],
+    ["the operator restarts", { attempt: undefined }, { type: "update" }],
   ],
-  { status: failed, lastAttempt: attempt() },
+  { status: failed, attempt: attempt() },
 );
 
 const refused = failedConditions(3, [{ message: "no such table", reason: "TableNotFound", errorClass: "terminal" }]);
@@ -240,32 +172,32 @@ const written = refused.filter(({ type }) => type !== "Reconciling").map((c) => 
 decisions("a status that says Ready of an object whose last update failed", [
   [
     "is corrected when only the author can help",
-    { lastAttempt: attempt({ conditions: refused }) },
+    { attempt: attempt({ conditions: refused }) },
     { type: "nothing", conditions: [{ type: "Synced", status: "False" }, { type: "Stalled" }] },
   ],
   [
     "is corrected when it was wiped",
-    { status: {}, lastAttempt: attempt({ conditions: refused }) },
+    { status: {}, attempt: attempt({ conditions: refused }) },
     { type: "nothing", conditions: [{ type: "Synced" }, { type: "Stalled", status: "True" }] },
   ],
   [
     "does not end the retries of what time may heal",
-    { lastAttempt: attempt({ outcome: "retryable" }) },
+    { attempt: attempt({ outcome: "retryable" }) },
     { type: "update", cause: "Retrying", refresh: true },
   ],
   [
     "does not end the retries of what waited for something else",
-    { lastAttempt: attempt({ outcome: "pending" }) },
+    { attempt: attempt({ outcome: "pending" }) },
     { type: "update", cause: "Retrying", refresh: true },
   ],
   [
     "is not touched when it says what that update wrote",
-    { status: { ...failed, conditions: written } as Facts["status"], lastAttempt: attempt({ conditions: refused }) },
+    { status: { ...failed, conditions: written } as ObjectFacts["status"], attempt: attempt({ conditions: refused }) },
     { conditions: [] },
   ],
 ]);
 
-const waiting = { status: failed, lastAttempt: attempt({ outcome: "pending" }), blockedMs: 1_000 };
+const waiting = { status: failed, attempt: attempt({ outcome: "pending" }), blockedMs: 1_000 };
 decisions(
   "an object whose last attempt waits for something else to end",
   [
@@ -284,21 +216,17 @@ decisions(
   "an object that a user took the finalizer off",
   [
     ["gets it back at rest", {}, { type: "addFinalizer" }],
-    [
-      "gets it back while it waits for its author",
-      { status: failed, lastAttempt: attempt() },
-      { type: "addFinalizer" },
-    ],
+    ["gets it back while it waits for its author", { status: failed, attempt: attempt() }, { type: "addFinalizer" }],
     ["gets it back while it waits for something else to end", waiting, { type: "addFinalizer" }],
     [
       "gets it back while its repair has to wait",
-      { ...drifted, backoff: { repairMs: 9, replacementMs: 0, conflictOverMs: 9 } },
+      { ...drifted, repairMs: 9, replacementMs: 0, conflictOverMs: 9 },
       { type: "addFinalizer" },
     ],
-    ["gets it with its update, where it needs one", { programDigest: "p2" }, { type: "update" }],
+    ["gets it with its update, where it needs one", { program: "p2" }, { type: "update" }],
     ["does not get it during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
     ["does not get it when it is being deleted", { metadata: deleted }, { type: "nothing" }],
-    ["does not get it when it has made nothing", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
+    ["does not get it when it has made nothing", { status: {}, attempt: attempt() }, { type: "nothing" }],
   ],
   { hasFinalizer: false },
 );
@@ -308,7 +236,7 @@ decisions(
   [
     [
       "is destroyed while it carries the finalizer, whatever else is wrong with it",
-      { status: failed, lastAttempt: attempt(), programDigest: "p2", ...drifted },
+      { status: failed, attempt: attempt(), program: "p2", ...drifted },
       { type: "destroy" },
     ],
     [
@@ -354,57 +282,57 @@ decisions(
     ["is updated when it drifts", drifted, { type: "update", cause: "ProgramChanged" }],
     ["is updated when its spec changes", newSpec, { cause: "Updating" }],
   ],
-  { programDigest: "p2", rolledOut: false },
+  { program: "p2", rolledOut: false },
 );
 
-const edited: Partial<Facts> = { ...drifted, drift: { edited: [pod], missing: [], contents: [] } };
+const edited: Changes = { ...drifted, edited: [pod], missing: [], contents: [] };
 const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, conflictOverMs: 0 });
 decisions("a repair waits", [
-  ["not while repairs last", { ...edited, backoff: backoff(-1) }, { type: "update", cause: "Repairing" }],
+  ["not while repairs last", { ...edited, ...backoff(-1) }, { type: "update", cause: "Repairing" }],
   [
     "for another controller that undoes each",
-    { ...edited, backoff: backoff(9_999.5) },
+    { ...edited, ...backoff(9_999.5) },
     { type: "backOff", requeueAfterMs: 10_000, conditions: [] },
   ],
   [
     "not for what completed the first time",
-    { drifted: [pod], completed: [pod] },
+    { ids: [pod], completed: [pod] },
     { type: "update", replaced: [pod], postponed: [], onlyLacking: true },
   ],
   [
     "for what completed again",
-    { drifted: [pod], completed: [pod], backoff: backoff(0, 5_000) },
+    { ids: [pod], completed: [pod], ...backoff(0, 5_000) },
     { type: "backOff", requeueAfterMs: 5_000, conditions: [{ type: "Reconciling", reason: "BackOff" }] },
   ],
   [
     "not for what else is lacking",
-    { drifted: [pod], completed: [pod], lacksMore: true, backoff: backoff(0, 5_000) },
+    { ids: [pod], completed: [pod], lacksMore: true, ...backoff(0, 5_000) },
     { type: "update", cause: "Repairing", replaced: [], postponed: [pod] },
   ],
-  ["not with a new spec", { ...edited, ...newSpec, backoff: backoff(5_000) }, { type: "update", cause: "Updating" }],
+  ["not with a new spec", { ...edited, ...newSpec, ...backoff(5_000) }, { type: "update", cause: "Updating" }],
 ]);
 
 describe("the status of an object that needs nothing", () => {
   const condition = (type: string, reason: string): Condition => {
     return { type, status: "True", reason, message: "", observedGeneration: 3, lastTransitionTime: "" };
   };
-  const having = (...conditions: Condition[]): Partial<Facts> => ({
-    status: { ...facts().status, conditions: [...ready("True", 3), ...conditions] },
+  const having = (...conditions: Condition[]): Changes => ({
+    status: { ...facts().object.status, conditions: [...ready("True", 3), ...conditions] },
   });
   const conflictOverMs = (ms: number) => ({ repairMs: 0, replacementMs: 0, conflictOverMs: ms });
   const unknown = { type: "DriftUnknown", status: "True", reason: "Away", message: "", observedGeneration: 3 } as const;
-  const cases: [string, Partial<Facts>, string[], number][] = [
+  const cases: [string, Changes, string[], number][] = [
     ["stays as it is", {}, [], 0],
     [
       "says no longer that an update runs that this process saw succeed",
-      { ...having(condition("Reconciling", "Repairing")), lastAttempt: attempt({ outcome: "succeeded" }) },
+      { ...having(condition("Reconciling", "Repairing")), attempt: attempt({ outcome: "succeeded" }) },
       ["Reconciling=False"],
       0,
     ],
     ["says no longer that it backs off", having(condition("Reconciling", "BackOff")), ["Reconciling=False"], 0],
     [
       "still says that a conflict continues",
-      { ...having(condition("FieldConflict", "RepairsReverted")), backoff: conflictOverMs(7_000) },
+      { ...having(condition("FieldConflict", "RepairsReverted")), ...conflictOverMs(7_000) },
       [],
       7_000,
     ],
@@ -420,8 +348,8 @@ describe("the status of an object that needs nothing", () => {
       ["Synced=True", "Reconciling=False", "Stalled=False", "FieldConflict=False"],
       60_000,
     ],
-    ["says that drift is unknown", { driftUnknown: unknown }, ["DriftUnknown=True"], 0],
-    ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), driftUnknown: unknown }, [], 0],
+    ["says that drift is unknown", { unknown: unknown }, ["DriftUnknown=True"], 0],
+    ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), unknown: unknown }, [], 0],
   ];
   it.each(cases)("%s", (_, changes, expected, requeueAfterMs) => {
     const plan = decide(facts(changes));
@@ -430,15 +358,11 @@ describe("the status of an object that needs nothing", () => {
     expect(said.map(({ type, status }) => `${type}=${status}`)).toEqual(expected);
   });
 
-  it.each<[string, Partial<Facts>, string]>([
+  it.each<[string, Changes, string]>([
     ["a new spec", newSpec, "The spec has changed"],
-    [
-      "an edited resource",
-      { drift: { edited: [pod], missing: [], contents: [] } },
-      "Pod default/a is not as it was applied",
-    ],
-    ["a missing resource", { drift: { edited: [], missing: [pod], contents: [] } }, "Pod default/a is missing"],
-    ["what was compared", { polledDrift: "row x was missing" }, "row x was missing"],
+    ["an edited resource", { edited: [pod], missing: [], contents: [] }, "Pod default/a is not as it was applied"],
+    ["a missing resource", { edited: [], missing: [pod], contents: [] }, "Pod default/a is missing"],
+    ["what was compared", { polled: "row x was missing" }, "row x was missing"],
   ])("says during a pause that %s waits, and is not synced", (_, changes, text) => {
     const plan = decide(facts({ paused: true, ...changes }));
     const told = {
@@ -464,25 +388,25 @@ describe("the status of an object that needs nothing", () => {
 
   it("says during a pause as well that drift is unknown", () => {
     const conditions = [...PAUSED, unknown];
-    expect(decide(facts({ paused: true, driftUnknown: unknown }))).toMatchObject({ type: "pause", conditions });
+    expect(decide(facts({ paused: true, unknown: unknown }))).toMatchObject({ type: "pause", conditions });
   });
 });
 
-const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
+const unfinished: Changes = { status: { ...failed, observedGeneration: 2 } };
 const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
 decisions("how an object is updated and destroyed", [
   ["a first update is reported only when it takes long", { status: {} }, { progressReport: "late" }],
   ["and so is one to a new spec", newSpec, { progressReport: "late" }],
-  ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { progressReport: "before" }],
+  ["a repair before it begins, as nothing else tells of it", { ids: ["a"] }, { progressReport: "before" }],
   ["one that is tried again is reported", { status: failed }, { progressReport: "beside" }],
   [
     "one after a failure may find untracked resources",
-    { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
+    { status: failed, attempt: attempt({ outcome: "retryable" }) },
     { mayHaveUntracked: true },
   ],
   [
     "one after a success does not",
-    { programDigest: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
+    { program: "p2", attempt: attempt({ outcome: "succeeded" }) },
     { mayHaveUntracked: false },
   ],
   ["after a success it is left alone", { status: {} }, { looksAgain: false }],
@@ -494,7 +418,7 @@ decisions("how an object is updated and destroyed", [
   ],
   [
     "nor where a replacement is postponed",
-    { ...drifted, completed: [pod], lacksMore: true, backoff: { repairMs: 0, replacementMs: 9, conflictOverMs: 9 } },
+    { ...drifted, completed: [pod], lacksMore: true, repairMs: 0, replacementMs: 9, conflictOverMs: 9 },
     { postponed: [pod], looksAgain: true },
   ],
   [
@@ -530,24 +454,24 @@ decisions("how an object is updated and destroyed", [
   ],
   [
     "what a destroy waited for may have been the last",
-    { metadata: deleted, unblocked: true, lastAttempt: attempt({ outcome: "succeeded" }) },
+    { metadata: deleted, unblocked: true, attempt: attempt({ outcome: "succeeded" }) },
     { mayBeEmpty: true },
   ],
   [
     "but not where there may be untracked resources",
-    { metadata: deleted, unblocked: true, lastAttempt: attempt() },
+    { metadata: deleted, unblocked: true, attempt: attempt() },
     { mayBeEmpty: false },
   ],
 ]);
 
 describe("resources are maintained", () => {
-  it.each<[string, Partial<Facts>, boolean]>([
+  it.each<[string, Changes, boolean]>([
     ["before nothing else is done", {}, true],
-    ["before a repair", { drifted: ["v1/Pod/default/a"] }, true],
-    ["before another try", { lastAttempt: attempt({ outcome: "retryable" }) }, true],
+    ["before a repair", { ids: ["v1/Pod/default/a"] }, true],
+    ["before another try", { attempt: attempt({ outcome: "retryable" }) }, true],
     [
       "not before the update to a new spec: what that calls for may not fit what there is, as with a quota's scopes",
-      { metadata: { ...facts().metadata, generation: 4 } },
+      { metadata: { ...facts().object.metadata, generation: 4 } },
       false,
     ],
     ["not during a pause", { paused: true }, false],
@@ -572,17 +496,18 @@ describe("a kind whose resources are compared from time to time", () => {
 
   it("never while it is paused, and not before a failure that only its author can correct", () => {
     expect(decide(facts({ refreshMs: -1, paused: true }))).toMatchObject({ type: "pause" });
-    expect(decide(facts({ refreshMs: -1, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
+    expect(decide(facts({ refreshMs: -1, attempt: attempt() }))).toMatchObject({ type: "nothing" });
   });
 });
 
 /** After a comparison in this mode; with changes of the facts that it was of, and of the comparison. */
-function compared<M extends Facts["mode"]>(mode: M, of: Partial<Facts> = {}, changes: object = {}) {
-  const { metadata, drifted } = facts({ mode, ...of });
-  const { uid, generation } = metadata;
+function compared<M extends Mode>(mode: M, of: Changes = {}, changes: object = {}) {
+  const { object, drift } = facts({ mode, ...of });
+  const { uid, generation } = object.metadata;
+  const { ids: drifted } = drift;
   const state = comparedState(facts({ mode, ...of }));
   const last = { ...attempt(), uid, generation, drifted, outcome: "compared" as const, of: state, untilMs: 0 };
-  return { mode, ...of, lastComparison: { ...last, ...changes } };
+  return { mode, ...of, comparison: { ...last, ...changes } };
 }
 const observed = (changes: object = {}) => compared("Observe", {}, changes);
 decisions("an object that is only observed", [
@@ -590,7 +515,7 @@ decisions("an object that is only observed", [
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
   ["gets no finalizer", { ...observed(), hasFinalizer: false }, { type: "nothing" }],
   ["is compared again for another spec", { ...observed(), ...newSpec }, { type: "compare" }],
-  ["is compared again for another program", { ...observed(), programDigest: "p2" }, { type: "compare" }],
+  ["is compared again for another program", { ...observed(), program: "p2" }, { type: "compare" }],
   ["is compared again when something drifts", { ...observed(), ...drifted }, { type: "compare" }],
   [
     "is compared again when what it refers to has changed",
@@ -621,7 +546,7 @@ decisions("an object that was observed and is applied again", [
   [
     "is updated where that would change something",
     {
-      lastComparison: observed().lastComparison,
+      comparison: observed().comparison,
       status: { ...failed, conditions: [told("Synced", "Observed", "False")] },
     },
     { type: "update", cause: "Retrying", refresh: true },
@@ -633,7 +558,7 @@ decisions("an object that was observed and is applied again", [
   ],
 ]);
 
-const waits = (of: Partial<Facts> = {}) => compared("Propose", { ...newSpec, ...of });
+const waits = (of: Changes = {}) => compared("Propose", { ...newSpec, ...of });
 decisions("an object whose changes wait for an approval", [
   ["needs nothing while nothing changes", { mode: "Propose" }, { type: "nothing" }],
   [
@@ -641,10 +566,10 @@ decisions("an object whose changes wait for an approval", [
     { mode: "Propose", ...newSpec },
     { type: "update", gate: "all", cause: "Updating" },
   ],
-  ["is previewed for another program", { mode: "Propose", programDigest: "p2" }, { type: "update", gate: "all" }],
+  ["is previewed for another program", { mode: "Propose", program: "p2" }, { type: "update", gate: "all" }],
   [
     "is previewed for another program whatever a rollout says",
-    { mode: "Propose", programDigest: "p2", rolledOut: false },
+    { mode: "Propose", program: "p2", rolledOut: false },
     { type: "update", gate: "all", onlyProgram: false },
   ],
   ["is previewed when something drifts", { mode: "Propose", ...drifted }, { type: "update", gate: "all" }],
@@ -657,18 +582,18 @@ decisions("an object whose changes wait for an approval", [
   ["gets its finalizer back", { ...waits(), hasFinalizer: false }, { type: "addFinalizer" }],
   ["gets none before the first update", { ...waits({ status: {}, hasFinalizer: false }) }, { type: "nothing" }],
   ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, { gate: "all" }],
-  ["is previewed again for another program", { ...waits(), programDigest: "p2" }, { gate: "all" }],
+  ["is previewed again for another program", { ...waits(), program: "p2" }, { gate: "all" }],
   ["is previewed again when something drifts", { ...waits(), ...drifted }, { gate: "all" }],
   [
     "is previewed again when what has drifted changes once more",
-    { ...waits(), drift: { edited: [], missing: [], contents: ["other"] } },
+    { ...waits(), edited: [], missing: [], contents: ["other"] },
     { gate: "all" },
   ],
   ["is previewed again when other fields are left to others", { ...waits(), ignoreFields: ["a"] }, { gate: "all" }],
   ["is previewed again as a user asks for it", { ...waits(), requested: "now" }, { gate: "all" }],
   [
     "is previewed again when its plan, or the decision, is another",
-    { ...waits(), lastComparison: undefined },
+    { ...waits(), comparison: undefined },
     { gate: "all" },
   ],
   ["is updated when the mode is loosened", { ...waits(), mode: "Apply" }, { type: "update", gate: "none" }],
@@ -692,8 +617,8 @@ decisions("an object whose changes wait for an approval", [
   ],
 ]);
 /** When this process knows of no comparison that still holds: the plan was approved, or the operator has started again. */
-const decided = (planReason: string | undefined, of: Partial<Facts> = {}): Partial<Facts> => {
-  const status = { ...facts().status, conditions: [told("Synced", "WaitsForApproval", "False")] };
+const decided = (planReason: string | undefined, of: Changes = {}): Changes => {
+  const status = { ...facts().object.status, conditions: [told("Synced", "WaitsForApproval", "False")] };
   return { mode: "Propose", status, planReason, ...of };
 };
 decisions("an approved change runs for what its plan was made for:", [
@@ -704,16 +629,16 @@ decisions("an approved change runs for what its plan was made for:", [
   ["a drift that no watch shows", decided("Drifted"), { cause: "Refreshing" }],
   [
     "no rollout holds it up",
-    decided("ProgramChanged", { mode: "ProposeDestructive", programDigest: "p2", rolledOut: false }),
+    decided("ProgramChanged", { mode: "ProposeDestructive", program: "p2", rolledOut: false }),
     { type: "update", onlyProgram: false },
   ],
-  ["what differs, where the plan is lost", decided(undefined, { programDigest: "p2" }), { cause: "ProgramChanged" }],
+  ["what differs, where the plan is lost", decided(undefined, { program: "p2" }), { cause: "ProgramChanged" }],
   ["what differs, where others have written the plan", decided("Other", drifted), { cause: "Repairing" }],
   ["a spec, where nothing else differs", decided(undefined), { cause: "Updating" }],
   ["also when the mode is loosened", decided("SpecChanged", { mode: "Apply" }), { gate: "none", cause: "Updating" }],
   [
     "but it is tried again after a failure",
-    decided("SpecChanged", { status: { ...facts().status, conditions: ready("False", 3) } }),
+    decided("SpecChanged", { status: { ...facts().object.status, conditions: ready("False", 3) } }),
     { type: "update", cause: "Retrying" },
   ],
 ]);
@@ -722,10 +647,10 @@ decisions("an object whose destructive changes wait for an approval", [
   ["waits while its plan does", compared("ProposeDestructive", newSpec), { type: "nothing" }],
   [
     "takes part in a rollout",
-    { mode: "ProposeDestructive", programDigest: "p2" },
+    { mode: "ProposeDestructive", program: "p2" },
     { gate: "destructive", onlyProgram: true },
   ],
-  ["waits for a rollout", { mode: "ProposeDestructive", programDigest: "p2", rolledOut: false }, { type: "nothing" }],
+  ["waits for a rollout", { mode: "ProposeDestructive", program: "p2", rolledOut: false }, { type: "nothing" }],
   [
     "is not destroyed without an approval",
     { mode: "ProposeDestructive", metadata: deleted },

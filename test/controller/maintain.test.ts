@@ -1,10 +1,12 @@
+import pino from "pino";
 import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Reconcile } from "../../src/controller/context";
 import { maintain } from "../../src/controller/maintain";
 import { ObjectState } from "../../src/controller/object-state";
 import { kindApiVersion } from "../../stacks/contract/kind";
+import type { CommonStatus } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { facts } from "./facts";
 
 const RECORDED = "v1/ResourceQuota/acme-blue/capsule-acme-0";
 const quota: LiveObject = {
@@ -13,38 +15,40 @@ const quota: LiveObject = {
   metadata: { namespace: "acme-blue", name: "capsule-acme-0", uid: "uid-quota", resourceVersion: "5" },
 };
 
-/** A reconcile of a tenant whose update has made one quota. */
-function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; maintained: ReturnType<typeof vi.fn> } {
+/** Maintains a tenant whose update has made one quota. @returns what the kind was called with */
+async function maintainWith(shown: LiveObject | undefined) {
   const maintained = vi.fn(async () => undefined);
-  const object = {
+  const object: LiveObject = {
     apiVersion: kindApiVersion(capsuleTenant),
     kind: "Tenant",
     metadata: { name: "acme", uid: "uid-acme", resourceVersion: "1" },
     spec: { owner: { name: "alice", kind: "User" } },
     status: { stack: { name: "tenant.acme", program: "p", resources: [{ id: RECORDED, fields: "f" }] } },
-  } as unknown as LiveObject;
+  };
   const context = {
     kind: { ...capsuleTenant, capabilities: { maintain: maintained } },
+    client: {
+      apply: () => Promise.reject(new Error("nothing is to be written")),
+      delete: () => Promise.reject(new Error("nothing is to be deleted")),
+    },
     cache: {
       owned: () => (shown === undefined ? [] : [shown]),
       view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
     },
+    writer: { event: () => {} },
   };
-  const facts = { status: object.status };
-  const reconcile = { context, object, facts, state: new ObjectState() } as unknown as Reconcile;
-  return { reconcile, maintained };
+  const step = { context, object, state: new ObjectState(), logger: pino({ level: "silent" }) };
+  expect(await maintain({ ...step, facts: facts({ status: object.status as CommonStatus }) })).toBe(0);
+  return maintained;
 }
 
 describe("an object is maintained", () => {
   it("by what the caches show of what it owns", async () => {
-    const { reconcile, maintained } = reconcileWith(quota);
-    expect(await maintain(reconcile)).toBe(0);
+    const maintained = await maintainWith(quota);
     expect(maintained).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
   });
 
   it("not while they lack something that its update has made: it would be left out of account", async () => {
-    const { reconcile, maintained } = reconcileWith(undefined);
-    expect(await maintain(reconcile)).toBe(0);
-    expect(maintained).not.toHaveBeenCalled();
+    expect(await maintainWith(undefined)).not.toHaveBeenCalled();
   });
 });

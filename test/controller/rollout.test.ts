@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ErrorClass } from "../../providers/errors";
 import type { Action } from "../../src/controller/action";
 import { Rollout, type RolloutPolicy } from "../../src/controller/rollout";
+import { facts } from "./facts";
 
 /** Ten objects that ask in order, and are requeued as the queue would do it. */
 function rolloutOf(policy: Partial<RolloutPolicy> = {}) {
@@ -24,15 +25,9 @@ function reconciled(
   type: "updated" | "updateFailed" | "rests",
   { errorClass = "terminal", rolledOut = true }: { errorClass?: ErrorClass; rolledOut?: boolean } = {},
 ): void {
-  const facts = {
-    status: { stack: { name: key, program: "former" } },
-    programDigest: "new",
-    rolledOut,
-    mode: "Apply" as const,
-    lastComparison: undefined,
-  };
+  const found = facts({ status: { stack: { name: key, program: "former" } }, program: "new", rolledOut });
   const failures = [{ errorClass }];
-  rollout.reconciled(key, facts, { type: "update" } as Action, { type, failures });
+  rollout.reconciled(key, found, { type: "update" } as Action, { type, failures });
 }
 
 describe("a rollout", () => {

@@ -5,17 +5,10 @@ import type { Attempt } from "../../src/controller/facts";
 import { findUntracked } from "../../src/plan/untracked";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
+import { attempt as attemptWith, facts } from "./facts";
 
 const HELD = { finalizers: [FINALIZER] };
-const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
-  uid,
-  generation: 1,
-  programDigest: "digest",
-  outcome,
-  stateDecision: undefined,
-  drifted: [],
-  conditions: [],
-});
+const attempt = (outcome: Attempt["outcome"], uid = acme.uid) => attemptWith({ uid, generation: 1, outcome });
 const settled: CommonStatus = { observedGeneration: 1, stack: { name: "tenant.acme", program: "digest" } };
 const tenant = (status?: CommonStatus, metadata: object = HELD) => ({
   ...tenantObject({}, metadata),
@@ -58,11 +51,11 @@ describe("an object may have made what is in no state", () => {
       false,
     ],
     ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
-  ])("%s", (_, object, lastAttempt, expected) => {
+  ])("%s", (_, object, attempt, expected) => {
     const { metadata, status = {} } = object as LiveObject & { status?: CommonStatus };
     const hasFinalizer = metadata.finalizers?.includes(FINALIZER) ?? false;
-    const facts = { metadata: { generation: 0, ...metadata }, hasFinalizer, status, lastAttempt };
-    expect(mayHaveUntracked(facts)).toBe(expected);
+    const found = facts({ metadata: { generation: 0, ...metadata }, hasFinalizer, status, attempt });
+    expect(mayHaveUntracked(found)).toBe(expected);
   });
 });
 

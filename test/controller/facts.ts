@@ -1,0 +1,94 @@
+import type {
+  Attempt,
+  DriftFacts,
+  Facts,
+  LastFacts,
+  ObjectFacts,
+  Settings,
+  StackFacts,
+  Timing,
+} from "../../src/controller/facts";
+import type { Condition } from "../../stacks/contract/condition";
+
+/** Facts that a test changes, of whatever group. */
+export type Changes = Partial<ObjectFacts & Settings & StackFacts & DriftFacts & LastFacts & Timing>;
+
+export function ready(status: Condition["status"], observedGeneration: number): Condition[] {
+  const lastTransitionTime = "2026-01-01T00:00:00Z";
+  return [{ type: "Synced", status, reason: "Any", message: "", observedGeneration, lastTransitionTime }];
+}
+
+/** An object whose last update succeeded for generation 3 with program p1. */
+const AT_REST: Facts = {
+  object: {
+    metadata: { uid: "uid-1", generation: 3 },
+    status: {
+      observedGeneration: 3,
+      conditions: ready("True", 3),
+      stack: { name: "stack", program: "p1", resources: [] },
+    },
+    isTombstone: false,
+    hasFinalizer: true,
+    otherFinalizers: [],
+    orphaned: false,
+  },
+  settings: {
+    mode: "Apply",
+    paused: false,
+    problem: undefined,
+    releases: false,
+    requested: undefined,
+    ignoreFields: [],
+    stateDecision: undefined,
+  },
+  stack: { unlisted: false, program: "p1", rolledOut: true, changedReads: [], readsLive: false, maintained: false },
+  drift: {
+    ids: [],
+    edited: [],
+    missing: [],
+    contents: [],
+    polled: undefined,
+    completed: [],
+    lacksMore: false,
+    unknown: undefined,
+  },
+  last: { attempt: undefined, comparison: undefined, planReason: undefined },
+  timing: {
+    blockedMs: 0,
+    unblocked: false,
+    repairMs: 0,
+    replacementMs: 0,
+    conflictOverMs: 0,
+    comparedForMs: Number.POSITIVE_INFINITY,
+    refreshMs: undefined,
+  },
+};
+
+/** The facts of an object at rest, but for these. */
+export function facts(changes: Changes = {}): Facts {
+  const changed = <G extends object>(group: G): G => {
+    return { ...group, ...Object.fromEntries(Object.entries(changes).filter(([fact]) => fact in group)) };
+  };
+  return {
+    object: changed(AT_REST.object),
+    settings: changed(AT_REST.settings),
+    stack: changed(AT_REST.stack),
+    drift: changed(AT_REST.drift),
+    last: changed(AT_REST.last),
+    timing: changed(AT_REST.timing),
+  };
+}
+
+/** An attempt of that object which its author has to correct. */
+export function attempt(changes: Partial<Attempt> = {}): Attempt {
+  return {
+    uid: "uid-1",
+    generation: 3,
+    programDigest: "p1",
+    outcome: "terminal",
+    stateDecision: undefined,
+    drifted: [],
+    conditions: [],
+    ...changes,
+  };
+}
