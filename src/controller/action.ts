@@ -12,6 +12,8 @@ export type Action =
   | { type: "pause"; conditions: NewCondition[] }
   /** The object is only observed: the status tells what an update would do. */
   | { type: "compare" }
+  /** That the deletion leaves the resources is recorded first: a process that restarts could not tell. */
+  | { type: "recordOrphan" }
   /** Only the finalizer is missing. */
   | { type: "addFinalizer" }
   | UpdateAction

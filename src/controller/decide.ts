@@ -35,6 +35,7 @@ function decideWork(facts: Facts): Action {
   const { object, settings, stack, drift, timing } = facts;
   const { metadata, status, hasFinalizer } = object;
   const { blockedMs } = timing;
+  if (object.orphaned === "seen" && !object.isTombstone && settings.mode !== "Observe") return { type: "recordOrphan" };
   if (settings.paused && !object.isTombstone) return pause(facts);
   if (metadata.deletionTimestamp) {
     if (!hasFinalizer) return kept(object);

@@ -14,9 +14,6 @@ import { planRequest } from "./view";
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, action: Action): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
-  const { object: observed, settings } = reconcile.facts;
-  if (observed.orphaned && !observed.isTombstone && settings.mode !== "Observe")
-    await context.writer.recordOrphaned(object, state.writes);
   const refused = await refuse(reconcile, action);
   if (refused !== undefined) return refused;
   switch (action.type) {
@@ -27,6 +24,9 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
       return { ...action, type: "rests", requeueAfterMs: 0 };
     case "wait":
       return { ...action, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
+    case "recordOrphan":
+      await context.writer.recordOrphaned(object, state.writes);
+      return { type: "orphanRecorded" };
     case "addFinalizer":
       await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");

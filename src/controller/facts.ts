@@ -50,8 +50,8 @@ export interface ObjectFacts {
   /** Whether it has Kindstack's finalizer. */
   hasFinalizer: boolean;
   otherFinalizers: readonly string[];
-  /** Whether its resources stay by the propagation policy of its deletion, and no annotation records that yet. */
-  orphaned: boolean;
+  /** Whether its resources stay by the propagation policy of its deletion, and the object does not show that it is recorded. */
+  orphaned: "seen" | "recorded" | undefined;
 }
 
 /** What users ask for, by annotations and modes; what cannot be understood pauses the object. */

@@ -2,7 +2,7 @@ import type { NewCondition } from "../../stacks/contract/condition";
 import type { Blockers } from "./blockers";
 import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
-import type { Attempt, Comparison } from "./facts";
+import type { Attempt, Comparison, ObjectFacts } from "./facts";
 import type { ProgramReads } from "./program-reads";
 import { ReadYourWrites } from "./read-your-writes";
 import { Refreshes } from "./refreshes";
@@ -31,8 +31,8 @@ export class ObjectState {
   destroyed: string | undefined;
   /** The UID of the object whose finalizer this process removes. */
   releasing: string | undefined;
-  /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */
-  orphaned = false;
+  /** That a deletion with the propagation policy `Orphan` was seen, which the API server forgets soon, or is recorded. */
+  orphaned: ObjectFacts["orphaned"];
   /** Set by a poll, for drift that no watch shows: what is not as it should be. */
   polledDrift: string | undefined;
   /** What the last poll says about drift being unknown; undefined before the first. */

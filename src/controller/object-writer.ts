@@ -1,9 +1,10 @@
 import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
-import { ORPHANED_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
+import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { isLooser, type Mode } from "../../stacks/contract/mode";
 import { FINALIZER, objectKey } from "../../stacks/contract/object";
+import { recordOrphaned } from "../../stacks/contract/orphan-record";
 import type { ProvenFreshness } from "../cache/freshness";
 import type { EventRecorder } from "./event-recorder";
 import { hasSeen, type KindCache, ownedOf } from "./kind-cache";
@@ -66,12 +67,7 @@ export class ObjectWriter {
 
   /** Records that the deletion that is under way leaves the object's resources behind. */
   async recordOrphaned(object: LiveObject, writes: ReadYourWrites): Promise<void> {
-    const { name, namespace, uid, deletionTimestamp } = object.metadata;
-    const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
-    const { client } = this.options;
-    writes.record(
-      await this.#limit(() => client.mergePatch(object, name, namespace, { metadata: { uid, annotations } })),
-    );
+    writes.record(await this.#limit(() => recordOrphaned(this.options.client, object)));
   }
 
   /** Removes what was decided for a lost state, which is done: it must not decide on another one. */

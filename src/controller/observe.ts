@@ -107,7 +107,7 @@ function objectFacts({ object: { metadata }, state, isTombstone }: ObservedObjec
     isTombstone,
     hasFinalizer: finalizers.includes(FINALIZER),
     otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
-    orphaned: state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(metadata),
+    orphaned: deletionTimestamp === undefined || isOrphanRecorded(metadata) ? undefined : state.orphaned,
   };
 }
 
@@ -120,7 +120,7 @@ function settingsOf({ object, setMode }: ObservedObject, { isTombstone, orphaned
     paused: obeyed.paused || problem !== undefined,
     problem,
     // An object that is gone cannot be corrected.
-    releases: obeyed.releases || orphaned || (isTombstone && problem !== undefined),
+    releases: obeyed.releases || orphaned !== undefined || (isTombstone && problem !== undefined),
   };
 }
 

@@ -19,6 +19,7 @@ export type Outcome =
   /** A rollout has not reached the object yet. */
   | { type: "notRolledOut" }
   | { type: "finalizerAdded" }
+  | { type: "orphanRecorded" }
   /** Only the status may need a correction. */
   | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */

@@ -109,7 +109,7 @@ export class Reconciler {
     this.#states.get(objectKey(object.metadata))?.writes.shown(object);
     const { deletionTimestamp, finalizers } = object.metadata;
     const isOrphaned = deletionTimestamp !== undefined && finalizers?.includes("orphan");
-    if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned = true;
+    if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned ??= "seen";
   }
 
   /** Takes in that an object was restored from a backup: its resources are those of a spec that came later. */

@@ -27,6 +27,9 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
       return recordProgram(reconcile, outcome);
     case "finalizerAdded":
       return { requeueAfterMs: 0 };
+    case "orphanRecorded":
+      reconcile.state.orphaned = "recorded";
+      return { requeueAfterMs: 0 };
     case "rests":
       return recordRest(reconcile, outcome);
     case "compared":

@@ -1,8 +1,9 @@
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
-import { KEY_PATTERN, ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
+import { KEY_PATTERN, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
 import { kindOf } from "./kind-name";
+import { recordOrphaned } from "./orphan-record";
 import type { Spelling } from "./spelling";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
@@ -110,7 +111,7 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
       }
       followed++;
       const states = view.follow(object, AbortSignal.timeout(FOLLOW_MS));
-      void recordOrphaned(states, view).finally(() => followed--);
+      void followDeletion(states, view).finally(() => followed--);
       await states; // none of them can be missed from here on
       return { allowed: true };
     },
@@ -118,13 +119,12 @@ function orphanWebhook(kinds: readonly AnyKind[]): AdmissionWebhook {
 }
 
 /** Notes on an object that its deletion leaves its resources, as soon as that is so. */
-async function recordOrphaned(states: Promise<AsyncIterable<LiveObject>>, { client }: AdmissionView): Promise<void> {
+async function followDeletion(states: Promise<AsyncIterable<LiveObject>>, { client }: AdmissionView): Promise<void> {
   try {
     for await (const state of await states) {
-      const { name, namespace, uid, deletionTimestamp, finalizers = [] } = state.metadata;
+      const { deletionTimestamp, finalizers = [] } = state.metadata;
       if (deletionTimestamp === undefined || !finalizers.includes(ORPHAN_FINALIZER)) continue;
-      const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
-      await client.mergePatch(state, name, namespace, { metadata: { uid, annotations } });
+      await recordOrphaned(client, state);
       return;
     }
   } catch {} // it cannot be watched, was not deleted, or has gone; the operator that updates the object sees the same

@@ -510,6 +510,25 @@ function compared<M extends Mode>(mode: M, of: Changes = {}, changes: object = {
   return { mode, ...of, comparison: { ...last, ...changes } };
 }
 const observed = (changes: object = {}) => compared("Observe", {}, changes);
+decisions("a deletion that leaves the resources behind", [
+  ["is recorded first", { metadata: deleted, orphaned: "seen" }, { type: "recordOrphan" }],
+  ["is recorded during a pause", { metadata: deleted, orphaned: "seen", paused: true }, { type: "recordOrphan" }],
+  [
+    "releases them once it was recorded",
+    { metadata: deleted, orphaned: "recorded", releases: true },
+    { type: "destroy", release: true },
+  ],
+  [
+    "is not recorded on what is only observed, which is left alone",
+    { metadata: deleted, orphaned: "seen", releases: true, mode: "Observe" },
+    { type: "destroy", release: true },
+  ],
+  [
+    "is not recorded on what is gone",
+    { metadata: deleted, orphaned: "seen", releases: true, isTombstone: true },
+    { type: "destroy", release: true },
+  ],
+]);
 decisions("an object that is only observed", [
   ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],

@@ -30,7 +30,7 @@ const AT_REST: Facts = {
     isTombstone: false,
     hasFinalizer: true,
     otherFinalizers: [],
-    orphaned: false,
+    orphaned: undefined,
   },
   settings: {
     mode: "Apply",

@@ -1094,11 +1094,25 @@ describe("a deletion with --cascade=orphan", () => {
       deleting(harness, before, "orphan");
       harness.reconciler.noteChange(harness.object);
       deleting(harness, before); // the garbage collector was quicker
+      expect(await harness.reconcile()).toEqual({ requeueAfterMs: 0 });
+      expect(harness.released).toEqual([]);
+      expect(harness.object.metadata.annotations).toEqual({ [ORPHANED_ANNOTATION]: "2026-01-01T00:00:00Z" });
       await harness.reconcile();
       expect(harness.released).toEqual([true]);
-      expect(harness.object.metadata.annotations).toEqual({ [ORPHANED_ANNOTATION]: "2026-01-01T00:00:00Z" });
     },
   );
+
+  it("is recorded once, though others remove the record", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    deleting(harness, {}, "orphan");
+    harness.reconciler.noteChange(harness.object);
+    await harness.reconcile();
+    deleting(harness, {});
+    await harness.reconcile();
+    expect(harness.released).toEqual([true]);
+    expect(harness.object.metadata.annotations).toEqual({});
+  });
 
   it("that was refused has no effect on a plain deletion later", async () => {
     const harness = new Harness();
