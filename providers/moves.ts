@@ -25,9 +25,9 @@ function identities(): Identities | undefined {
 }
 
 /**
- * A provider whose deletions pass over what another resource of the same update manages: a resource that is renamed in a
- * program moves what it made to the new name. The engine knows only names, so it makes the new resource, which adopts what
- * is there, and deletes the old one. Where the new one has failed, the old one stays.
+ * A provider whose deletions skip things that another resource of the same update manages: a resource that is renamed in a
+ * program keeps its live object or row under the new name. The engine knows only names, so it creates the new resource, which
+ * adopts the existing object, and deletes the old resource. Where the creation has failed, the old resource stays.
  */
 export function movingRenamed<I extends object, O extends object>(
   provider: DynamicProvider<I, O>,

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** What has been read so far, by what tells it from others. */
+/** Earlier reads, by a key for each request. */
 export type Snapshot = Map<string, Promise<unknown>>;
 
 const snapshots = new AsyncLocalStorage<Snapshot | undefined>();

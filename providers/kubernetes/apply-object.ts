@@ -25,8 +25,8 @@ import { unknownKind } from "./type-absence";
 import type { LiveObject, Manifest } from "./types";
 
 /**
- * Applies the object; one that is given by a label, only in the version that has it, and in an update that is held to a plan,
- * only in the version that was compared.
+ * Applies the object: an object that is found by a label, only in the labelled version; in an update that is held to a plan,
+ * only in the compared version.
  *
  * @param former what was applied before, if the state knows it
  * @throws {@link applyAsRead}

@@ -20,7 +20,7 @@ export async function createOnly(
   }
 }
 
-/** An object without what managers have in it as its creators: what they no longer apply would stay. */
+/** Removes fields that their managers own as creators: such fields would stay when the managers no longer apply them. */
 export async function withoutCreators(
   client: KubernetesClient,
   live: LiveObject,

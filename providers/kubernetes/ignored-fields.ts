@@ -39,7 +39,7 @@ export function appliedManifest({ manifest, owner }: Applied, live: LiveObject |
   return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
 }
 
-/** The fields of a manifest that are not so in the live object, but for those that are left to others. */
+/** The fields whose live value differs from the manifest, without fields that are left to other clients. */
 export function driftOf({ manifest, owner }: Applied, live: LiveObject): FieldDrift[] {
   return findFieldDrift(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
 }

@@ -9,8 +9,8 @@ export interface ObjectInputs {
   /** For whom the object is; another owner's object is refused. */
   owner: Owner;
   /**
-   * What is done with an object that exists already and is unmanaged: it is adopted, or with `false` refused. With
-   * `"replace"` it is deleted, whatever its finalizers, so that no field of it stays.
+   * How an existing unmanaged object is treated: it is adopted, or with `false` refused. With `"replace"` it is deleted,
+   * whatever its finalizers, so that none of its fields stay.
    */
   adopt?: boolean | "replace";
   /**
@@ -29,11 +29,11 @@ export interface ObjectInputs {
    */
   givenBy?: string;
   /**
-   * The stack's object, where this one ends with it: when that is deleted, one that is `existing` is deleted as well, and what
-   * limits a namespace stays until the namespace is gone.
+   * The stack's object, where this object ends with it. When the stack's object is deleted, an `existing` object is deleted as
+   * well, and limits of a namespace stay until the namespace is gone.
    */
   deletedWith?: OwnerReference;
-  /** What a new object is created with, for fields that another field manager owns from then on. */
+  /** Initial values of fields that another field manager owns after the creation. */
   initial?: { manifest: Manifest; fieldManager: string };
   /** With `false`, a deletion is done as soon as the API server has accepted it. */
   awaitDeletion?: boolean;

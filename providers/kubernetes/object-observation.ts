@@ -18,8 +18,8 @@ import {
 import type { LiveObject, Manifest } from "./types";
 
 /*
- * What a write of an object overwrites: which object it is, whose, and its live values where a manifest has some. What others
- * have in it, and its status and version, are not part of it.
+ * What a write of an object overwrites: the object's identity, its owner, and the live values of the manifest's fields. Fields
+ * of other managers, the status and the version are no part of it.
  */
 
 /** Inputs with which object they are about, as far as it is known: the state's, where a preview does not know any input. */

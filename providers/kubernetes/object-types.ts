@@ -9,8 +9,7 @@ const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";
 const LIMITS = ["v1/LimitRange", "v1/ResourceQuota", "networking.k8s.io/v1/NetworkPolicy"];
 
 /**
- * By type, the field that the API server does not let anyone change and to which it adds nothing, so that what is live can be
- * compared with what is wanted.
+ * By type, the immutable field without defaults of the API server: its live and its wanted value can be compared.
  */
 const IMMUTABLE_FIELD: Readonly<Record<string, string>> = {
   [DEPLOYMENT]: "spec.selector",
@@ -59,7 +58,7 @@ export function limitsNamespace(object: Manifest): boolean {
   return LIMITS.includes(typeName(object));
 }
 
-/** Whether an object makes others, so that it is gone when those are. */
+/** Whether an object has dependents: it counts as gone when these are gone. */
 export function hasDependents(object: Manifest): boolean {
   return typeName(object) === DEPLOYMENT;
 }

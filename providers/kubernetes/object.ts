@@ -116,8 +116,8 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const outs = withoutOwnReferences(recorded);
     const live = await known(lookUp(connectKubernetes(), outs.manifest));
     const isEnding = live?.metadata.deletionTimestamp !== undefined;
-    // What is being deleted counts as gone: it cannot be repaired, only created again. What grants rights does so until its end:
-    // out of the state, it would keep them when the program has it no more.
+    // An object that is being deleted counts as gone: it cannot be repaired, only created again. A RoleBinding grants rights until
+    // its end: it stays in the state, so that the rights go when the program omits it.
     if (live === undefined || (isEnding && !grantsRights(live))) return {};
     const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
     const drifted =
@@ -166,7 +166,7 @@ function formerOf({ manifest, owner }: ObjectOutputs): OwnerReference[] {
   return (manifest.metadata.ownerReferences ?? []).filter(({ uid }) => uid === owner.uid);
 }
 
-/** A Secret's values are secrets of the state as well. Its keys are not, so that previews can name them. */
+/** The values of a Secret are encrypted in the state; its keys are not, so that previews can name them. */
 function withSecretValues(manifest: Manifest): Manifest {
   if (!isSecret(manifest)) return manifest;
   const fields = ["data", "stringData"].filter((field) => manifest[field] !== undefined);

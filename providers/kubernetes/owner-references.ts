@@ -18,8 +18,8 @@ function needsController(object: Manifest): boolean {
 }
 
 /**
- * Inputs as their manifest is applied: without references to their own owner. What releases before had applied is read as if it
- * had none, so that it is no difference.
+ * Inputs as their manifest is applied: without references to their own owner. References that earlier releases applied are
+ * left out as well, so that they make no difference.
  */
 export function withoutOwnReferences<Inputs extends Pick<ObjectInputs, "manifest" | "owner" | "initial">>(
   inputs: Inputs,
@@ -70,7 +70,7 @@ export function lastingOwnerOf(live: LiveObject | undefined): OwnerReference | u
 }
 
 /**
- * The references that a live object is to have instead of those that it has; `undefined` where these are as they are to be.
+ * The wanted owner references of a live object; `undefined` where the live references are correct.
  *
  * @param owner the UID of the object whose stack has it
  * @throws ApiError

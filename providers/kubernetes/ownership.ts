@@ -81,11 +81,11 @@ export function wasApplied({ metadata }: LiveObject): boolean {
 }
 
 /**
- * A digest of the fields that Kindstack owns in a live object, by its managed fields, and of their values. It changes when an
- * applied field is no longer as it was applied, whatever defaults and other fields there are: another client that changes a
- * field takes it from Kindstack's entry, and what a webhook makes of others' writes changes the value alone.
+ * A digest of the fields that Kindstack owns in a live object, by its managed fields, and of their values. The digest
+ * changes with any applied field, and with no other field: another client that changes a field takes it from Kindstack's
+ * entry, and a webhook that mutates others' writes changes the value alone.
  *
- * @param ignored paths of fields that are others'
+ * @param ignored paths of fields that are left to other clients
  */
 export function ownedFieldsDigest(object: LiveObject, ignored: readonly string[] = []): string {
   const known = ignored.length === 0 ? digests.get(object) : undefined;

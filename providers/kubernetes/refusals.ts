@@ -65,8 +65,8 @@ const HEALING: readonly Healing[] = [
 const AWAY = [0, 503];
 
 /**
- * What a refused request waits for: all requests that wait for it are granted, or refused, alike, so that one is tried for all
- * of them. `undefined` for a refusal that says nothing about others.
+ * The dependency that a refused request lacks: all requests with the same dependency are granted or refused alike, so one is
+ * tried for all of them. `undefined` for a refusal of this request alone.
  */
 export function healingDependency(refusal: Refusal): string | undefined {
   for (const { words, dependency } of HEALING) {

@@ -42,11 +42,11 @@ export async function servedVersions(server: Pick<ApiServer, "json">, group: str
 }
 
 /**
- * Makes sure that no objects can exist of a type that no version of its group serves: it was defined by a
- * CustomResourceDefinition that is deleted, or its whole group is gone.
+ * Makes sure that no objects of an unserved type can exist: the CustomResourceDefinition of the type is deleted, or its whole
+ * group is gone.
  *
  * @param versions those in which the group is served
- * @throws ApiError `UnknownKind` when some can exist; other errors when that cannot be told
+ * @throws ApiError `UnknownKind` when objects can exist; other errors when the API server does not tell
  */
 export async function requireNoObjects(
   server: Pick<ApiServer, "json">,

@@ -80,7 +80,7 @@ function textOf(value: ColumnValue | undefined): string | null {
 /** SQLSTATEs of a value that a column's type, or its domain, has no notion of. */
 const UNREADABLE = /^(22|23502|23514|42601|42846|42883)/;
 
-/** Whether a comparison failed because a value is none of its column's type, so that it is not equal to what is there. */
+/** Whether a comparison failed because a value does not fit its column's type: such a value differs from the stored one. */
 export function isUnreadable(sqlState: string | undefined): boolean {
   return sqlState !== undefined && UNREADABLE.test(sqlState);
 }

@@ -30,7 +30,7 @@ const RETRYABLE: Record<string, Reason> = {
   "23503": "ForeignKeyViolation",
   "23505": "UniqueViolation",
   "23P01": "UniqueViolation",
-  "08P01": "ConnectionFailed", // what a pooler says of its own, such as that its queue is full
+  "08P01": "ConnectionFailed", // a pooler's own errors, such as a full queue
   "25006": "DatabaseReadOnly",
   "25P03": "ConnectionLost",
   "25P04": "ConnectionLost",
@@ -69,7 +69,7 @@ export function sqlStateOf(error: unknown): string | undefined {
   return cause === undefined ? undefined : sqlStateOf(cause);
 }
 
-/** Whether an error that was classified here says that there was no answer, so that another statement gets none either. */
+/** Whether the database gave no answer: another statement would get none either. */
 export function isUnanswered(error: unknown): boolean {
   return error instanceof RetryableError && error.cause !== undefined && sqlStateOf(error) === undefined;
 }

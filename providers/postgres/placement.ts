@@ -46,8 +46,8 @@ export async function recordOfTable(
 }
 
 /**
- * Records a table's present identity and name. What was recorded under its name for a table that is gone, such as that of the
- * database before a dump, is this table's from now on.
+ * Records a table's present identity and name. Records of a former table of that name which is gone, such as before a dump
+ * and restore, become this table's.
  */
 export async function recordTable(table: Table): Promise<string> {
   const { connection, oid, schema, name } = table;
@@ -155,8 +155,8 @@ export interface Place {
 }
 
 /**
- * The table of a row that was made: the one that the record names, or another one that has its rows and that the name means
- * by now. Without a record, the one that the name means, or else the state's.
+ * The table of an existing row: the recorded table, or the table of that name if it has taken over the recorded table's rows.
+ * Without a record, the table of that name, or else the state's.
  */
 export async function placeOf(
   connection: Connection,

@@ -130,7 +130,7 @@ export async function closePool(): Promise<void> {
   await Promise.all(closing?.all.map(({ pool }) => pool.end()) ?? []);
 }
 
-/** A connection to the host that had one last, or else to the next one that takes it. */
+/** A connection to the last used host, or else to the next host that accepts it. */
 async function connect(): Promise<PoolClient> {
   const current = currentPools();
   const failures: { error: ClassifiedError; name: string }[] = [];

@@ -19,7 +19,7 @@ export interface RowFinding {
   live?: LiveColumns;
 }
 
-/** What a write may say of the table and not of its row, so that it is known without writing. */
+/** Reasons that concern the table and not the row: they are known without a write. */
 const OF_TABLE: readonly Reason[] = ["ColumnMissing", "KeyNotUnique", "SchemaMissing", "TableMissing", "TableReplaced"];
 
 /**

@@ -9,8 +9,8 @@ export type ColumnValue = string | number | boolean | null;
 /** For whom a row is. */
 export interface RowOwner extends Owner {
   /**
-   * The cluster that the owner is in, if it is known: several may share a database. In one cluster the owner's description
-   * is that of one object at a time, so that a row recorded for it under another UID is its predecessor's.
+   * The owner's cluster, if it is known: several clusters may share a database. In one cluster, a description belongs to one
+   * object at a time: a row that is recorded for it under another UID belongs to the object's predecessor.
    */
   cluster?: Cluster;
   /** The owner's namespace, for entries of the allow-list that name one. */

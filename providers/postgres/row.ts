@@ -98,8 +98,8 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
 export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", rows);
 
 /**
- * Deletes the rows that an owner has by the records, except those of these resources: what an update made that was cut
- * off before its state was saved.
+ * Deletes the recorded rows of an owner, except the rows of the kept resources: an update that was cut off may have written
+ * rows that no state has.
  *
  * @param column the key column of all that the owner ever had
  * @param kept the outputs of all resources that the owner is to have

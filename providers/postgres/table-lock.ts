@@ -41,7 +41,7 @@ export function lockTimeoutMs(table: TableName): number {
  * Runs `work` on a connection, for one table.
  *
  * @param open opens the connection, or the transaction
- * @param row the row that it is about, if it is about one
+ * @param row the row to lock, if the work concerns one row
  * @throws TableUnavailableError `LockTimeout`, naming who holds the table, or `StatementTimeout`; at once when it was
  *   thrown for this table a moment ago. RetryableError `LockTimeout` when only rows are locked
  */

@@ -22,7 +22,7 @@ export interface Table extends TableLocation {
   oid: string;
   /** Whether the name alone, without its schema, means it. */
   visible: boolean;
-  /** Those that were asked for and that it has, by name. */
+  /** The requested columns that the table has, by name. */
   columns: Record<string, Column>;
 }
 

@@ -56,12 +56,12 @@ export class AutomationApiEngine extends Operations implements StackEngine {
         return { ...NOTHING, stack, programError };
       }
       const exists = (await findStack(stack, this.workspace)) !== undefined;
-      // Nothing tells of a stack that was destroyed: it counts as missing until its object is gone.
+      // The CLI keeps no proof of a destruction: a destroyed stack counts as missing until its object is gone.
       const missing = !exists && options.object?.mustExist === true;
       if (missing) return { ...NOTHING, stack, outcome: { exists, succeeded: false, missing, phasesMs: {} } };
       if (exists || method === "up") return this.#operate(operation, this.workspace, exists);
       if (method !== "preview") return { ...NOTHING, stack, outcome: { exists, succeeded: true, phasesMs: {} } };
-      // The Automation API previews only a stack that exists: this one does elsewhere.
+      // The Automation API previews only existing stacks: an empty one is made in a scratch folder.
       return withScratch(this.settings.workDirectory, "preview", async (workDirectory) => {
         const elsewhere = { ...this.settings, workDirectory, backendUrl: `file://${workDirectory}` };
         return this.#operate(operation, await openLocalWorkspace(elsewhere), exists);
@@ -81,7 +81,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     let programError: unknown;
     workspace.program = async () => {
       try {
-        // With what failed left out, the engine would delete what depends on it.
+        // Without a failed resource, the engine would delete the resources that depend on it.
         const unmade = noteUnmade(settings.getMonitor() as ResourceMonitorClient);
         await program?.();
         await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();

@@ -1,6 +1,6 @@
 /**
- * What a preview told, in the engine's own form, secrets encrypted as in a state. It is for the process that asked for it, and
- * for one reconcile: it is neither stored nor looked into.
+ * The engine's plan of a preview, opaque, with secrets encrypted as in a state. It is valid in this process, for one reconcile,
+ * and is never stored.
  */
 export type BindingPlan = object & { readonly [BINDING]: true };
 declare const BINDING: unique symbol;

@@ -25,7 +25,7 @@ export interface EngineProcessOptions {
   onIdle?: (() => void) | undefined;
 }
 
-/** Takes a stack that was asked for; the next one comes when it has resolved. */
+/** Receives a requested stack; the next stack follows when the promise resolves. */
 export type OnStack = (name: string, state: unknown) => Promise<void>;
 
 /** Who is told what an operation asks and says while it runs. */
@@ -75,7 +75,7 @@ export class EngineProcess {
     private readonly options: EngineProcessOptions,
     onEnd: (how: { crashed: boolean }) => void,
   ) {
-    this.ready.catch(() => undefined); // those that wait are told
+    this.ready.catch(() => undefined); // each caller gets the error
     const child = start(options);
     this.#child = child;
     this.#stderr = collect(child.stderr, KEPT_STDERR);
@@ -144,7 +144,7 @@ export class EngineProcess {
     this.#connection.notify("allow", { ms: wholeMs(ms) });
   }
 
-  /** Closes its input, upon which it ends. */
+  /** Closes the input of the process, which then ends. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     if (!this.isOver) this.#child.stdin.end();

@@ -19,7 +19,7 @@ export interface EngineCounts {
   operations: number;
   /** How long operations took in the engine, by phase. */
   phaseSeconds: Record<string, number>;
-  /** Processes that took over from one that had done its share. */
+  /** Processes that took over after the limit of operations. */
   successors: number;
   crashes: number;
 }
@@ -34,15 +34,15 @@ const BACK_OFF_MS = 500;
 const MAX_BACK_OFF_MS = 30_000;
 
 /**
- * The process that runs operations now, and those before it that still do: Pulumi's engine keeps some memory of each
- * operation, so another process takes over after some hundred, while no operation waits for that.
+ * The process that runs new operations, and former processes with running ones: Pulumi's engine keeps some memory of each
+ * operation, so a new process takes over after some hundred operations, and no operation waits for the change.
  *
  * A process is started for the first operation. It ends when there was none for a while, when this process ends in whatever
  * way, and when its time to live is not renewed.
  */
 export class EngineProcesses {
   readonly counts: EngineCounts = { operations: 0, phaseSeconds: {}, successors: 0, crashes: 0 };
-  /** What runs plugins for all of them. */
+  /** Runs plugins for all engine processes. */
   readonly plugins: PluginHost;
   /** Names this process in the locks of its operations. */
   readonly #session = randomUUID();
@@ -74,7 +74,7 @@ export class EngineProcesses {
     clearTimeout(this.#idle);
     try {
       const result = await work(process);
-      if (!process.isOver) this.#crashesInARow = 0; // an operation that ends with its process tells of that in its result
+      if (!process.isOver) this.#crashesInARow = 0; // an operation reports the end of its process in its result
       return result;
     } finally {
       this.#settle(process);
@@ -157,7 +157,7 @@ export class EngineProcesses {
     this.#notBefore = performance.now() + ms;
   }
 
-  /** Ends a process that has done its share, or for which there is nothing to do for a while. */
+  /** Ends a process that has reached the limit of operations, or has been idle for a while. */
   #settle(process: EngineProcess): void {
     if (!process.isIdle || process.isOver) return;
     if (process !== this.#current) {
@@ -166,7 +166,7 @@ export class EngineProcesses {
     }
     const idleMs = process.operations === 0 ? UNUSED_IDLE_MS : (this.options.idleMs ?? IDLE_MS);
     clearTimeout(this.#idle);
-    // It may just be telling what it uses, which is no reason to stay.
+    // The process may just be reporting its usage, which is no reason to keep it.
     const idle = setTimeout(() => void (process.isIdle ? process.stop() : idle.refresh()), idleMs).unref();
     this.#idle = idle;
   }

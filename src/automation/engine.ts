@@ -15,18 +15,18 @@ export type { OpMap } from "@pulumi/pulumi/automation/stack";
  * Runs stacks, with the names and types of `@pulumi/pulumi/automation`. Where the Automation API throws an error with the
  * CLI's words, a result here has the failures of an operation, each with a class that a queue can act on.
  *
- * All throw RetryableError `NoEngine`, `Unreadable` (the backend does not answer, or a state cannot be read), TerminalError
- * `Misconfigured` (the engine is of another version), and what the fence of the work throws. Also:
+ * All methods throw RetryableError `NoEngine`, `Unreadable` (the backend does not answer, or a state cannot be read),
+ * TerminalError `Misconfigured` (the engine is of another version), and the errors of the work's fence. Also:
  *
- * - those that write a stack: RetryableError `Locked`, as they exclude each other;
- * - those that are given an owner: RetryableError `BackendForeign`, before anything is read or written;
+ * - writes of a stack: RetryableError `Locked`, as they exclude each other;
+ * - calls with an owner: RetryableError `BackendForeign`, before anything is read or written;
  * - previews: RetryableError `Interrupted`; what has to do with plans: TerminalError `PlansUnsupported` of the Automation API;
  * - all others: the reason of their signal.
  */
 export interface StackEngine {
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   up(stack: string, program: Program, options?: UpOptions): Promise<UpResult>;
-  /** What `up` with this program would do; of a stack that does not exist, to an empty one. Writes nothing, takes no lock. */
+  /** What `up` with this program would do; a stack that does not exist counts as empty. Writes nothing, takes no lock. */
   preview(stack: string, program: Program, options?: PreviewOptions): Promise<PreviewResult>;
   /** Compares the state with the real world, and saves what is found. */
   refresh(stack: string, options?: OperationOptions): Promise<UpResult>;
@@ -51,12 +51,12 @@ export interface StackEngine {
   forgetDestroyed(stacks: readonly string[]): Promise<void>;
   /** All stacks of the backend. */
   listStacks(signal?: AbortSignal): Promise<{ name: string }[]>;
-  /** Whose the backend is; `undefined` when it says nothing of that. */
+  /** The recorded owner of the backend; `undefined` without a record. */
   backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined>;
   /**
-   * Writes whose the backend is, where it says nothing of that yet, or in place of the owner with the id `replaces`.
+   * Records the owner of the backend, where no owner is recorded, or in place of the owner with the id `replaces`.
    *
-   * @returns the owner that the backend has then: another one, when that was first
+   * @returns the recorded owner: another one, if that was recorded first
    */
   claimBackend(owner: BackendOwner, replaces?: string, signal?: AbortSignal): Promise<BackendOwner>;
   /** Operations may run for so long from now, and then end unless this is called again; without any call, for ever. */
@@ -123,7 +123,7 @@ export interface PreviewOptions extends OwnedOptions {
   plans?: boolean | undefined;
 }
 
-/** An operation that has a plan ends with the failure `PlanOutdated` before it does what is not in it. */
+/** An operation with a plan ends with the failure `PlanOutdated` before a step that is not in the plan. */
 interface HeldOptions {
   plan?: BindingPlan | undefined;
   /** What the same preview has observed: a resource is left as it is where the world has something else by now. */
@@ -131,8 +131,8 @@ interface HeldOptions {
 }
 
 /**
- * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers hold it to what was observed:
- * those of Pulumi's plugins cannot, nor those that do not say what they would overwrite.
+ * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers with `observe` also hold the update
+ * to the observed live values; providers of Pulumi's plugins cannot.
  */
 export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans">, HeldOptions {}
 
@@ -145,7 +145,7 @@ export interface DestroyOptions extends OperationOptions, HeldOptions {
 /** What came of an operation that may write. */
 export interface UpResult {
   summary: OperationSummary;
-  /** Whether there was such a stack, or the backend tells that it was destroyed. */
+  /** Whether the stack existed, or the backend has the proof of its destruction. */
   found: boolean;
   /** It was told to end before it did: neither a success nor a failure. */
   interrupted: boolean;
@@ -155,7 +155,7 @@ export interface UpResult {
   restDone: boolean;
   /** The resources that took part and still exist, without the stack and its providers. */
   resources: StackResource[];
-  /** Those that it deleted, as they last were. */
+  /** The deleted resources, in their last state. */
   deleted: StackResource[];
   /** What the program declared; `undefined` where the SDK registers resources. */
   declared?: readonly DeclaredResource[] | undefined;

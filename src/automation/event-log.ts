@@ -17,7 +17,7 @@ export interface StackResource {
   name: string;
   operation: OpType;
   outputs: Properties;
-  /** What an update of it has corrected, where its provider tells ({@link DynamicProvider.read}). */
+  /** The drift that an update of the resource corrected, where the provider reports it ({@link DynamicProvider.read}). */
   corrected?: FieldDrift[];
 }
 
@@ -27,11 +27,11 @@ export interface EngineReport {
   changes: OpMap;
   /** The stack's own resources that took part and still exist. */
   resources: StackResource[];
-  /** Those that were deleted, as they last were. */
+  /** The deleted resources, in their last state. */
   deleted: StackResource[];
   /** URNs of resources whose operation failed. */
   failed: string[];
-  /** The engine's error texts, each with the resource that it is about, if it is about one. */
+  /** The engine's error texts, with the URN of the resource, if an error names one. */
   errors: { urn?: string; message: string }[];
 }
 
@@ -40,7 +40,7 @@ const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove
 export function reportOf(events: Iterable<EngineEvent>): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
-  /** By URN, what a refresh found that is not as it should be. */
+  /** By URN, the drift that a refresh found. */
   const found = new Map<string, FieldDrift[]>();
   for (const { resOutputsEvent, resOpFailedEvent, diagnosticEvent } of events) {
     if (resOutputsEvent !== undefined) {
@@ -85,7 +85,7 @@ function differences(wanted: Properties, live: Properties): FieldDrift[] {
     .map((field) => ({ field, wanted: wanted[field], ...(field in live && { live: live[field] }) }));
 }
 
-/** What a provider says that is not as it should be. */
+/** The drift that a provider reports. */
 export function driftIn({ drift }: Properties): FieldDrift[] {
   return driftSchema.Check(drift) ? drift : [];
 }

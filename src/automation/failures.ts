@@ -22,13 +22,13 @@ export interface UpdateFailure extends Failure {
 export const outcomeSchema = Type.Object({
   exists: Type.Boolean(),
   succeeded: Type.Boolean(),
-  /** There is no such stack, as it was destroyed for its object. */
+  /** The stack is absent: it was destroyed for its object. */
   destroyed: Type.Optional(Type.Boolean()),
-  /** There is no such stack, though its object has had it: nothing was done. */
+  /** The stack is absent, although its object has had one: nothing was done. */
   missing: Type.Optional(Type.Boolean()),
   message: Type.Optional(Type.String()),
   plan: Type.Optional(Type.Unsafe<BindingPlan>({ type: "object" })),
-  /** It ended because it would have done something else than its plan. */
+  /** The update ended because its next step was not in the plan. */
   outdated: Type.Optional(Type.Boolean()),
   phasesMs: Type.Record(Type.String(), Type.Number()),
 });

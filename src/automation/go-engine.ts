@@ -62,7 +62,7 @@ export class GoEngine extends Operations implements StackEngine {
 
   override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
     const { release, signal, owner } = options;
-    // What is released stays, which is all that its protection asks for.
+    // Protection forbids deletions only: released resources stay, so they are unprotected first.
     const state = release ? await this.exportStack(stack, signal) : undefined;
     if (state?.deployment.resources?.some(({ protect }) => protect))
       await this.unprotect(stack, undefined, signal, owner);

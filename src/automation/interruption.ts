@@ -36,8 +36,8 @@ export interface Ended {
 }
 
 /**
- * Runs an operation, and ends it when its time is over, its signal is aborted or the fence of the work that asks for it
- * comes down: first gently, and by force after the grace period. It is not started after an abort.
+ * Runs an operation, and ends it at its time-out, when its signal is aborted, or when the fence of the calling work comes
+ * down: first gently, and by force after the grace period. After an abort, the operation is not started.
  *
  * @throws RetryableError when the fence has come down before
  */

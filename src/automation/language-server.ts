@@ -22,7 +22,7 @@ export async function serveProgram(program: () => void | Promise<void>) {
       await runSdkProgram(program, request);
       return response;
     } catch (error) {
-      // What was not registered because something failed must not be deleted for that: the engine hears of it.
+      // Resources that a failure kept from being registered must not be deleted: the engine gets the failure.
       if (error instanceof NotRegisteredError) return response.setError(error.message).setBail(true);
       thrown = error;
       return response.setError(errorMessageOf(error));

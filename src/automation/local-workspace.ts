@@ -44,7 +44,7 @@ export async function findStack(name: string, workspace: Workspace): Promise<Sta
 }
 
 /**
- * A stack's state with its secrets as they are saved: the Automation API's own export decrypts them.
+ * A stack's state with encrypted secrets: the Automation API's own export decrypts them.
  *
  * @param file the CLI
  * @throws RetryableError `Unreadable` when the backend does not answer

@@ -85,7 +85,7 @@ export function withPluginFolders(
   return { ...environment, PATH: [...own, ...(environment.PATH ? [environment.PATH] : [])].join(delimiter) };
 }
 
-/** As Pulumi looks for it: on the PATH, then in its own folder, where each has its version. */
+/** Searches as Pulumi does: on the PATH, then in Pulumi's own folder by version. */
 function pluginFile({ name, version }: { name: string; version?: string }, environment: NodeJS.ProcessEnv) {
   const program = `pulumi-resource-${name}`;
   const folders = (environment.PATH ?? "").split(delimiter).filter(Boolean);

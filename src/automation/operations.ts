@@ -36,7 +36,7 @@ export interface Operation {
   options: UpOptions & DestroyOptions & PreviewOptions;
 }
 
-/** The part of a {@link StackEngine} that is the same for all: one operation writes a stack at a time, and what came of it. */
+/** The common part of all implementations of {@link StackEngine}: one operation writes a stack at a time, and has a result. */
 export abstract class Operations
   implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy" | "cancel" | "outputs">
 {

@@ -18,7 +18,7 @@ export const ownerSchema = Type.Object({
 const ownerValidator = Compile(ownerSchema);
 
 /**
- * The file in which a backend says whose it is, without the engine in Go, which has the same in `state/owner.go`.
+ * The file with the backend's owner, for the Automation API; the engine in Go has the same in `state/owner.go`.
  *
  * @throws TerminalError `Misconfigured` for other backends than folders
  */

@@ -15,7 +15,7 @@ export interface PlannedChange {
   type: string;
   name: string;
   operation: PlannedOperation;
-  /** Of a plugin of Pulumi's, which makes it once more where no state has it. */
+  /** The resource belongs to a plugin of Pulumi, which would create it again where the state lacks it. */
   ofPlugin?: true;
   /** What the state has; absent for what is new. Secrets read `[secret]`. */
   old?: { inputs: Properties; outputs: Properties };

@@ -9,7 +9,7 @@ export const pluginProcessSchema = Type.Object({
   version: Type.Optional(Type.String()),
   pid: Type.Integer(),
   startedAt: Type.String({ description: "ISO 8601" }),
-  /** How many have used it, with those that do. */
+  /** The number of updates that have used the process, with the running ones. */
   updates: Type.Integer(),
   inUse: Type.Integer(),
   /** With its children's. */
@@ -57,7 +57,7 @@ export class PluginHost {
     };
   }
 
-  /** What an engine reaches it by. @throws RetryableError `NoEngine`, RpcError, EngineGoneError */
+  /** The address and token with which an engine connects to the host. @throws RetryableError `NoEngine`, RpcError, EngineGoneError */
   async address(): Promise<{ address: string; token: string }> {
     const process = this.#running();
     await process.ready;

@@ -39,7 +39,7 @@ export async function prepareProgram(
 /**
  * Collects what a plain program declares.
  *
- * @throws what the program throws, also in a promise that it does not await; RetryableError `ProgramTimedOut`
+ * @throws the program's errors, also of promises that it does not await; RetryableError `ProgramTimedOut`
  */
 export async function declaredInTime(program: Program, timeoutMs: number): Promise<DeclaredResource[]> {
   const limitMs = Math.min(timeoutMs, PROGRAM_LIMIT_MS);

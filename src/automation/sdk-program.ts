@@ -14,8 +14,8 @@ type RegisterResource = ResourceMonitorClient["registerResource"];
  * Runs a program in the SDK's own runtime, as the Automation API does for inline programs (`automation/server.js`), but
  * with errors that reach only the program that caused them: programs of several stacks run side by side here.
  *
- * @throws what the program throws, NotRegisteredError when the engine has told why it ended, RetryableError when the
- *   engine refused a resource, such as one whose plugin is not installed
+ * @throws the program's errors; NotRegisteredError when the engine ended with a reason; RetryableError when the engine
+ *   refused a resource, such as for a missing plugin
  */
 export async function runSdkProgram(program: () => void | Promise<void>, request: RunRequest): Promise<void> {
   // Loaded for the first such program: the runtime takes memory that other kinds do not need.
@@ -83,7 +83,7 @@ export function noteUnmade(monitor: ResourceMonitorClient): ReadonlySet<string> 
 
 /** What the SDK makes of an answer that says that a resource failed or was skipped; the engine has told why. */
 const NOT_MADE = /(^|: )resource .+ failed to register$/;
-/** The engine's own refusal, such as of a plugin that is not there. */
+/** The engine's own refusal, such as for a missing plugin. */
 const REFUSED = /^failed to register new resource /;
 
 function classified(error: unknown): unknown {

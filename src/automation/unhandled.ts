@@ -6,8 +6,8 @@ export type UnhandledErrorHandler = (error: unknown) => void;
 const handlers = new AsyncLocalStorage<UnhandledErrorHandler>();
 
 /**
- * Runs work of one object, with its unhandled errors, also later ones, told to `handle`: without, Node.js ends the process, and
- * with it the work of all objects.
+ * Runs the work of one object and passes its unhandled errors, also later ones, to `handle`. Otherwise Node.js would end the
+ * process, and with it the work of all objects.
  */
 export function withUnhandled<T>(handle: UnhandledErrorHandler, work: () => T): T {
   divertUnhandled();
@@ -21,7 +21,7 @@ export function currentUnhandled(): UnhandledErrorHandler | undefined {
 
 let diverted = false;
 
-/** From now on, unhandled errors are the work's that caused them; others are handled as before. */
+/** Assigns unhandled errors to the work that caused them; all other errors are handled as before. */
 function divertUnhandled(): void {
   if (diverted) return;
   diverted = true;

@@ -14,7 +14,7 @@ export const resourceChangeSchema = Type.Object({
   operation: Type.Enum(["create", "update", "replace", "delete"]),
   type: Type.String(),
   name: Type.String(),
-  /** What it corrected that others had changed. */
+  /** The corrected drift: fields that other clients had changed. */
   drift: Type.Optional(Type.Array(fieldDriftSchema)),
 });
 export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
@@ -41,7 +41,7 @@ export function listChanges(changes: readonly ResourceChange[], most: number): s
   return changes.length > most ? [...lines, `${changes.length - most} more`] : lines;
 }
 
-/** `1.5 s`: how long an update took, by its history entry; `undefined` for one that has not ended. */
+/** `1.5 s`: how long an update took, by its history entry; `undefined` for a running update. */
 export function durationOf({ startTime, endTime }: { startTime: Date | string; endTime?: Date | string }) {
   return endTime && `${((+new Date(endTime) - +new Date(startTime)) / 1000).toFixed(1)} s`;
 }

@@ -10,18 +10,18 @@ export function stackOf(urn: string): string {
   return urn.split("::")[0]?.replace("urn:pulumi:", "") ?? "";
 }
 
-/** Whether it is what every stack has, whatever is in it: the stack itself, and providers. */
+/** Whether the resource is in every stack: the stack itself, and providers. */
 export function isScaffolding(urn: string): boolean {
   const type = typeOf(urn);
   return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
 }
 
-/** Whether it is an object of Kubernetes, which its owner's mark leads to. */
+/** Whether the resource is a Kubernetes object, which can be found by its owner's mark. */
 export function isKubernetesObject(urn: string): boolean {
   return typeOf(urn).startsWith(`${DYNAMIC}kubernetes:`);
 }
 
-/** Below a component, a resource has that one's type and a $ before its own. */
+/** The type of a component's child is the component's type, a $ and the child's own type. */
 function typeOf(urn: string): string {
   return urn.split("::")[2]?.split("$").at(-1) ?? "";
 }

@@ -26,7 +26,7 @@ const packageSchema = Type.Object({
  * files beside them; the packages that these import, with those on which the packages depend; Kindstack's contract and providers;
  * and the settings that the kind reads.
  *
- * Programs of the same digest do the same. Those of two digests may do the same as well, which their declarations tell.
+ * Programs of the same digest declare the same. Programs of two digests may declare the same as well.
  */
 export function programDigest({ directory, capabilities }: Pick<AnyKind, "directory" | "capabilities">): string {
   const contents = [

@@ -55,7 +55,7 @@ export function operatorRules(kinds: readonly AnyKind[], variables: readonly str
     // A namespace may set the mode of the objects in it.
     { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
     ...PLAN_RULES,
-    // It tells another operator's CRDs from its own, and a type that is not served from one that is gone.
+    // CRDs show whether a definition is another operator's, and whether an unserved type still exists.
     DEFINITIONS_RULE,
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
     ...REVIEWS,

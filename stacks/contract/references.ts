@@ -26,7 +26,7 @@ function targetsOf(kind: AnyKind, object: KindObject): [alias: string, Target, R
   });
 }
 
-/** The references of an object that lead to something, with what they lead to; of one that does not fit its schema, none. */
+/** The references of an object that have a target, with the target; no references of an object that does not fit its schema. */
 export function referencesOf(kind: AnyKind, object: Manifest): [Reference, Target][] {
   try {
     return targetsOf(kind, object as unknown as KindObject).map(([, target, reference]) => [reference, target]);

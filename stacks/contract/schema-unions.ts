@@ -53,7 +53,7 @@ function flattened(members: readonly SchemaNode[]): SchemaNode[] {
   return members.flatMap((member) => (member.anyOf && member.type === undefined ? flattened(member.anyOf) : [member]));
 }
 
-/** All fields of all forms, and for each form, which of them it requires and what its literals are. */
+/** The fields of all forms, with the required fields and the literals of each form. */
 function unionOfObjects(forms: readonly SchemaNode[], { translate, refuse }: Translation): StructuralNode {
   const translated = forms.map((form) => translate(form));
   const properties: Record<string, StructuralNode> = {};

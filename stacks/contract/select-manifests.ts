@@ -49,8 +49,8 @@ const metadataValidator = Compile(
 );
 
 /**
- * Picks the objects of known kinds out of documents. All who read files go by this, so that they agree about them; what is
- * of another kind is passed over, whatever it lacks.
+ * Picks the objects of known kinds out of documents; all readers of files use this one reading. Objects of other kinds are
+ * skipped, whatever they lack.
  *
  * @param namespace for namespaced objects that name none
  */
@@ -116,7 +116,7 @@ function withEmptyTexts(texts: unknown): unknown {
   return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, text ?? ""]));
 }
 
-/** What the document says it is called, if it says so. */
+/** The name in a document's metadata, if there is one. */
 function namedBy(metadata: unknown): { name: string } | undefined {
   const { name, namespace } = (metadata ?? {}) as { name?: unknown; namespace?: unknown };
   const isPlaced = namespace === undefined || typeof namespace === "string";

@@ -46,9 +46,9 @@ const FIRST_MARK = 900_000_001;
 const NAMESPACE_MARK = "helm-release-namespace";
 
 /**
- * A Helm chart of the manifests that `kindstack install --print` prints. What stands in them as it is becomes a value of the
- * chart; the rest of the configuration, which decides what there is, is fixed when the chart is made. The namespace is the
- * release's.
+ * A Helm chart of the manifests that `kindstack install --print` prints. Configuration that a manifest repeats verbatim becomes
+ * a value of the chart; configuration that decides which objects there are is fixed when the chart is made. The namespace is
+ * the release's.
  *
  * @returns the files of the chart, by their path in its folder
  * @throws TerminalError `Misconfigured` for a configuration with Secrets' values

@@ -111,7 +111,7 @@ export async function deployment(
   ];
 }
 
-/** What the builder has made, without what it writes for what is not there. */
+/** The builder's Pod spec, without its entries for absent values. */
 function podSpecOf({ podSpec }: PodBuilder): Promise<object> {
   return new Promise((resolve) => {
     podSpec.apply((spec) => {

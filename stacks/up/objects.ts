@@ -54,7 +54,7 @@ function noneOf([first, ...others]: readonly SourcedDocument[], kinds: readonly 
   return `${first?.file}: ${first?.manifest.kind}${more} not of Kindstack's kinds: ${known}`;
 }
 
-/** Whether a stack is the one that the operator would use for this object, so that either can take over from the other. */
+/** Whether the operator would use this stack for the object: then the operator and `pulumi up` can hand over to each other. */
 export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }

@@ -2,7 +2,7 @@ import Type from "typebox";
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import { jsonReader } from "./annotation-json";
 
-/** On a namespace: its Ingresses that came together with older ones that take the same requests, and which. */
+/** On a namespace: its Ingresses that were created together with older colliding Ingresses, and the names of those. */
 export const COLLISIONS_ANNOTATION = "kindstack.dev/host-collisions";
 
 const readCollisions = jsonReader(Type.Record(Type.String(), Type.String()));

@@ -15,8 +15,8 @@ export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] 
 }
 
 /**
- * The tenant's namespaces by name: those with its label, and those with the label of its stack, so that the other one is
- * restored when a user removes it. Those on their way out are left alone.
+ * The tenant's namespaces by name: namespaces with the tenant's label, and with the label of its stack, so that a removed
+ * tenant label is restored. Namespaces that are being released or deleted are left alone.
  */
 export function namespacesOf(
   { metadata: { uid } }: KindObject,
@@ -31,8 +31,8 @@ export function namespacesOf(
 }
 
 /**
- * Of the objects with a tenant's marks, those that Kindstack makes: by place and name, which only it may use there. Users may
- * write the marks elsewhere.
+ * The objects that Kindstack has created for a tenant, by namespace and reserved name. Users may write the tenant's marks on
+ * other objects.
  */
 export function madeInNamespaces({ metadata: { name, uid } }: KindObject, marked: readonly LiveObject[]): LiveObject[] {
   const namespaces = new Set(

@@ -108,7 +108,7 @@ function amountsIn({ containers = [], initContainers = [], overhead }: V1PodSpec
   return lists.reduce((count, list = {}) => count + 1 + Object.keys(list).length, 0);
 }
 
-/** Init containers run one after the other before the others, beside those of them that keep running. */
+/** Init containers run one after another before the other containers; sidecars among them keep running. */
 function podTotal({ containers = [], initContainers = [], resources }: V1PodSpec, what: "requests" | "limits"): Usage {
   const listOf = (of: V1Container) => parsed(of.resources?.[what]);
   const running: Usage = new Map();

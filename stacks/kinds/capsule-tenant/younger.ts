@@ -12,7 +12,7 @@ import type { CapsuleTenant } from "./schema";
 /** What is older was there before the rule, and is never deleted. */
 const YOUNG_MS = 5 * 60_000;
 
-/** On a namespace that came together with others and is beyond the quota: the quota, so that it is told once. */
+/** On a surplus namespace that was created together with others: the exceeded quota, so that one Event tells of it. */
 const SURPLUS_ANNOTATION = "kindstack.dev/beyond-namespace-quota";
 const SURPLUS_MANAGER = "kindstack-surplus";
 

@@ -48,7 +48,7 @@ export function memcachedConditions(
 
 const STARTING = "Starting reconciliation";
 
-/** Follows the Deployment's own condition; before there is one, says what keeps it from being there. */
+/** Follows the Deployment's own condition; without a Deployment, gives the reason for its absence. */
 function available(name: string, size: number, deployment: V1DeploymentStatus, failed: string | undefined): State {
   const { status, message } = deployment.conditions?.find(({ type }) => type === "Available") ?? {};
   if (failed !== undefined) return [status === "True" ? "True" : "False", failed];

@@ -10,7 +10,7 @@ import {
 import { podsToKeep } from "./pods";
 import type { PodSetSpec } from "./schema";
 
-/** As many Pods as there are to be: those that are to stay, and new ones for what is missing. */
+/** The Pods of a PodSet: the live Pods that stay, and new Pods for the missing ones. */
 export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, recorded }: ProgramContext): void {
   const { name, namespace = "" } = object.metadata;
   const kept = podsToKeep(owned, object.spec.replicas, (pod) => recorded.has(objectId(pod)));

@@ -67,7 +67,7 @@ function normalized(path: string): string {
   return whole.length <= MAX_PATH ? whole : `/…${hash("sha256", whole)}`;
 }
 
-/** The values under which an index finds an Ingress: what it takes, and what a wildcard above it would take. */
+/** The index keys of an Ingress: its hosts and paths, and the wildcards that cover them. */
 export function indexKeysOf(ingress: Manifest): string[] {
   return [...endpointsOf(ingress).all.values()].flatMap(({ host, path }) => [
     `=${host} ${path}`,

@@ -26,7 +26,7 @@ const MAX_TOLD = 20;
 export class LateCollisions {
   /** Ingresses to look at: names with how often that failed, by namespace. */
   readonly #pending = new Map<string, Map<string, number>>();
-  /** The generation of each Ingress that was looked at: without a new one, it takes what it took. */
+  /** The checked generation of each Ingress: an Ingress of the same generation takes the same requests. */
   readonly #generations = new Map<string, number>();
   #working = false;
 

@@ -5,7 +5,7 @@ import { TENANT_LABEL } from "../labels";
 
 const NAME = "capsule-managed-objects";
 
-/** In CEL: whether a controller of Kubernetes asks. They empty namespaces that are deleted, and run what is there. */
+/** In CEL: whether the user is a controller of Kubernetes. Controllers empty deleted namespaces, and run the workloads. */
 export const IS_CONTROLLER_OF_KUBERNETES =
   "('system:serviceaccounts:kube-system' in request.userInfo.groups || request.userInfo.username.startsWith('system:kube-'))";
 export const NO_CONTROLLER_OF_KUBERNETES = {
