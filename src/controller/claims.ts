@@ -1,10 +1,10 @@
 import type { ObjectItem } from "./object-item";
 
 /**
- * Who holds what at most one object may hold, such as a namespace.
+ * The holders of claims: of things, such as a namespace, that one object at most may hold.
  *
- * The truth is the owner label on the live object; this bridges the time from the decision to update until that label
- * is visible, so that of two objects that claim the same at once only one is updated at all.
+ * The live object's owner label decides. A claim bridges the time from the decision to update until the label is visible, so
+ * that only one of two concurrent claimants is updated.
  */
 export class Claims {
   /** Claimed id → UID of the holder. */
@@ -13,9 +13,9 @@ export class Claims {
   readonly #waiting = new Map<string, Map<string, ObjectItem>>();
 
   /**
-   * @param wake called with each that waited for something that is free now
-   * @param exists whether there is an object of this UID: a deleted one holds nothing, even if a reconcile that still ran
-   *   took something after the deletion
+   * @param wake called with each object that waited for a claim that is free now
+   * @param exists whether an object of this UID exists: a deleted object holds no claim, even if a running reconcile made a
+   *   claim after the deletion
    */
   constructor(
     private readonly wake: (waiting: ObjectItem) => void,
@@ -25,8 +25,8 @@ export class Claims {
   /**
    * Takes all of `ids` for `uid`, or none of them.
    *
-   * @param liveHolder the UID that the live object is labelled with
-   * @returns the first that another one holds, and its holder; `item` is then woken when that may be free
+   * @param liveHolder the UID in the live object's owner label
+   * @returns the first id with another holder, and that holder; `item` is then woken when the id may be free
    */
   take(
     uid: string,

@@ -15,7 +15,7 @@ export class DriftBackoff {
     return this.#last + this.#delayMs;
   }
 
-  /** Counts a time. One that comes a minute after it could have been is a first one. */
+  /** Counts a repair. A repair a minute or more after the end of the back-off begins a new series. */
   happened(now: number): void {
     const isFirst = this.#delayMs === 0 || now >= this.notBefore + WINDOW_MS;
     this.#delayMs = isFirst ? FIRST_DELAY_MS : Math.min(SLOWEST_MS, 2 * this.#delayMs);

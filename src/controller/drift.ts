@@ -10,7 +10,7 @@ export interface Drift {
   edited: string[];
   /** It is gone, or on its way out. */
   missing: string[];
-  /** Digests of what was edited, as it is now. */
+  /** Digests of the edited objects in their present state. */
   contents: string[];
   /** The cache has not seen our own last apply yet; the event that is still to come leads here again. */
   unseen: string[];

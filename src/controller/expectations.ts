@@ -8,10 +8,10 @@ const DELETION_EXPECTED_MS = 60_000;
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** What caches show of an object's resources when they have caught up with its updates; as in kube-controller-manager. */
+/** The object's resources as caches will show them after its last update; as in kube-controller-manager. */
 export class Expectations {
   #applied = NONE;
-  /** When what was deleted, by its UID: a successor of its name is another object. Made when it is needed. */
+  /** The time of each deletion, by UID: a successor of the same name is another object. Allocated on demand. */
   #deleted: Map<string, number> | undefined;
 
   /** The versions that our own applies left, by {@link objectId}. */

@@ -6,11 +6,11 @@ import { objectKey, parseObjectId } from "../../stacks/contract/object";
 import { driftIn, type StackResource } from "../automation/event-log";
 import { shortValue } from "../text/plain-text";
 
-/** Something that others have changed, and that an update was to correct. */
+/** A change by another client that an update was to correct. */
 export interface Revert {
-  /** Which field of what, and who changed it: what is reverted again and again has the same. */
+  /** Resource, field and manager of the change: repeated reverts have the same key. */
   key: string;
-  /** What a repair did about it, for Events; absent where a poll has words for it. */
+  /** The repair in words, for Events; absent where a poll has its own words. */
   repaired?: string;
   /** The state of a conflict over it. */
   conflict: string;
@@ -19,10 +19,10 @@ export interface Revert {
 const LONGEST_VALUE = 60;
 
 /**
- * What an update has corrected.
+ * The drift that an update has corrected.
  *
  * @param missing the ids of objects that were deleted
- * @param polled what a poll says of what no watch shows, in its own words
+ * @param polled the words of polls, for drift that no watch shows
  */
 export function revertsIn(
   resources: readonly StackResource[],
@@ -45,7 +45,7 @@ export function revertsIn(
   return [...fields, ...deletions, ...polls];
 }
 
-/** What an update has written and admission has changed at once: it will be so after each write. */
+/** Fields that admission changed in the update's own write: each further write would have the same result. */
 export function alterationsIn(resources: readonly StackResource[]): Revert[] {
   return resources.flatMap((resource) => driftIn(resource.outputs).map((drift) => revertOf(resource, drift)));
 }

@@ -3,19 +3,19 @@ import { statusOf } from "../../stacks/contract/kind";
 import { compareResourceVersions } from "../cache/change";
 import type { Expectations } from "./expectations";
 
-/** What the caches show of a kind's objects and of what has to do with them. */
+/** The cached objects of a kind, their resources and the targets of their references. */
 export interface KindCache {
   object(key: string): LiveObject | undefined;
-  /** The last state of an object that was deleted in spite of its finalizer, as one that is being deleted. */
+  /** The last state of an object that was deleted in spite of its finalizer, with a deletion timestamp. */
   tombstone(key: string): LiveObject | undefined;
-  /** @param recorded ids of what its stack made, see {@link OwnerIndex.owned} */
+  /** @param recorded ids of the stack's resources, see {@link OwnerIndex.owned} */
   owned(uid: string, recorded: ReadonlySet<string>): LiveObject[];
   watched(key: string): LiveObject[];
   /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
   view(id: string): CachedView | undefined;
-  /** Why no cache shows the owned object of this id as it is: the API server does not serve its type. */
+  /** The error of the type of the owned object with this id: the API server does not serve it, so no cache is current. */
   unserved(id: string): ApiError | undefined;
-  /** What is referred to by its id; `undefined` when its type is not watched. */
+  /** The target of a reference, by its id; `undefined` when its type is not watched. */
   referenced(id: string): CachedView | undefined;
   /** How to call the object of this UID in a message; `undefined` when there is none. */
   describeOwner(uid: string): string | undefined;
@@ -28,19 +28,19 @@ export interface CachedView {
   cacheVersion: string;
 }
 
-/** Whether a cache has seen an apply of ours. @param version what it left; `undefined` when this process made none */
+/** Whether a cache shows an apply of this process. @param version the resulting version; `undefined` without an apply */
 export function hasSeen(view: CachedView | undefined, version: string | undefined): boolean {
   if (view === undefined || version === undefined) return true;
   return compareResourceVersions(view.object?.metadata.resourceVersion ?? view.cacheVersion, version) >= 0;
 }
 
-/** What the caches show of what the object owns, without what was deleted since. */
+/** The object's resources in the caches, without resources that were deleted since. */
 export function ownedOf({ context, object, state }: Owner): LiveObject[] {
   const owned = context.cache.owned(object.metadata.uid, recordedIds(object));
   return owned.filter((one) => !state.expectations.hasDeleted(one));
 }
 
-/** What an object's status records of what its stack made, by id. */
+/** The ids of the stack's resources, as the object's status records them. */
 export function recordedIds(object: LiveObject): ReadonlySet<string> {
   return new Set(statusOf(object).stack?.resources?.map(({ id }) => id));
 }

@@ -6,8 +6,8 @@ import { FINALIZER } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/change";
 
 /**
- * When an object is reconciled after a change of it: now, if it calls for an update; soon, together with other changes, where
- * its status, labels or annotations are others; never, for what this process has written itself.
+ * When an object is reconciled after a change: now, if the change calls for an update; soon, together with other changes, if
+ * status, labels or annotations differ; never, for a write of this process.
  *
  * @param hasOwnStatus whether an object has the status that this process wrote last
  */
@@ -34,8 +34,8 @@ export function reconcilesAfter(
 }
 
 /**
- * Whether an object went back to an earlier time: each change of its spec makes a new, higher generation. That it has another
- * spec at the same one says so only after a restore: a CRD may have new defaults.
+ * Whether an object went back to an earlier time: each change of the spec makes a higher generation. Another spec at the same
+ * generation proves that only after a restore: new defaults of a CRD have the same effect.
  */
 export function isRestored(change: ObjectChange): boolean {
   if (change.type !== "modified") return false;
@@ -53,7 +53,7 @@ export function isDeletedInSpiteOfFinalizer(change: ObjectChange): boolean {
   return wasReported && change.object.metadata.deletionTimestamp === undefined && hasFinalizer(change.object);
 }
 
-/** Whether an object went without its finalizer though it had a stack: someone else may have removed that. */
+/** Whether an object with a stack was deleted without the finalizer, which another client may have removed. */
 export function isDeletedWithItsStack(change: ObjectChange): boolean {
   const wasReported = change.type === "deleted" && change.reported === true;
   return wasReported && !hasFinalizer(change.object) && statusOf(change.object).stack !== undefined;

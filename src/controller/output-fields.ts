@@ -21,7 +21,7 @@ export function outputFields(
     return found && (withoutMasked(withoutInternal(found)) as Properties);
   };
   const fields = Object.entries(outputs) as [string, (of: OutputsOf, object: KindObject) => unknown][];
-  const parsed = object as unknown as KindObject; // as its update has found it to be
+  const parsed = object as unknown as KindObject; // the update has validated it
   return Object.fromEntries(fields.map(([field, give]) => [field, give(outputsOf, parsed)]));
 }
 

@@ -11,7 +11,7 @@ import type { Claims } from "./claims";
 import type { CachedView } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 
-/** Delay from a change to the reconcile that it calls for, where that can wait: a burst of changes is one reconcile. */
+/** Delay from a change to the reconcile, where the reconcile can wait: a burst of changes is one reconcile. */
 export const BURST_DELAY_MS = 25;
 const UID_INDEX = "uid";
 const DESCRIPTION_INDEX = "description";
@@ -76,13 +76,13 @@ export class OwnerIndex {
   }
 
   /**
-   * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
-   * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
+   * The live resources of the object with this UID, and resources that `pulumi up` or a predecessor of the same name has made in
+   * the same stack: the next update takes these over.
    *
-   * Ownership labels set by users are trusted only inside their own namespace: what a namespaced object owns is in its own, or is
-   * known to its stack.
+   * Ownership labels set by users are trusted only inside their own namespace: resources of a namespaced object are in its
+   * namespace, or recorded by its stack.
    *
-   * @param recorded ids of what its stack made
+   * @param recorded ids of the stack's resources
    */
   owned(kind: AnyKind, uid: string, recorded: ReadonlySet<string>): LiveObject[] {
     const owner = this.#owners.get(uid);

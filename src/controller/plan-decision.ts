@@ -16,7 +16,7 @@ export function digestsOf({ digest, digests = [] }: Approval["spec"]): readonly 
   return digest === undefined ? digests : [digest];
 }
 
-/** Whether an approval is of this object, or of several plans, whose digests are of one object each. */
+/** Whether an approval names this object, or lists digests of several plans: a digest belongs to one object. */
 export function isOf({ spec, metadata }: Approval, kind: AnyKind, object: Pick<LiveObject, "metadata">): boolean {
   if (spec.object === undefined) return true;
   const { kind: name, namespace, name: objectName } = spec.object;

@@ -4,7 +4,7 @@ import { metadataDigest } from "../../stacks/contract/references";
 import { compareResourceVersions } from "../cache/change";
 import type { CachedView } from "./kind-cache";
 
-/** What an update has read besides the spec, so that a change of it calls for another. */
+/** The inputs that an update has read besides the spec: a change of an input calls for another update. */
 export interface ProgramReads {
   /** See {@link metadataDigest}; only if the program has looked at labels or annotations. */
   metadata?: string;

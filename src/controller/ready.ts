@@ -23,7 +23,7 @@ interface Unready {
 /** What the caches show of what an object owns. */
 export interface OwnedObjects {
   objects: readonly LiveObject[];
-  /** Whether the caches show the object of this id as Kindstack applied it last, or as it was changed since. */
+  /** Whether the caches show Kindstack's last apply of the object with this id, or a later change. */
   isSeen(id: string): boolean;
   /** See {@link KindCache.unserved}. */
   unserved(id: string): ApiError | undefined;
@@ -75,11 +75,11 @@ function nameOf(id: string): string {
 }
 
 /**
- * `Ready`: synced, and what the stack made works. While it does not, `Reconciling` or `Stalled` say so, unless they tell of
- * the stack itself.
+ * `Ready`: synced, and all resources work. Otherwise `Reconciling` or `Stalled` name the resource that does not work, unless
+ * these conditions tell of the stack itself.
  *
- * @param conditions what is so otherwise, without what this made of an earlier time
- * @param stack what was applied last
+ * @param conditions all other conditions, without the results of an earlier call
+ * @param stack the last applied resources
  */
 export function readyConditions(
   conditions: Condition[],

@@ -22,9 +22,9 @@ export interface StatusChange {
 }
 
 /**
- * The whole status of an object: the standard fields, and what its kind makes of it and of what it owns.
+ * The whole status of an object: the standard fields, and the kind's fields from the object and its live resources.
  *
- * The kind's fields of an object that cannot be parsed stay as they are.
+ * An object that cannot be parsed keeps the kind's fields of its last status.
  */
 export function composeStatus(
   kind: AnyKind,
@@ -90,7 +90,7 @@ function parse(kind: AnyKind, object: LiveObject): KindObject | undefined {
   }
 }
 
-/** What people look for comes first. A condition that only another one made way for has been so since `before`. */
+/** The most wanted conditions come first. A condition that another condition replaced for a while keeps its time of `before`. */
 const FIRST = ["Stalled", "Reconciling", "Synced", "Ready"];
 
 function inOrder(conditions: Condition[], before: Condition[]): Condition[] {
@@ -115,8 +115,8 @@ export async function writeStatus(
 }
 
 /**
- * Conditions that are there only while they are so, as kstatus has it and Flux does it ("abnormal-true"): that they are
- * not says nothing beside `Synced`, and is two thirds of a small object's status.
+ * Conditions that are present only while they are `True`, as in kstatus and Flux ("abnormal-true"): `False` would add nothing
+ * to `Synced`, and would be two thirds of a small object's status.
  */
 const ABNORMAL = ["Reconciling", "Stalled", "DriftUnknown"];
 

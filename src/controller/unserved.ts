@@ -4,7 +4,7 @@ import { isApiError, type KubernetesClient, type ObjectType } from "../../provid
 /** How often the API server is asked whether it serves a type by now. */
 const INTERVAL_MS = 10_000;
 
-/** Of these types, those that the API server does not serve. @param codes other answers that say so, besides 404 */
+/** The types that the API server does not serve. @param codes status codes that mean "not served", besides 404 */
 export async function unservedTypes(
   client: Pick<KubernetesClient, "resourceType">,
   types: readonly ObjectType[],

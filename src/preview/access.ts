@@ -28,7 +28,7 @@ export function rightsForPreview(selection: Selection, kinds: readonly AnyKind[]
   ).concat(rightsToRead(selection, kinds));
 }
 
-/** `get` on all that objects refer to: a preview shows what programs make of it. */
+/** `get` on all targets of references: a preview shows resources that programs derive from them. */
 export function rightsToRead({ candidates }: Selection, kinds: readonly AnyKind[]): NeededRight[] {
   return unique(
     candidates.flatMap(({ kind, manifest, removed }) =>

@@ -4,8 +4,8 @@ import { commitOf, commonAncestor, lackingFrom, pathInRepository } from "./git";
 const SHOWN = 10;
 
 /**
- * What HEAD lacks of another revision in these paths. A merge brings that along, so what is previewed without it is not what
- * merging does.
+ * The changes of another revision in these paths that HEAD lacks. A merge includes them, so a preview without them differs from
+ * the merge.
  *
  * @param all whether every file counts, or manifests alone
  * @throws Error as {@link commonAncestor}

@@ -12,7 +12,7 @@ import { watchedObjects } from "../../stacks/contract/watched";
 import { type Verdict, verdictOf } from "./verdict";
 
 const PROBE_TIMEOUT_MS = 5_000;
-/** The field manager of dry runs: one that owns no fields, so that none count as removed. */
+/** The field manager of dry runs: a manager without fields, so that no field counts as removed. */
 const DRY_RUN_MANAGER = "kindstack-preview";
 /** Why nothing is sent as a dry run. */
 export const NO_AUTHOR = "the operator has no token of yours for dry runs";
@@ -33,7 +33,7 @@ export class ClusterView {
   /**
    * Checks once whether the API server answers, so that later reads do not wait for it.
    *
-   * @param options with a client that has the rights of the author, whom the preview is for: dry runs are theirs
+   * @param options with a client that has the rights of the preview's author, which sends the dry runs
    */
   static async open(
     client: KubernetesClient,
@@ -50,7 +50,7 @@ export class ClusterView {
     return new ClusterView(undefined, why, undefined);
   }
 
-  /** What tells the cluster from others; `undefined` without the right to read that. @throws Error when it cannot be told */
+  /** The cluster's name and UID; `undefined` without the right to read them. @throws Error when the cluster does not answer */
   identity(): Promise<Cluster | undefined> {
     this.#identity ??= this.client === undefined ? Promise.resolve(undefined) : clusterOf(this.client);
     return this.#identity;
@@ -84,7 +84,7 @@ export class ClusterView {
    * Sends an object as a dry run, with the rights of the author.
    *
    * @returns the object as it would be
-   * @throws ApiError when it is refused to the author, or the operator that would apply it lacks the right
+   * @throws ApiError when the API server refuses the object to the author, or the operator lacks the right to apply it
    */
   async dryRun(inputs: ObjectInputs, live: LiveObject | undefined, signal: AbortSignal): Promise<LiveObject> {
     if (this.author === undefined) throw new Error("there is no author");
@@ -95,7 +95,7 @@ export class ClusterView {
     throw new ApiError(422, "Forbidden", `Forbidden: the operator may not apply ${kind} ${objectKey(metadata)}`);
   }
 
-  /** Whether the author may see what an object is, which is read with other rights. */
+  /** Whether the author may `get` an object that is read with other rights. */
   async mayRead(manifest: Manifest): Promise<boolean> {
     if (this.author === this.client) return true;
     return this.author !== undefined && this.#may(this.author, "get", manifest).catch(() => false);
@@ -128,7 +128,7 @@ export class ClusterView {
     });
   }
 
-  /** What a kind observes for the object of this key; `undefined` when that cannot be read. */
+  /** The objects that a kind watches for the object of this key; `undefined` when they cannot be read. */
   observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
     return this.#tryTo((client) => watchedObjects(client, kind, key));
   }

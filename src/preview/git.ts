@@ -10,9 +10,9 @@ export interface Commit {
 }
 
 /**
- * The merge base of another revision and HEAD, so that what others have added there since does not count as removed here.
+ * The merge base of another revision and HEAD: files that the other revision has added since do not count as removed here.
  *
- * @throws Error when there is no such revision, or no repository; of a shallow clone, with how to fetch what it lacks
+ * @throws Error without such a revision, or without a repository; for a shallow clone, with the command to fetch the history
  */
 export async function commonAncestor(folder: string, revision: string): Promise<Commit> {
   const root = await git(folder, ["rev-parse", "--show-toplevel"]);
@@ -45,7 +45,7 @@ export async function commitOf(root: string, revision: string): Promise<string> 
 }
 
 /**
- * What another revision has in some paths that HEAD lacks: what others have changed there since both parted.
+ * The files in some paths that another revision has changed since the merge base.
  *
  * @param other the other commit's id
  * @param insides the paths, as git names them
@@ -96,7 +96,7 @@ export async function checkOut({ root, id }: Commit, folder: string): Promise<vo
   await git(root, ["checkout-index", "--all", `--prefix=${join(folder, "tree")}/`], env);
 }
 
-/** The folder of a path, or the first one above it that is still there. */
+/** The folder of a path, or its first existing parent. */
 function existingFolder(path: string): string {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
 }

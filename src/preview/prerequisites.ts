@@ -7,7 +7,7 @@ import type { ClusterView } from "./cluster-view";
 import type { Planned } from "./conflicts";
 import type { Report } from "./report";
 
-/** What there is once all is applied, besides what there is. */
+/** Namespaces and types that exist only once everything is applied. */
 export interface Made {
   namespaces: ReadonlySet<string>;
   /** As {@link typeName} has them. */

@@ -15,8 +15,8 @@ const MAX_OUTPUT_BYTES = 32 * 1024 * 1024;
 /**
  * The manifests that a command prints, such as `kubectl kustomize overlays/prod`.
  *
- * @param signal ends it with all that it has started
- * @throws Error when it fails
+ * @param signal ends the command and its child processes
+ * @throws Error when the command fails
  */
 export async function renderManifests(
   command: string,
@@ -28,7 +28,7 @@ export async function renderManifests(
     ...{ shell: true, cwd: directory, stdin: "ignore", maxBuffer: MAX_OUTPUT_BYTES },
     detached: true, // a process group of its own
   });
-  const end = () => signalGroup(running.pid, "SIGKILL"); // it writes nothing that it could lose
+  const end = () => signalGroup(running.pid, "SIGKILL"); // the command only prints, so nothing is lost
   signal.addEventListener("abort", end);
   try {
     return parseManifests((await running).stdout, command, { strict: true });
@@ -43,8 +43,8 @@ export async function renderManifests(
 }
 
 /**
- * What the command prints in the files of the merge base of another revision and HEAD, which are written to a folder of their
- * own. Where it cannot run there, what is deleted cannot be told.
+ * The output of the command in a copy of the merge base of another revision and HEAD. Where the command cannot run there,
+ * deletions are unknown.
  *
  * @throws Error when there is no such revision, or no repository
  */

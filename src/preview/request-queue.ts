@@ -6,8 +6,8 @@ import { Refusal } from "../http/refusal";
 const MAX_PER_USER = 4;
 
 /**
- * Runs one request at a time, so that updates have priority, and those of users in turn: one who asks for much waits for
- * themselves.
+ * Runs one request at a time, so that updates have priority. Users take turns: many requests of one user do not delay those of
+ * others.
  */
 export class RequestQueue {
   readonly #limit = new FairLimit(1);

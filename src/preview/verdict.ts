@@ -4,10 +4,10 @@ import { ApiError } from "../../providers/kubernetes/client";
 /** What the API server says of a manifest. */
 export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
 
-/** What the reasons begin with that are a lack of rights, and so much the same for all objects. */
+/** The prefix of reasons about missing rights, which are the same for all objects. */
 export const NO_RIGHT = "no right: ";
 
-/** What an error of a dry run says: of the object, or only that it could not be asked. */
+/** The meaning of a dry run's error: a refusal of the object, or a dry run that could not be sent. */
 export function verdictOf(error: unknown): Verdict {
   const message = errorMessageOf(error);
   if (!(error instanceof ApiError)) {
