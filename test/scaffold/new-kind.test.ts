@@ -144,7 +144,7 @@ describe("kindstack new kind", () => {
     const generated = packageFiles(namesOf("Notice", "example.com"), {});
     const shown = blocksOf("docs/write-a-kind.md").filter(({ file }) => file !== undefined && file in generated);
     expect(shown.map(({ file, text }) => [file, text])).toEqual(
-      ["src/schema.ts", "src/program.ts", "src/status.ts", "src/kind.ts"].map((file) => [file, generated[file]]),
+      ["src/schema.ts", "src/program.ts", "src/kind.ts"].map((file) => [file, generated[file]]),
     );
   });
 
