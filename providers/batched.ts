@@ -1,8 +1,8 @@
-import { currentFence } from "./fence";
+import type { Fence } from "./fence";
 
 export interface BatchOptions<Item, Result> {
-  /** Does all of these or, when it throws, none. */
-  run(batch: readonly Item[]): Promise<Result>;
+  /** Does all of these or, when it throws, none. @param fence of all of them */
+  run(batch: readonly Item[], fence: Fence | undefined): Promise<Result>;
   /** Only items with the same key are in one batch. */
   batchKey(item: Item): string;
   /** How many items may be in a batch with this one. */
@@ -31,32 +31,34 @@ export function batched<Item, Result>({
   batchKey,
   maxSize,
   isForAll,
-}: BatchOptions<Item, Result>): (item: Item) => Promise<Result> {
+}: BatchOptions<Item, Result>): (item: Item, fence: Fence | undefined) => Promise<Result> {
   /** What waits for running batches, by fence and key: work of different fences does not end together. */
   const queues = new WeakMap<object, Queues<Item, Result>>();
 
-  async function runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+  async function runBatch(batch: readonly Waiting<Item, Result>[], fence: Fence | undefined): Promise<void> {
     try {
-      const result = await run(batch.map(({ item }) => item));
+      const result = await run(
+        batch.map(({ item }) => item),
+        fence,
+      );
       for (const { resolve } of batch) resolve(result);
     } catch (error) {
-      if (batch.length > 1 && !isForAll(error)) await Promise.all(batch.map((one) => runBatch([one])));
+      if (batch.length > 1 && !isForAll(error)) await Promise.all(batch.map((one) => runBatch([one], fence)));
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  async function drain(scope: Queues<Item, Result>, key: string): Promise<void> {
+  async function drain(scope: Queues<Item, Result>, key: string, fence: Fence | undefined): Promise<void> {
     const queue = scope.get(key) ?? [];
     for (let [first] = queue; first !== undefined; [first] = queue) {
-      await runBatch(queue.splice(0, maxSize(first.item)));
+      await runBatch(queue.splice(0, maxSize(first.item)), fence);
     }
     scope.delete(key); // in the same moment as the queue was seen empty, so that no item is added in vain
   }
 
-  return (item) => {
-    const fence = currentFence() ?? queues;
-    const scope: Queues<Item, Result> = queues.get(fence) ?? new Map();
-    queues.set(fence, scope);
+  return (item, fence) => {
+    const scope: Queues<Item, Result> = queues.get(fence ?? queues) ?? new Map();
+    queues.set(fence ?? queues, scope);
     const key = batchKey(item);
     return new Promise((resolve, reject) => {
       const waiting = { item, resolve, reject };
@@ -64,7 +66,7 @@ export function batched<Item, Result>({
       if (queue !== undefined) queue.push(waiting);
       else {
         scope.set(key, [waiting]);
-        void drain(scope, key);
+        void drain(scope, key, fence);
       }
     });
   };

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type Resource } from "@pulumi/pulumi/resource";
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
@@ -6,9 +5,9 @@ import { behindEngine, escapeReserved } from "./literal";
 import { movingRenamed } from "./moves";
 import { comparing } from "./observation";
 import type { DynamicProvider } from "./provider";
-import { currentRegistrations } from "./registration";
 import { type DynamicResourceOptions, plainOptions, refuseForeignOptions } from "./resource-options";
 import { RETAINED, retaining } from "./retained";
+import { runningProgram, withProgram } from "./running-program";
 
 /** The property under which Pulumi keeps a dynamic provider's code in the state. */
 export const PROVIDER_PROPERTY = "__provider";
@@ -52,14 +51,9 @@ export function defineProvider<I extends object, O extends object>(
   return { stub, provider: behindEngine(movingRenamed(retaining(comparing(provider)))) };
 }
 
-const parents = new AsyncLocalStorage<Resource>();
-
-/**
- * Runs a program so that this is the parent of all resources that name none. In a stack that several objects share, it
- * keeps their resources apart: names need to be unique only below one parent.
- */
+/** Runs a program so that this is the parent of all resources that name none. */
 export function withParent<T>(parent: Resource, program: () => T): T {
-  return parents.run(parent, program);
+  return withProgram({ parent }, program);
 }
 
 /**
@@ -76,7 +70,7 @@ export function withSdkParent<T>(parent: Resource, program: () => T): T {
 
 /** A component that groups the resources below it, see {@link withParent}. */
 export function component(type: string, name: string): Resource {
-  return currentRegistrations()?.register({ type, name }) ?? new ComponentResource(type, name);
+  return runningProgram().registrations?.register({ type, name }) ?? new ComponentResource(type, name);
 }
 
 /** The base of all resources of dynamic providers; `stub` is what {@link defineProvider} returns. */
@@ -97,8 +91,8 @@ export abstract class DynamicResource extends CustomResource {
     const type = `pulumi-nodejs:dynamic/${module}:${typeName}`;
     const retained = retainOnDelete ? { [RETAINED]: true } : {};
     const all = { ...escapeReserved(inputs), ...retained, [PROVIDER_PROPERTY]: stub };
-    const parent = options.parent ?? parents.getStore();
-    const registrations = currentRegistrations();
+    const { registrations, parent: given } = runningProgram();
+    const parent = options.parent ?? given;
     if (registrations !== undefined) {
       const plain = plainOptions(name, others);
       // biome-ignore lint/correctness/noConstructorReturn: see above

@@ -1,5 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-
 /** The right of an operator's work to write. Another replica may have got it meanwhile. */
 export interface Fence {
   /**
@@ -13,28 +11,7 @@ export interface Fence {
   readonly signal: AbortSignal;
 }
 
-const fences = new AsyncLocalStorage<Fence | undefined>();
-
-/** Runs `work`, and all that it starts, under a fence. */
-export function withinFence<T>(fence: Fence | undefined, work: () => T): T {
-  return fences.run(fence, work);
-}
-
-/** The fence of the work that is running. */
-export function currentFence(): Fence | undefined {
-  return fences.getStore();
-}
-
-/** @throws RetryableError when the work that is running may not write any more */
-export function checkFence(): void {
-  fences.getStore()?.check();
-}
-
-/**
- * Whether the provider call that is running may wait for something else to end. In an operator, where all work has a
- * fence, it throws a PendingError instead: a call that waits holds a worker that others need, perhaps to end what is
- * waited for, and an event leads back. In a plain `pulumi up` nothing would try again.
- */
-export function mayWait(): boolean {
-  return currentFence() === undefined;
+/** The fence of work that no replica can take over. */
+export function openFence(): Fence {
+  return { check: () => {}, signal: new AbortController().signal };
 }

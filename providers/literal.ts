@@ -119,21 +119,22 @@ export function behindEngine<I extends object, O extends object>(
   const { identify, observe } = provider;
   return {
     ...(identify && { identify: (properties) => identify(given(properties)) }),
-    ...(observe && { observe: (inputs, outs) => observe(given(inputs), given(outs)) }),
+    ...(observe && { observe: (inputs, outs, context) => observe(given(inputs), given(outs), context) }),
     ...(provider.configure && { configure: provider.configure }),
-    check: async (olds, news) => {
-      const checked = told(await provider.check(given(olds), given(news)));
+    check: async (olds, news, context) => {
+      const checked = told(await provider.check(given(olds), given(news), context));
       if (!hasUnknown(news)) return checked;
       // What a preview does not know yet stays so, and cannot be refused.
       const isKnown = ({ property }: CheckFailure) => !hasUnknown(news[property.split(".", 1)[0] ?? ""]);
       return { inputs: news, failures: checked.failures.filter(isKnown) };
     },
-    diff: (id, olds, news) => provider.diff(given(id), given(olds), given(news)),
-    create: async (inputs) => told(await provider.create(given(inputs))),
-    read: async (id, outs) => told(await provider.read(given(id), given(outs))),
-    update: async (id, olds, news) => told(await provider.update(given(id), given(olds), given(news))),
-    delete: (id, outs) => provider.delete(given(id), given(outs)),
-    release: (id, outs) => provider.release(given(id), given(outs)),
+    diff: (id, olds, news, context) => provider.diff(given(id), given(olds), given(news), context),
+    create: async (inputs, context) => told(await provider.create(given(inputs), context)),
+    read: async (id, outs, context) => told(await provider.read(given(id), given(outs), context)),
+    update: async (id, olds, news, context) =>
+      told(await provider.update(given(id), given(olds), given(news), context)),
+    delete: (id, outs, context) => provider.delete(given(id), given(outs), context),
+    release: (id, outs, context) => provider.release(given(id), given(outs), context),
   };
 }
 

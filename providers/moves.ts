@@ -1,6 +1,5 @@
 import { RetryableError } from "./errors";
-import { currentFence } from "./fence";
-import type { DynamicProvider } from "./provider";
+import type { CallContext, DynamicProvider } from "./provider";
 
 /** What the resources of one update manage, by {@link DynamicProvider.identify}. */
 interface Identities {
@@ -16,8 +15,8 @@ const updates = new WeakMap<object, Identities>();
 let scripted: object | undefined;
 
 /** `undefined` for calls that belong to no update. */
-function identities(): Identities | undefined {
-  const update = currentFence() ?? scripted;
+function identities(context: CallContext): Identities | undefined {
+  const update = context?.fence ?? scripted;
   if (update === undefined) return undefined;
   const known = updates.get(update) ?? { registered: new Map(), remade: new Set() };
   updates.set(update, known);
@@ -39,44 +38,45 @@ export function movingRenamed<I extends object, O extends object>(
     const identity = identify(properties as Partial<I>);
     return identity === undefined ? undefined : prefix + identity;
   };
-  const note = (properties: object, state: "wanted" | "made") => {
+  const note = (properties: object, state: "wanted" | "made", context: CallContext) => {
     const identity = identityOf(properties);
-    if (identity !== undefined) identities()?.registered.set(identity, state);
+    if (identity !== undefined) identities(context)?.registered.set(identity, state);
   };
   return {
     ...provider,
     async configure() {
       scripted = {};
     },
-    async check(olds, news) {
-      note(news, "wanted");
-      return provider.check(olds, news);
+    async check(olds, news, context) {
+      note(news, "wanted", context);
+      return provider.check(olds, news, context);
     },
-    async diff(id, olds, news) {
-      const result = await provider.diff(id, olds, news);
+    async diff(id, olds, news, context) {
+      const result = await provider.diff(id, olds, news, context);
       const identity = identityOf(news);
       // A refresh compares as well, of what no program has registered yet.
-      if (!result.changes && identities()?.registered.has(identity ?? "")) note(news, "made");
+      if (!result.changes && identities(context)?.registered.has(identity ?? "")) note(news, "made", context);
       else if (result.replaces?.length && identity !== undefined && identity === identityOf(olds)) {
-        identities()?.remade.add(identity);
+        identities(context)?.remade.add(identity);
       }
       return result;
     },
-    async create(inputs) {
-      const created = await provider.create(inputs);
-      note(inputs, "made");
+    async create(inputs, context) {
+      const created = await provider.create(inputs, context);
+      note(inputs, "made", context);
       return created;
     },
-    async update(id, olds, news) {
-      const updated = await provider.update(id, olds, news);
-      note(news, "made");
+    async update(id, olds, news, context) {
+      const updated = await provider.update(id, olds, news, context);
+      note(news, "made", context);
       return updated;
     },
-    async delete(id, outs) {
+    async delete(id, outs, context) {
       const identity = identityOf(outs);
-      const update = identity === undefined || identities()?.remade.has(identity) ? undefined : identities();
+      const all = identities(context);
+      const update = identity === undefined || all?.remade.has(identity) ? undefined : all;
       const state = update?.registered.get(identity as string);
-      if (state === undefined) return provider.delete(id, outs);
+      if (state === undefined) return provider.delete(id, outs, context);
       if (state === "wanted") {
         throw new RetryableError("Moving", `${id} stays: the resource that is to take it over was not made or updated`);
       }

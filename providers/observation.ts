@@ -1,9 +1,8 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { hash } from "node:crypto";
 import { canonicalJson } from "./canonical-json";
 import { RetryableError } from "./errors";
 import { findUnknown, type Unknown, withUnknown } from "./literal";
-import type { DynamicProvider } from "./provider";
+import type { CallContext, DynamicProvider, Hold } from "./provider";
 
 /**
  * By URN, a digest of what a write of the resource would overwrite in the world, as it was when a preview looked. Resources
@@ -46,14 +45,6 @@ function parsed(observation: string | undefined): Observed[] {
   return observation === undefined ? [] : (JSON.parse(observation) as Observed[]);
 }
 
-/** What a write is held to. */
-export interface Hold {
-  /** Whether it may overwrite this; `null`, which is nothing, always. */
-  admits(live: unknown): boolean;
-  /** Inputs as far as they were known when the world was observed. */
-  asObserved<I>(inputs: I): I;
-}
-
 /** @throws RetryableError `PlanOutdated` when nothing was observed */
 export function holdOf(observations: Observations, urn: string, call: WriteCall): Hold {
   const observed = parsed(observations.get(urn)).filter(([of]) => of === call);
@@ -65,18 +56,6 @@ export function holdOf(observations: Observations, urn: string, call: WriteCall)
       live === null || live === undefined || observed.some(([, digest]) => digest === digestOf(urn, live)),
     asObserved: (inputs) => withUnknown(inputs, observed[0]?.[2] ?? []),
   };
-}
-
-const holds = new AsyncLocalStorage<Hold | undefined>();
-
-/** Runs a provider's call that may write only over what the hold admits. */
-export function withinHold<T>(hold: Hold, write: () => T): T {
-  return holds.run(hold, write);
-}
-
-/** What the call that is running is held to; `undefined` where it may write over whatever there is. */
-export function currentHold(): Hold | undefined {
-  return holds.getStore();
 }
 
 /**
@@ -93,28 +72,33 @@ export function planOutdated(what: string, changed: readonly string[] = []): Ret
 export function comparing<I extends object, O extends object>(provider: DynamicProvider<I, O>): DynamicProvider<I, O> {
   const { observe } = provider;
   if (observe === undefined || provider.comparesInWrite) return provider;
-  const compare = async (id: string, inputs: I | undefined, outs: O | undefined): Promise<void> => {
-    const hold = currentHold();
-    if (hold === undefined || hold.admits(await observe(hold.asObserved(inputs), outs))) return;
+  const compare = async (
+    id: string,
+    inputs: I | undefined,
+    outs: O | undefined,
+    context: CallContext,
+  ): Promise<void> => {
+    const hold = context?.hold;
+    if (hold === undefined || hold.admits(await observe(hold.asObserved(inputs), outs, context))) return;
     throw planOutdated(id);
   };
   return {
     ...provider,
-    async create(inputs) {
-      await compare("what has its place", inputs, undefined);
-      return provider.create(inputs);
+    async create(inputs, context) {
+      await compare("what has its place", inputs, undefined, context);
+      return provider.create(inputs, context);
     },
-    async update(id, olds, news) {
-      await compare(id, news, olds);
-      return provider.update(id, olds, news);
+    async update(id, olds, news, context) {
+      await compare(id, news, olds, context);
+      return provider.update(id, olds, news, context);
     },
-    async delete(id, outs) {
-      await compare(id, undefined, outs);
-      return provider.delete(id, outs);
+    async delete(id, outs, context) {
+      await compare(id, undefined, outs, context);
+      return provider.delete(id, outs, context);
     },
-    async release(id, outs) {
-      await compare(id, undefined, outs);
-      return provider.release(id, outs);
+    async release(id, outs, context) {
+      await compare(id, undefined, outs, context);
+      return provider.release(id, outs, context);
     },
   };
 }

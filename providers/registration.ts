@@ -1,22 +1,10 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { getAllResources, isSecret, Output, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
 import * as state from "@pulumi/pulumi/runtime/state";
 import { invalidProgram } from "./errors";
 import { isWrapped, sealed } from "./literal";
-import type { EngineOptions, PlainOptions } from "./resource-options";
-
-/** What a program says of one resource. */
-export interface Declaration {
-  /** Pulumi's type token. */
-  type: string;
-  name: string;
-  /** A component has none. */
-  inputs?: object;
-  /** The stack, if there is none. */
-  parent?: Resource | undefined;
-  options?: PlainOptions;
-}
+import type { EngineOptions } from "./resource-options";
+import { type Declaration, withProgram } from "./running-program";
 
 /** A resource as the engine registers it. Others are named by their index in the program. */
 export interface DeclaredResource {
@@ -82,13 +70,6 @@ export class Registrations {
   }
 }
 
-const current = new AsyncLocalStorage<Registrations>();
-
-/** Where a program that runs registers its resources; `undefined` where the SDK does that. */
-export function currentRegistrations(): Registrations | undefined {
-  return current.getStore();
-}
-
 /**
  * Runs a program, and collects its resources.
  *
@@ -96,7 +77,7 @@ export function currentRegistrations(): Registrations | undefined {
  */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
   const registrations = new Registrations();
-  await current.run(registrations, () => withoutSdkResources(program));
+  await withProgram({ registrations }, () => withoutSdkResources(program));
   return registrations.settled();
 }
 

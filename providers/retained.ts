@@ -14,26 +14,27 @@ export function retaining<I extends object, O extends object>(provider: DynamicP
   });
   return {
     ...provider,
-    async check(olds, news) {
-      const { inputs, failures } = await provider.check(olds, news);
+    async check(olds, news, context) {
+      const { inputs, failures } = await provider.check(olds, news, context);
       return { inputs: keep(inputs, news), failures };
     },
-    async diff(id, olds, news) {
-      const result = await provider.diff(id, olds, news);
+    async diff(id, olds, news, context) {
+      const result = await provider.diff(id, olds, news, context);
       return isRetained(olds) === isRetained(news) ? result : { ...result, changes: true };
     },
-    async create(inputs) {
-      const { id, outs } = await provider.create(inputs);
+    async create(inputs, context) {
+      const { id, outs } = await provider.create(inputs, context);
       return { id, outs: keep(outs, inputs) };
     },
-    async read(id, outs) {
-      const result = await provider.read(id, outs);
+    async read(id, outs, context) {
+      const result = await provider.read(id, outs, context);
       return result.id === undefined ? result : { id: result.id, props: keep(result.props, outs) };
     },
-    async update(id, olds, news) {
-      return { outs: keep((await provider.update(id, olds, news)).outs, news) };
+    async update(id, olds, news, context) {
+      return { outs: keep((await provider.update(id, olds, news, context)).outs, news) };
     },
-    delete: (id, outs) => (isRetained(outs) ? provider.release(id, outs) : provider.delete(id, outs)),
+    delete: (id, outs, context) =>
+      isRetained(outs) ? provider.release(id, outs, context) : provider.delete(id, outs, context),
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Output } from "@pulumi/pulumi/output";
 import { Client, DatabaseError } from "pg";
 import {
-  checkFence,
   type DynamicProvider,
   DynamicResource,
   type DynamicResourceOptions,
@@ -38,14 +37,14 @@ const schemas: DynamicProvider<SchemaInputs, SchemaOutputs> = {
     return { changes: olds.owner !== news.owner };
   },
 
-  async create({ name, owner }) {
+  async create({ name, owner }, context) {
     return connected(async (client) => {
       const holder = await ownerOf(client, name);
       // A crash may come between a create and its record in the state: the second create finds its own schema.
       if (holder !== undefined && holder !== null && holder !== owner) {
         throw new TerminalError("Conflict", `the schema ${name} belongs to ${holder}`);
       }
-      checkFence();
+      context?.fence.check();
       await client.query("BEGIN");
       if (holder === undefined) await client.query(`CREATE SCHEMA ${client.escapeIdentifier(name)}`);
       await comment(client, name, owner);
@@ -61,27 +60,27 @@ const schemas: DynamicProvider<SchemaInputs, SchemaOutputs> = {
     });
   },
 
-  async update(_id, olds, { name, owner }) {
+  async update(_id, olds, { name, owner }, context) {
     return connected(async (client) => {
-      checkFence();
+      context?.fence.check();
       await comment(client, name, owner);
       return { outs: { name, owner, created: olds.created } };
     });
   },
 
-  async delete(id, outs) {
-    if (!outs.created) return schemas.release(id, outs);
+  async delete(id, outs, context) {
+    if (!outs.created) return schemas.release(id, outs, context);
     await connected(async (client) => {
       if ((await ownerOf(client, outs.name)) !== outs.owner) return; // it is gone, or another owner's by now
-      checkFence();
+      context?.fence.check();
       await client.query(`DROP SCHEMA ${client.escapeIdentifier(outs.name)}`); // never CASCADE: the tables are the users'
     });
   },
 
-  async release(_id, outs) {
+  async release(_id, outs, context) {
     await connected(async (client) => {
       if ((await ownerOf(client, outs.name)) !== outs.owner) return;
-      checkFence();
+      context?.fence.check();
       await comment(client, outs.name, null);
     });
   },

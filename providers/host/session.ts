@@ -2,10 +2,12 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { type Failure, failureOf, RetryableError } from "../errors";
-import { type Fence, withinFence } from "../fence";
 import { inTime } from "../in-time";
-import { holdOf, type Observations, type WriteCall, withinHold, withObserved } from "../observation";
-import type { Properties } from "../provider";
+import { standardError } from "../log";
+import { holdOf, type Observations, type WriteCall, withObserved } from "../observation";
+import type { Properties, ProviderContext, WorkContext } from "../provider";
+import { withProgram } from "../running-program";
+import type { Snapshot } from "../snapshot";
 
 export type AnyProvider = DefinedProvider["provider"];
 
@@ -15,10 +17,14 @@ export interface ResourceFailure extends Failure {
 }
 
 export interface SessionOptions {
-  /** The fence of the update's calls. */
-  fence?: Fence | undefined;
+  /** The work that the update is part of; without, all that its calls may do ends with the session alone. */
+  context?: WorkContext | undefined;
+  /** Interrupts the update. */
+  signal?: AbortSignal | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
+  /** What a preview has read. */
+  snapshot?: Snapshot | undefined;
   /** Keep what a program gives, see {@link ProviderSession.given}. */
   keepsGiven?: boolean | undefined;
   /** What a preview has observed: the update writes nothing else than what it saw. */
@@ -47,7 +53,7 @@ export interface ProviderRequest {
   operation?: WriteCall;
 }
 
-type Method = (session: ProviderSession, request: ProviderRequest) => Promise<object>;
+type Method = (session: ProviderSession, request: ProviderRequest, context: ProviderContext) => Promise<object>;
 
 /** What one update asks of the providers. */
 export class ProviderSession {
@@ -57,9 +63,9 @@ export class ProviderSession {
   readonly given = new Map<string, Given>();
   /** What a preview's writes would overwrite, so far. */
   readonly observed = new Map<string, string>();
-  /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
-  readonly fence: Fence;
-  /** Calls belong to the work that opened the session, and the engine makes them from elsewhere. */
+  /** What its calls are told. The fence ends with that of the work, and when the session is closed. */
+  readonly context: ProviderContext;
+  /** Unhandled errors of calls are those of the work that opened the session, and the engine calls from elsewhere. */
   readonly #within = AsyncLocalStorage.snapshot();
   readonly #end = new AbortController();
 
@@ -68,20 +74,20 @@ export class ProviderSession {
     readonly options: SessionOptions,
     readonly providerOf: (stub: string) => AnyProvider | undefined,
   ) {
-    const { fence } = options;
-    const { signal } = this.#end;
-    setMaxListeners(0, signal); // each connection to a database listens to it
-    this.fence = {
-      check: () => {
-        fence?.check();
-        signal.throwIfAborted();
-      },
-      signal,
+    const { context: work, signal: interrupted, snapshot } = options;
+    const { signal: ended } = this.#end;
+    const check = () => {
+      work?.fence.check();
+      ended.throwIfAborted();
     };
-    if (fence === undefined) return;
-    const end = () => this.#end.abort(fence.signal.reason);
-    if (fence.signal.aborted) end();
-    else fence.signal.addEventListener("abort", end, { signal });
+    const signal = interrupted === undefined ? ended : AbortSignal.any([ended, interrupted]);
+    setMaxListeners(0, ended, signal); // each connection to a database listens
+    const log = work?.log ?? standardError("provider");
+    this.context = { fence: { check, signal: ended }, signal, log, object: work?.object, snapshot };
+    const fallen = work?.fence.signal;
+    const end = () => this.#end.abort(fallen?.reason);
+    if (fallen?.aborted) end();
+    else fallen?.addEventListener("abort", end, { signal: ended });
   }
 
   /**
@@ -94,17 +100,24 @@ export class ProviderSession {
     try {
       const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
       if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
-      const answered = this.#within(() =>
-        withinFence(this.fence, async () => {
-          this.fence.check();
-          return answer(this, request);
-        }),
-      );
+      const run = (context: ProviderContext) =>
+        this.#within(() =>
+          withProgram({ log: context.log }, async () => {
+            context.fence.check();
+            return answer(this, request, context);
+          }),
+        );
       const seconds = request.timeout;
-      if (!seconds) return await answered;
-      // What a call that took too long still does is found again by the next one, as after a crash.
-      const late = `${method} took longer than the ${seconds} s of its customTimeouts`;
-      return await inTime(answered, seconds * 1000, () => new RetryableError("Timeout", late));
+      if (!seconds) return await run(this.context);
+      const end = new AbortController();
+      const signal = AbortSignal.any([this.context.signal, end.signal]);
+      return await inTime(run({ ...this.context, signal }), seconds * 1000, () => {
+        // What the call still does is found again by the next one, as after a crash.
+        const late = `${method} took longer than the ${seconds} s of its customTimeouts`;
+        const error = new RetryableError("Timeout", late);
+        end.abort(error);
+        return error;
+      });
     } catch (error) {
       this.failures.push({ urn: request.urn, ...failureOf(error) });
       throw error;
@@ -118,63 +131,64 @@ export class ProviderSession {
 }
 
 const METHODS: Readonly<Record<string, Method>> = {
-  async Check(session, { urn, olds = {}, news = {} }) {
+  async Check(session, { urn, olds = {}, news = {} }, context) {
     if (session.options.keepsGiven) session.given.set(urn, { news });
-    const { inputs, failures } = await providerOf(session, news, olds).check(olds, news);
+    const { inputs, failures } = await providerOf(session, news, olds).check(olds, news, context);
     for (const { property, reason } of failures) {
       session.failures.push({ urn, errorClass: "terminal", reason: "Invalid", message: `${property}: ${reason}` });
     }
     return { inputs: withStub(inputs, news), failures };
   },
-  async Diff(session, { urn, id = "", olds = {}, news = {} }) {
+  async Diff(session, { urn, id = "", olds = {}, news = {} }, context) {
     if (session.options.keepsGiven) session.given.set(urn, { olds, news });
     const {
       changes,
       replaces = [],
       deleteBeforeReplace = false,
-    } = await providerOf(session, news, olds).diff(id, olds, news);
+    } = await providerOf(session, news, olds).diff(id, olds, news, context);
     return { changes: changes ? "DIFF_SOME" : "DIFF_NONE", replaces, deleteBeforeReplace };
   },
-  async Observe(session, { urn, operation = "Create", olds, news }) {
+  async Observe(session, { urn, operation = "Create", olds, news }, context) {
     const { observe } = providerOf(session, news ?? {}, olds ?? {});
-    const live = await observe?.(news, olds);
+    const live = await observe?.(news, olds, context);
     if (observe !== undefined) {
       session.observed.set(urn, withObserved(session.observed.get(urn), urn, operation, live, news));
     }
     return {};
   },
-  async Create(session, { urn, properties = {} }) {
+  async Create(session, { urn, properties = {} }, context) {
     const provider = providerOf(session, properties);
-    const { id, outs } = await held(session, urn, "Create", provider, () => provider.create(properties));
+    const { id, outs } = await provider.create(properties, held(session, urn, "Create", provider, context));
     return { id, properties: withStub(outs, properties) };
   },
-  async Read(session, { id = "", properties = {}, inputs }) {
-    const result = await providerOf(session, properties).read(id, properties);
+  async Read(session, { id = "", properties = {}, inputs }, context) {
+    const result = await providerOf(session, properties).read(id, properties, context);
     if (result.id === undefined) return {};
     return { id: result.id, properties: withStub(result.props, properties), ...(inputs && { inputs }) };
   },
-  async Update(session, { urn, id = "", olds = {}, news = {} }) {
+  async Update(session, { urn, id = "", olds = {}, news = {} }, context) {
     const provider = providerOf(session, news);
-    const { outs } = await held(session, urn, "Update", provider, () => provider.update(id, olds, news));
+    const { outs } = await provider.update(id, olds, news, held(session, urn, "Update", provider, context));
     return { properties: withStub(outs, news) };
   },
-  async Delete(session, { urn, id = "", properties = {} }) {
+  async Delete(session, { urn, id = "", properties = {} }, context) {
     const provider = providerOf(session, properties);
     const method = session.options.release ? "release" : "delete";
-    await held(session, urn, "Delete", provider, () => provider[method](id, properties));
+    await provider[method](id, properties, held(session, urn, "Delete", provider, context));
     return {};
   },
 };
 
-/** Runs a write, held to what was observed if the update is. @throws RetryableError `PlanOutdated` */
-async function held<T>(
+/** The context of a write, which is held to what was observed if the update is. @throws RetryableError `PlanOutdated` */
+function held(
   { options: { observed } }: ProviderSession,
   urn: string,
   call: WriteCall,
   { observe }: AnyProvider,
-  write: () => Promise<T>,
-): Promise<T> {
-  return observed === undefined || observe === undefined ? write() : withinHold(holdOf(observed, urn, call), write);
+  context: ProviderContext,
+): ProviderContext {
+  const isHeld = observed !== undefined && observe !== undefined;
+  return isHeld ? { ...context, hold: holdOf(observed, urn, call) } : context;
 }
 
 function providerOf(session: ProviderSession, ...candidates: Properties[]): AnyProvider {

@@ -1,7 +1,7 @@
 import { type Cluster, KubeConfig, type User } from "@kubernetes/client-node";
 import { type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass, errorMessageOf } from "../errors";
-import { checkFence, currentFence } from "../fence";
+import type { Fence } from "../fence";
 import type { Reason } from "../reasons";
 import { Login } from "./login";
 import { healingDependency } from "./refusals";
@@ -48,10 +48,17 @@ const ENDLESS = 0;
 export class ApiServer {
   readonly #config: KubeConfig;
   readonly #login: Login;
+  readonly #fence: Fence | undefined;
 
-  constructor(config: KubeConfig) {
-    this.#config = config;
-    this.#login = new Login(config);
+  /**
+   * @param of a kubeconfig, or another client, whose connections it shares
+   * @param fence of the work that the requests are for
+   */
+  constructor(of: KubeConfig | ApiServer, fence?: Fence) {
+    const isShared = of instanceof ApiServer;
+    this.#config = isShared ? of.#config : of;
+    this.#login = isShared ? of.#login : new Login(of);
+    this.#fence = fence;
   }
 
   get server(): string {
@@ -83,15 +90,15 @@ export class ApiServer {
   /**
    * One request and its parsed answer.
    *
-   * @throws ApiError for a refusal, and with the status 0 when there is no answer, or no credentials; what the fence of the
-   *   work throws, for a write, and at its end
+   * @throws ApiError for a refusal, and with the status 0 when there is no answer, or no credentials; what the fence
+   *   throws, for a write, and at its end
    */
   async send(
     method: Dispatcher.HttpMethod,
     path: string,
     options: RequestArguments = {},
   ): Promise<{ status: number; body: unknown }> {
-    const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
+    const signals = [options.signal, this.#fence?.signal].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     const { statusCode, body } = await this.#request(method, path, { ...options, signal }, REQUEST_TIMEOUT_MS);
     const text = await this.#unlessSilent(signal, path, body.text());
@@ -122,7 +129,7 @@ export class ApiServer {
     });
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
-    if (method !== "GET") checkFence();
+    if (method !== "GET") this.#fence?.check();
     const answer = request(url, {
       method,
       dispatcher,

@@ -1,8 +1,8 @@
 import { RetryableError, TerminalError } from "../errors";
-import { currentHold } from "../observation";
+import type { CallContext } from "../provider";
 import { type Applied, effectOf, isDisplaced, isGiven, ownersAllowed } from "./apply-effect";
 import { FIELD_MANAGER, isApiError, type KubernetesClient, known } from "./client";
-import { connectKubernetes } from "./connection";
+import { clientOf } from "./connection";
 import { createOnly, withoutCreators } from "./create-object";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
 import { appliedManifest, driftOf, ignoredPaths } from "./ignored-fields";
@@ -31,8 +31,13 @@ import type { LiveObject, Manifest } from "./types";
  * @param former what was applied before, if the state knows it
  * @throws {@link applyAsRead}
  */
-export function applyObject(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
-  return writeAsRead(isOfVersion(inputs), () => applyAsRead(inputs, owners, former));
+export function applyObject(
+  inputs: ObjectInputs,
+  owners: string[],
+  former: Applied | undefined,
+  context: CallContext,
+): Promise<ObjectOutputs> {
+  return writeAsRead(isOfVersion(inputs, context), () => applyAsRead(inputs, owners, former, context));
 }
 
 /** How often an object that others change at the same time is read. */
@@ -50,8 +55,8 @@ export async function writeAsRead<T>(isOfVersion: boolean, write: () => Promise<
 }
 
 /** Whether an apply is refused where the object has changed since it was read. */
-function isOfVersion({ givenBy }: ObjectInputs): boolean {
-  return givenBy !== undefined || currentHold() !== undefined;
+function isOfVersion({ givenBy }: ObjectInputs, context: CallContext): boolean {
+  return givenBy !== undefined || context?.hold !== undefined;
 }
 
 /**
@@ -60,17 +65,22 @@ function isOfVersion({ givenBy }: ObjectInputs): boolean {
  * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
  *   when it is to exist and does not, `PlanOutdated`
  */
-async function applyAsRead(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
+async function applyAsRead(
+  inputs: ObjectInputs,
+  owners: string[],
+  former: Applied | undefined,
+  context: CallContext,
+): Promise<ObjectOutputs> {
   const { manifest, owner, initial } = inputs;
   refuseProtected(manifest);
-  const client = connectKubernetes();
+  const client = clientOf(context);
   const live =
-    (await liveToUpdate(client, inputs, owners, former)) ??
-    (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager)));
+    (await liveToUpdate(client, inputs, owners, former, context)) ??
+    (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager, context)));
   const applied =
     live === undefined
-      ? await create(client, inputs)
-      : (await client.apply(withOwner(await lasting(client, inputs, live), live, wasCreated(live)))).object;
+      ? await create(client, inputs, FIELD_MANAGER, context)
+      : (await client.apply(withOwner(await lasting(client, inputs, live), live, wasCreated(live), context))).object;
   const isMade = former === undefined && wasCreated(applied);
   const creators = [FIELD_MANAGER, ...(initial ? [initial.fieldManager] : [])];
   const object = isMade ? await withoutCreators(client, applied, creators) : applied;
@@ -102,6 +112,7 @@ async function liveToUpdate(
   inputs: ObjectInputs,
   owners: string[],
   former: Applied | undefined,
+  context: CallContext,
 ): Promise<LiveObject | undefined> {
   const { manifest, existing, givenBy, adopt } = inputs;
   const live = await known(client.find(manifest));
@@ -112,7 +123,7 @@ async function liveToUpdate(
   if (live !== undefined && live.apiVersion !== manifest.apiVersion) {
     throw unknownKind(manifest, `it is served in ${live.apiVersion}: change the program of the kind to that version`);
   }
-  const hold = currentHold();
+  const hold = context?.hold;
   if (hold !== undefined) {
     const known = hold.asObserved(inputs);
     const found = overwrittenBy(nameable(known, former) ? known : inputs, live, owners, former);
@@ -128,17 +139,17 @@ async function liveToUpdate(
   const effect = effectOf(live, inputs, owners, former);
   const conflict = describeConflict(live, inputs.owner, ownersAllowed(live, owners, former), adopt !== false);
   if (effect === "wait") {
-    if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);
-    await untilGone(client, live);
+    if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live, context);
+    await untilGone(client, live, context);
     return undefined;
   }
   if (conflict !== undefined) throw new TerminalError("Conflict", conflict, { object: referenceTo(live) });
   if (effect !== "replace") return live;
   if (isDisplaced(live, inputs)) {
-    await deleteUnmanaged(client, live);
+    await deleteUnmanaged(client, live, context);
   } else {
-    await deleteObject(client, live);
-    await untilGone(client, live);
+    await deleteObject(client, live, context);
+    await untilGone(client, live, context);
   }
   return undefined;
 }
@@ -147,13 +158,15 @@ async function liveToUpdate(
 async function create(
   client: KubernetesClient,
   given: ObjectInputs,
-  fieldManager: string = FIELD_MANAGER,
+  fieldManager: string,
+  context: CallContext,
 ): Promise<LiveObject> {
   const inputs = await lasting(client, given, undefined);
-  const held = currentHold() && (await createOnly(client, withOwner(inputs, undefined, true), fieldManager));
-  const { object, created } = await client.apply(withOwner(inputs, held, true), { fieldManager });
+  const wanted = withOwner(inputs, undefined, true, context);
+  const held = context?.hold && (await createOnly(client, wanted, fieldManager));
+  const { object, created } = await client.apply(withOwner(inputs, held, true, context), { fieldManager });
   if (created || held !== undefined) return object;
-  return (await client.apply(withOwner(inputs, object, false), { fieldManager })).object;
+  return (await client.apply(withOwner(inputs, object, false, context), { fieldManager })).object;
 }
 
 /** Inputs whose manifest has the owner with which a Pod outlives the stack's object. */
@@ -167,7 +180,12 @@ async function lasting(
 }
 
 /** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */
-export function withOwner(inputs: ObjectInputs, live: LiveObject | undefined, created: boolean): Manifest {
+export function withOwner(
+  inputs: ObjectInputs,
+  live: LiveObject | undefined,
+  created: boolean,
+  context: CallContext,
+): Manifest {
   const { owner } = inputs;
   const { metadata, ...fields } = appliedManifest(inputs, live);
   return {
@@ -175,7 +193,7 @@ export function withOwner(inputs: ObjectInputs, live: LiveObject | undefined, cr
     metadata: {
       ...metadata,
       ...(live !== undefined && { uid: live.metadata.uid }),
-      ...(live !== undefined && isOfVersion(inputs) && { resourceVersion: live.metadata.resourceVersion }),
+      ...(live !== undefined && isOfVersion(inputs, context) && { resourceVersion: live.metadata.resourceVersion }),
       labels: { ...metadata.labels, [OWNER_UID_LABEL]: owner.uid },
       annotations: {
         ...metadata.annotations,
@@ -187,7 +205,12 @@ export function withOwner(inputs: ObjectInputs, live: LiveObject | undefined, cr
 }
 
 /** An object that is being deleted grants rights until it is gone: the wanted ones, or none if its role differs. */
-async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
-  if (differsForGood(live, inputs.manifest)) await revokeRights(client, live);
-  else await client.apply(withOwner(inputs, live, wasCreated(live)));
+async function applyRights(
+  client: KubernetesClient,
+  inputs: ObjectInputs,
+  live: LiveObject,
+  context: CallContext,
+): Promise<void> {
+  if (differsForGood(live, inputs.manifest)) await revokeRights(client, live, context);
+  else await client.apply(withOwner(inputs, live, wasCreated(live), context));
 }

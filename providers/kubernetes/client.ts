@@ -1,4 +1,6 @@
+import type { KubeConfig } from "@kubernetes/client-node";
 import { invalidProgram } from "../errors";
+import type { Fence } from "../fence";
 import { ApiError, ApiServer, isApiError } from "./api-server";
 import { known, type Lookup } from "./lookup";
 import { groupVersionPath, ResourceTypes } from "./resource-types";
@@ -43,12 +45,22 @@ const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /** A client of the API server for objects of any kind. */
 export class KubernetesClient extends ApiServer {
+  readonly #types: ResourceTypes;
+
+  constructor(of: KubeConfig | KubernetesClient, fence?: Fence) {
+    super(of, fence);
+    this.#types = of instanceof KubernetesClient ? of.#types : new ResourceTypes(this);
+  }
+
   /** A client for whom a token is of, at the same API server; to be closed by itself. */
   ofToken(token: string): KubernetesClient {
     return new KubernetesClient(this.configOf({ name: "token", token }));
   }
 
-  readonly #types = new ResourceTypes(this);
+  /** This client for work under a fence: writes are refused when its right has ended, and requests end with it. */
+  within(fence: Fence): KubernetesClient {
+    return new KubernetesClient(this, fence);
+  }
 
   /** Where `kind` is served; known types are asked for once. @throws ApiError 404 when it is not */
   resourceType(apiVersion: string, kind: string): Promise<ResourceType> {

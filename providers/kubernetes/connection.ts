@@ -1,4 +1,5 @@
-import { readOnce } from "../snapshot";
+import type { CallContext } from "../provider";
+import { readOnce, type Snapshot } from "../snapshot";
 import { KubernetesClient, type Lookup } from "./client";
 import { loadKubeconfig } from "./kubeconfig";
 import type { Manifest } from "./types";
@@ -7,18 +8,28 @@ let shared: KubernetesClient | undefined;
 
 /**
  * The process's one client, of the kubeconfig that `KUBECONFIG` or `~/.kube/config` names, or in a Pod of its service
- * account. Providers call it when they run, so that no credential is ever part of a resource.
+ * account. Providers ask for it when they run, so that no credential is ever part of a resource.
  */
 export function connectKubernetes(): KubernetesClient {
   shared ??= new KubernetesClient(loadKubeconfig());
   return shared;
 }
 
-/** Looks for the object that a manifest names. In a preview, all of it sees the same. */
-export function lookUp(client: Pick<KubernetesClient, "find">, manifest: Manifest): Promise<Lookup> {
+/** The client for a provider's call, under the call's fence. */
+export function clientOf(context: CallContext): KubernetesClient {
+  const client = connectKubernetes();
+  return context === undefined ? client : client.within(context.fence);
+}
+
+/** Looks for the object that a manifest names, unless a preview has done so. */
+export function lookUp(
+  client: Pick<KubernetesClient, "find">,
+  manifest: Manifest,
+  snapshot: Snapshot | undefined,
+): Promise<Lookup> {
   const { apiVersion, kind, metadata } = manifest;
   const key = JSON.stringify([apiVersion, kind, metadata.namespace, metadata.name]);
-  return readOnce(key, () => client.find(manifest));
+  return readOnce(snapshot, key, () => client.find(manifest));
 }
 
 /** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */

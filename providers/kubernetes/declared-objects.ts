@@ -1,22 +1,7 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { invalidProgram } from "../errors";
+import { runningProgram } from "../running-program";
 import { groupOf } from "./object-types";
-import type { Manifest, ObjectType } from "./types";
-
-/** What a program may declare, and what it has. */
-interface Declarations {
-  kind: string;
-  owns: readonly ObjectType[];
-  /** The names of resources, by the object that each describes. */
-  names: Map<string, string>;
-}
-
-const running = new AsyncLocalStorage<Declarations>();
-
-/** Runs a kind's program, which may declare only objects of the types that the kind owns, each once. */
-export function withDeclarations<T>({ kind, owns }: Pick<Declarations, "kind" | "owns">, program: () => T): T {
-  return running.run({ kind, owns, names: new Map() }, program);
-}
+import type { Manifest } from "./types";
 
 /**
  * Notes that a resource of the running program describes an object. Outside of a kind's program, everything is allowed.
@@ -25,9 +10,9 @@ export function withDeclarations<T>({ kind, owns }: Pick<Declarations, "kind" | 
  *   apply in turn
  */
 export function declareObject(resource: string, { apiVersion, kind: type, metadata }: Manifest): void {
-  const declarations = running.getStore();
-  if (declarations === undefined) return;
-  const { kind, owns, names } = declarations;
+  const { objects } = runningProgram();
+  if (objects === undefined) return;
+  const { kind, owns, names } = objects;
   if (!owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) {
     const line = `{ apiVersion: ${JSON.stringify(apiVersion)}, kind: ${JSON.stringify(type)} }`;
     throw invalidProgram(

@@ -16,6 +16,6 @@ export async function dryRunApply(
   const { manifest, fieldManager = FIELD_MANAGER }: { manifest: Manifest; fieldManager?: string } =
     (live === undefined && inputs.initial) || inputs;
   const lasting = withLastingOwner(manifest, lastingOwnerOf(live));
-  const applied = withOwner({ ...inputs, manifest: lasting }, live, live === undefined || wasCreated(live));
+  const applied = withOwner({ ...inputs, manifest: lasting }, live, live === undefined || wasCreated(live), undefined);
   return (await client.apply(applied, { dryRun: true, signal, fieldManager })).object;
 }

@@ -1,4 +1,5 @@
-import { type Hold, planOutdated } from "../observation";
+import { planOutdated } from "../observation";
+import type { Hold } from "../provider";
 import { type Applied, effectOf, isDisplaced } from "./apply-effect";
 import { liveFields } from "./field-drift";
 import { covers, isRecord, parsePath, withField } from "./field-path";

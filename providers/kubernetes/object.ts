@@ -6,7 +6,7 @@ import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../p
 import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { known } from "./client";
-import { connectKubernetes, lookUp } from "./connection";
+import { clientOf, lookUp } from "./connection";
 import { declareObject } from "./declared-objects";
 import { differsIn, isRecord, parsePath } from "./field-path";
 import { driftOf, ignoredPaths } from "./ignored-fields";
@@ -107,14 +107,14 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     };
   },
 
-  async create(inputs) {
-    const outs = await applyObject(inputs, [inputs.owner.uid]);
+  async create(inputs, context) {
+    const outs = await applyObject(inputs, [inputs.owner.uid], undefined, context);
     return { id: identity(inputs.manifest), outs };
   },
 
-  async read(id, recorded) {
+  async read(id, recorded, context) {
     const outs = withoutOwnReferences(recorded);
-    const live = await known(lookUp(connectKubernetes(), outs.manifest));
+    const live = await known(lookUp(clientOf(context), outs.manifest, context?.snapshot));
     const isEnding = live?.metadata.deletionTimestamp !== undefined;
     // An object that is being deleted counts as gone: it cannot be repaired, only created again. A RoleBinding grants rights until
     // its end: it stays in the state, so that the rights go when the program omits it.
@@ -127,21 +127,22 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     return { id, props: { ...former, ...(drift.length > 0 && { drift }), drifted } };
   },
 
-  async update(_id, olds, news) {
-    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], withoutOwnReferences(olds)) };
+  async update(_id, olds, news, context) {
+    const owners = [news.owner.uid, olds.owner.uid];
+    return { outs: await applyObject(news, owners, withoutOwnReferences(olds), context) };
   },
 
-  delete: (_id, outs) => removeObject(withoutOwnReferences(outs)),
+  delete: (_id, outs, context) => removeObject(withoutOwnReferences(outs), context),
 
-  release: (_id, outs) => releaseObject(withoutOwnReferences(outs)),
+  release: (_id, outs, context) => releaseObject(withoutOwnReferences(outs), context),
 
   comparesInWrite: true,
 
-  async observe(inputs, recorded) {
+  async observe(inputs, recorded, context) {
     const outs = recorded && withoutOwnReferences(recorded);
-    if (inputs === undefined) return observeRemoval(outs as ObjectOutputs);
+    if (inputs === undefined) return observeRemoval(outs as ObjectOutputs, context);
     const named = nameable(inputs, outs);
-    const live = named && (await known(lookUp(connectKubernetes(), named.manifest)));
+    const live = named && (await known(lookUp(clientOf(context), named.manifest, context?.snapshot)));
     return overwrittenBy(inputs, live, outs ? [inputs.owner.uid, outs.owner.uid] : [inputs.owner.uid], outs);
   },
 };

@@ -1,8 +1,8 @@
-import { currentHold } from "../observation";
+import type { CallContext } from "../provider";
 import { isGiven } from "./apply-effect";
 import { writeAsRead } from "./apply-object";
 import { type KubernetesClient, known } from "./client";
-import { connectKubernetes, lookUp } from "./connection";
+import { clientOf, lookUp } from "./connection";
 import { deleteObject, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import { appliedManifest } from "./ignored-fields";
 import type { ObjectOutputs } from "./object-inputs";
@@ -14,41 +14,41 @@ import { referenceTo } from "./termination";
 import type { LiveObject } from "./types";
 
 /** Deletes what Kindstack created of a resource, and takes its fields from what it found. @throws RetryableError `PlanOutdated` */
-export function removeObject(outs: ObjectOutputs): Promise<void> {
-  return asRead(outs, async (client, live) => {
+export function removeObject(outs: ObjectOutputs, context: CallContext): Promise<void> {
+  return asRead(outs, context, async (client, live) => {
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (isGiven(live, outs) && (await isEnding(client, outs))) await deleteObject(client, live);
-      else await relinquish(client, appliedManifest(outs, live), live);
+      if (isGiven(live, outs) && (await isEnding(client, outs))) await deleteObject(client, live, context);
+      else await relinquish(client, appliedManifest(outs, live), live, context);
     } else if (limitsNamespace(live) && (await isEnding(client, outs))) {
       return;
     } else if (outs.created && wasCreated(live)) {
-      await deleteObject(client, live);
-      if (outs.awaitDeletion !== false) await untilGone(client, live);
+      await deleteObject(client, live, context);
+      if (outs.awaitDeletion !== false) await untilGone(client, live, context);
     } else {
-      await relinquish(client, appliedManifest(outs, live), live);
+      await relinquish(client, appliedManifest(outs, live), live, context);
     }
   });
 }
 
 /** Leaves the object as it is, unmanaged. */
-export function releaseObject(outs: ObjectOutputs): Promise<void> {
-  return asRead(outs, (client, live) => makeUnmanaged(client, appliedManifest(outs, live), live));
+export function releaseObject(outs: ObjectOutputs, context: CallContext): Promise<void> {
+  return asRead(outs, context, (client, live) => makeUnmanaged(client, appliedManifest(outs, live), live, context));
 }
 
 /** What a deletion finds; see {@link DynamicProvider.observe}. */
-export async function observeRemoval(outs: ObjectOutputs): Promise<unknown> {
-  const live = await known(lookUp(connectKubernetes(), outs.manifest));
+export async function observeRemoval(outs: ObjectOutputs, context: CallContext): Promise<unknown> {
+  const live = await known(lookUp(clientOf(context), outs.manifest, context?.snapshot));
   return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
 }
 
 type Write = (client: KubernetesClient, live: LiveObject) => Promise<void>;
 
 /** Runs a write to an object that is still the owner's; in an update that is held to a plan, to the version that was compared. */
-function asRead(outs: ObjectOutputs, write: Write): Promise<void> {
-  const hold = currentHold();
+function asRead(outs: ObjectOutputs, context: CallContext, write: Write): Promise<void> {
+  const hold = context?.hold;
   return writeAsRead(hold !== undefined, async () => {
-    const client = connectKubernetes();
+    const client = clientOf(context);
     const live = await known(client.find(outs.manifest));
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (hold !== undefined) refuseOutdated(hold, removedFrom(outs, live), outs, live, outs);
@@ -91,8 +91,11 @@ async function isInEndingNamespace(client: KubernetesClient, { metadata }: LiveO
  * @param seen the object with its owner's label
  * @param options with `release`, it is kept, unmanaged
  */
-export async function removeOrphan(seen: LiveObject, { release }: { release: boolean }): Promise<void> {
-  const client = connectKubernetes();
+export async function removeOrphan(
+  client: KubernetesClient,
+  seen: LiveObject,
+  { release }: { release: boolean },
+): Promise<void> {
   const { name, namespace, resourceVersion } = seen.metadata;
   const owner = ownerUidOf(seen);
   const live = await known(client.find(seen));
@@ -109,6 +112,6 @@ export async function removeOrphan(seen: LiveObject, { release }: { release: boo
     return;
   }
   if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return;
-  if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live);
-  else if (live.metadata.deletionTimestamp === undefined) await relinquish(client, referenceTo(live), live);
+  if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live, undefined);
+  else if (live.metadata.deletionTimestamp === undefined) await relinquish(client, referenceTo(live), live, undefined);
 }

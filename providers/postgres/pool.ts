@@ -1,6 +1,6 @@
 import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from "pg";
 import { type ClassifiedError, errorMessageOf, RetryableError } from "../errors";
-import { checkFence, currentFence } from "../fence";
+import type { Fence } from "../fence";
 import { LOCK_TIMEOUT_MS, type PoolSettings, poolSettings, READ_TIMEOUT_MS } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
 
@@ -20,6 +20,7 @@ let pools: Pools | undefined;
 /** One connection of a pool; its errors are classified. */
 export class Connection {
   readonly #client: PoolClient;
+  readonly #fence: Fence | undefined;
   /** The transaction's begin, which the first statement does not wait for. */
   #begun: Promise<unknown> | undefined;
   /**
@@ -30,13 +31,14 @@ export class Connection {
   /** Whether the server takes no writes: after a failover, a new connection reaches another one. */
   isReadOnly = false;
 
-  constructor(client: PoolClient) {
+  constructor(client: PoolClient, fence: Fence | undefined) {
     this.#client = client;
+    this.#fence = fence;
   }
 
   /** Begins a transaction, together with the next statement, which fails as this does: it saves a round trip. */
   begin(text: string): void {
-    checkFence();
+    this.#fence?.check();
     this.#begun = this.#client.query(text);
     this.#begun.catch(() => undefined);
   }
@@ -44,7 +46,7 @@ export class Connection {
   /** Statements that do not need each other's results may be asked side by side; they run in the order of the calls. */
   async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
     try {
-      checkFence();
+      this.#fence?.check();
       const [result] = await Promise.all([this.#client.query<R>(text, values), this.#begun]);
       this.isHealthy = true;
       return result;
@@ -60,10 +62,10 @@ export class Connection {
 export type Work<T> = (connection: Connection) => Promise<T>;
 
 /** When the fence of the work ends, so does the connection: a COMMIT that is on its way must not arrive later. */
-async function withConnection<T>(work: Work<T>): Promise<T> {
+async function withConnection<T>(fence: Fence | undefined, work: Work<T>): Promise<T> {
   const client = await connect();
-  const connection = new Connection(client);
-  const signal = currentFence()?.signal;
+  const connection = new Connection(client, fence);
+  const signal = fence?.signal;
   const hangUp = () => client.connection.stream.destroy(); // its own `end` waits for the answers to what was sent
   signal?.addEventListener("abort", hangUp);
   try {
@@ -81,17 +83,22 @@ const SETTINGS_FRESH_MS = 500;
 /**
  * Runs `work` in one transaction: all of it takes effect or, when it throws, nothing.
  *
+ * @param fence of the update that it is part of
  * @param lockTimeoutMs how long each statement waits for another session's lock
  * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */
-export function withTransaction<T>(work: Work<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
+export function withTransaction<T>(
+  fence: Fence | undefined,
+  work: Work<T>,
+  lockTimeoutMs = LOCK_TIMEOUT_MS,
+): Promise<T> {
   // What is deferred would run in COMMIT, after the rows were read back, and without a time-out.
-  return transaction("", WRITE_TIMEOUT_MS, lockTimeoutMs, work, "; SET CONSTRAINTS ALL IMMEDIATE");
+  return transaction(fence, "", WRITE_TIMEOUT_MS, lockTimeoutMs, work, "; SET CONSTRAINTS ALL IMMEDIATE");
 }
 
-/** The same for what only reads. */
+/** The same for what only reads, which needs no fence. */
 export function withReadTransaction<T>(work: Work<T>): Promise<T> {
-  return transaction("READ ONLY", READ_TIMEOUT_MS, LOCK_TIMEOUT_MS, work);
+  return transaction(undefined, "READ ONLY", READ_TIMEOUT_MS, LOCK_TIMEOUT_MS, work);
 }
 
 /**
@@ -99,13 +106,14 @@ export function withReadTransaction<T>(work: Work<T>): Promise<T> {
  * another connection for each transaction.
  */
 function transaction<T>(
+  fence: Fence | undefined,
   mode: "" | "READ ONLY",
   statementTimeoutMs: number,
   lockTimeoutMs: number,
   work: Work<T>,
   settings = "",
 ): Promise<T> {
-  return withConnection(async (connection) => {
+  return withConnection(fence, async (connection) => {
     connection.begin(
       `BEGIN ISOLATION LEVEL READ COMMITTED ${mode};
        SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}${settings}`,

@@ -1,4 +1,5 @@
 import { errorMessageOf, RetryableError } from "../errors";
+import type { Fence } from "../fence";
 import { sqlStateOf } from "./errors";
 import { type Connection, type Work, withReadTransaction, withTransaction } from "./pool";
 
@@ -46,23 +47,25 @@ const CREATION_LOCK_TIMEOUT_MS = 5_000;
  * tables.
  *
  * @param beforeCreation looks at a database without records, and throws where none are to be created
+ * @param fence see {@link withTransaction}
  * @param lockTimeoutMs see {@link withTransaction}
  * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when they may not be created
  */
 export async function withOwnershipRecords<T>(
+  fence: Fence | undefined,
   work: Work<T>,
   beforeCreation: Work<void>,
   lockTimeoutMs?: number,
 ): Promise<T> {
   try {
-    return await withTransaction(work, lockTimeoutMs);
+    return await withTransaction(fence, work, lockTimeoutMs);
   } catch (error) {
     // The message comes in the server's language, the name in it does not.
     const isMissing = sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack_ownership.');
     if (!isMissing) throw error;
     await withReadTransaction(beforeCreation);
-    await createTables();
-    return withTransaction(work, lockTimeoutMs);
+    await createTables(fence);
+    return withTransaction(fence, work, lockTimeoutMs);
   }
 }
 
@@ -74,17 +77,21 @@ export async function hasRecords(connection: Connection): Promise<boolean> {
   return rows[0]?.exists === true;
 }
 
-async function createTables(): Promise<void> {
+async function createTables(fence: Fence | undefined): Promise<void> {
   try {
-    await withTransaction(async (connection) => {
-      await connection.query("SELECT pg_advisory_xact_lock($1)", [CREATION_LOCK]);
-      const { rows } = await connection.query<{ exists: boolean }>(
-        "SELECT to_regnamespace('kindstack_ownership') IS NOT NULL AS exists",
-      );
-      // Even IF NOT EXISTS asks for the permission to create a schema.
-      if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
-      for (const statement of CREATE_ALL) await connection.query(statement);
-    }, CREATION_LOCK_TIMEOUT_MS);
+    await withTransaction(
+      fence,
+      async (connection) => {
+        await connection.query("SELECT pg_advisory_xact_lock($1)", [CREATION_LOCK]);
+        const { rows } = await connection.query<{ exists: boolean }>(
+          "SELECT to_regnamespace('kindstack_ownership') IS NOT NULL AS exists",
+        );
+        // Even IF NOT EXISTS asks for the permission to create a schema.
+        if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
+        for (const statement of CREATE_ALL) await connection.query(statement);
+      },
+      CREATION_LOCK_TIMEOUT_MS,
+    );
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
     const user = await withReadTransaction((connection) =>

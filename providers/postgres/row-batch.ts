@@ -1,4 +1,5 @@
 import { type BatchOptions, batched } from "../batched";
+import type { Fence } from "../fence";
 import { isUnanswered } from "./errors";
 import { parseTableName } from "./identifier";
 import type { Connection } from "./pool";
@@ -12,7 +13,7 @@ export const MOST_ROWS = 64;
 /** Batches what is asked for rows; see {@link batched}. */
 export function batchedRows<Row, Result>(
   options: Pick<BatchOptions<Row, Result>, "run" | "batchKey"> & Partial<BatchOptions<Row, Result>>,
-): (row: Row) => Promise<Result> {
+): (row: Row, fence: Fence | undefined) => Promise<Result> {
   const isForAll = (error: unknown) => isUnanswered(error) || error instanceof TableUnavailableError;
   return batched({ isForAll, maxSize: () => MOST_ROWS, ...options });
 }
@@ -27,6 +28,7 @@ export function inTransaction<Row extends RowInputs, T>(
   batch: readonly Row[],
   work: (connection: Connection, rows: readonly [Row, ...Row[]]) => Promise<T>,
   beforeRecords: (connection: Connection, row: Row) => Promise<void>,
+  fence: Fence | undefined,
 ): Promise<T> {
   const all = [...batch].sort((a, b) => (keyOf(a).value < keyOf(b).value ? -1 : 1)) as [Row, ...Row[]];
   const [first] = all;
@@ -36,7 +38,7 @@ export function inTransaction<Row extends RowInputs, T>(
   };
   return withTable(
     table,
-    (run) => withOwnershipRecords(run, lookFirst, lockTimeoutMs(table)),
+    (run) => withOwnershipRecords(fence, run, lookFirst, lockTimeoutMs(table)),
     (connection) => work(connection, all),
     all.length === 1 ? keyOf(first) : undefined,
   );

@@ -1,6 +1,6 @@
 import { escapeIdentifier } from "pg";
 import { RetryableError } from "../errors";
-import { currentHold, type Hold } from "../observation";
+import type { CallContext, Hold } from "../provider";
 import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName } from "./identifier";
@@ -21,19 +21,20 @@ interface HeldDeletion extends RowOutputs {
 }
 
 /** Deletes the row. @throws {@link deleteWithRecord} */
-export function deleteRow(outs: RowOutputs): Promise<void> {
-  return deleteBatched({ ...outs, hold: currentHold() });
+export function deleteRow(outs: RowOutputs, context: CallContext): Promise<void> {
+  return deleteBatched({ ...outs, hold: context?.hold }, context?.fence);
 }
 
 /** Deletes rows of this table, many in one transaction. */
 const deleteBatched = batchedRows<HeldDeletion, void>({
-  run: (batch) =>
+  run: (batch, fence) =>
     inTransaction(
       batch,
       async (connection, all) => {
         for (const outs of all) await deleteWithRecord(connection, outs);
       },
       async (connection, outs) => void (await tableWithoutRecords(connection, outs)),
+      fence,
     ),
   batchKey: ({ table }) => table,
 });

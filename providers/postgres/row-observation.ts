@@ -1,7 +1,8 @@
 import { escapeIdentifier } from "pg";
 import { ClassifiedError, type RetryableError } from "../errors";
 import { isRecord } from "../kubernetes/field-path";
-import { type Hold, planOutdated } from "../observation";
+import { planOutdated } from "../observation";
+import type { CallContext, Hold } from "../provider";
 import { compareRows, isUnreadable, type LiveColumns } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName } from "./identifier";
@@ -38,14 +39,18 @@ interface Found {
 }
 
 /** What a row that is to be written finds; see {@link DynamicProvider.observe}. */
-export async function observeRow(inputs: RowInputs, outs: RowOutputs | undefined): Promise<unknown> {
+export async function observeRow(
+  inputs: RowInputs,
+  outs: RowOutputs | undefined,
+  context: CallContext,
+): Promise<unknown> {
   // A preview may know no input at all: then it is about the row that the state has.
   const named = isRecord(inputs.key) ? inputs : outs && { ...outs, values: inputs.values };
   if (named === undefined) return null;
   const { incarnation = "", location } = outs ?? {};
   const row = { ...named, incarnation, ...(location && { location }) };
   try {
-    const found = await lookUp(row);
+    const found = await lookUp(row, context?.fence);
     return found.get(row);
   } catch (error) {
     // No table has no rows, and a value that is none of the key's type is no row's key.

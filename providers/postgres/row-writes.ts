@@ -1,6 +1,6 @@
 import { escapeIdentifier } from "pg";
 import { type ClassifiedError, RetryableError } from "../errors";
-import { currentHold } from "../observation";
+import type { CallContext } from "../provider";
 import { refuseTableName } from "./allow-list";
 import { compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
 import { isRefusedByPolicy } from "./errors";
@@ -20,9 +20,9 @@ import { describeHooks, findTable, mayHideRows, type Table, tableMissing } from 
 const MOST_PARAMETERS = 65_535;
 
 const writeBatched = batchedRows<HeldRow, TableLocation>({
-  run: async (batch) => {
+  run: async (batch, fence) => {
     try {
-      return await inTransaction(batch, writeRows, lookFirst);
+      return await inTransaction(batch, writeRows, lookFirst, fence);
     } catch (error) {
       const [only, ...others] = batch as [HeldRow, ...HeldRow[]];
       if (others.length > 0) throw error;
@@ -42,10 +42,14 @@ const writeBatched = batchedRows<HeldRow, TableLocation>({
  * @throws RetryableError `RowConflict`, `TableMissing`, `ValueRewritten` and what else may heal; TerminalError for what
  *   cannot be written
  */
-export async function writeRow(write: RowWrite, former?: RowInputs["values"]): Promise<RowOutputs> {
+export async function writeRow(
+  write: RowWrite,
+  former: RowInputs["values"] | undefined,
+  context: CallContext,
+): Promise<RowOutputs> {
   refuseTableName(parseTableName(write.table, "table"), write.owner.namespace);
   const { table, key, values, owner, incarnation } = write;
-  const location = await writeBatched({ ...write, former, hold: currentHold() });
+  const location = await writeBatched({ ...write, former, hold: context?.hold }, context?.fence);
   return { table, key, values, owner, location, incarnation };
 }
 

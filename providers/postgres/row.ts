@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import { DynamicResource, defineProvider } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
-import type { DiffResult, DynamicProvider, Properties } from "../provider";
+import type { CallContext, DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
 import { refuseTableName } from "./allow-list";
 import { columnsOf, compareRows, isUnreadable, type LiveColumns } from "./comparison";
@@ -63,8 +63,8 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
   },
 
   /** Creates the row, or takes over one that an unrecorded creation for the same owner made. */
-  async create(inputs) {
-    const outs = await writeRow({ ...inputs, incarnation: randomUUID() });
+  async create(inputs, context) {
+    const outs = await writeRow({ ...inputs, incarnation: randomUUID() }, undefined, context);
     return { id: `${formatTableName(outs.location)}/${keyOf(inputs).value}`, outs };
   },
 
@@ -79,20 +79,21 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
   },
 
   /** Makes the row as it should be, also when others deleted it or the record of its owner. */
-  async update(_id, { location, incarnation, values }, news) {
-    return { outs: await writeRow({ ...news, location, incarnation }, values) };
+  async update(_id, { location, incarnation, values }, news, context) {
+    return { outs: await writeRow({ ...news, location, incarnation }, values, context) };
   },
 
-  delete: (_id, outs) => deleteRow(outs),
+  delete: (_id, outs, context) => deleteRow(outs, context),
 
-  release: (_id, outs) =>
-    withTransaction(async (connection) => {
+  release: (_id, outs, context) =>
+    withTransaction(context?.fence, async (connection) => {
       if (await hasRecords(connection)) await releaseRow(connection, outs.incarnation);
     }),
 
   comparesInWrite: true,
 
-  observe: (inputs, outs) => (inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs)),
+  observe: (inputs, outs, context) =>
+    inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs, context),
 };
 
 export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", rows);
@@ -110,6 +111,7 @@ export async function removeOrphanRows(
   column: string,
   kept: readonly Properties[],
   { release }: { release: boolean },
+  context: CallContext,
 ): Promise<void> {
   const incarnations = new Set(kept.map(({ incarnation }) => incarnation));
   const records = await withReadTransaction(async (connection) =>
@@ -118,7 +120,7 @@ export async function removeOrphanRows(
   for (const { location, key, incarnation } of records) {
     if (incarnations.has(incarnation)) continue;
     const outs = { table: formatTableName(location), key: { [column]: key }, values: {}, owner, location, incarnation };
-    await (release ? rows.release : rows.delete)("", outs);
+    await (release ? rows.release : rows.delete)("", outs, context);
   }
 }
 

@@ -4,7 +4,6 @@ import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_p
 import * as settings from "@pulumi/pulumi/runtime/settings";
 import pLimit from "p-limit";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
-import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
 import { NotRegisteredError } from "../../providers/registration";
 import type { BackendOwner, HistoryEntry, RemoveOptions, StackEngine } from "./engine";
@@ -73,8 +72,9 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     const { method, stack, options, program } = operation;
     const { timeoutMs } = this.options;
     const events: EngineEvent[] = [];
-    const { release, signal } = options;
-    const session = this.options.host.openSession({ release, fence: currentFence(), keepsGiven: method === "preview" });
+    const { release, signal, snapshot, context } = options;
+    const keepsGiven = method === "preview";
+    const session = this.options.host.openSession({ release, snapshot, context, signal, keepsGiven });
     const abort = new AbortController();
     const interrupt = () => abort.abort();
     const server = await serveProviders(session, interrupt);
@@ -95,7 +95,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     const run = { signal: abort.signal, onEvent: (event: EngineEvent) => void events.push(event) };
     let ended: Ended;
     try {
-      ended = await runInterruptible({ timeoutMs, signal }, () => {
+      ended = await runInterruptible({ timeoutMs, signal, fence: context?.fence }, () => {
         const gone = Promise.withResolvers<never>();
         const kill = () => {
           interrupt();
@@ -155,8 +155,8 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 
   async forgetDestroyed(): Promise<void> {}
 
-  async removeStack(stack: string, { owner }: RemoveOptions = {}): Promise<void> {
-    checkFence();
+  async removeStack(stack: string, { owner, context }: RemoveOptions = {}): Promise<void> {
+    context?.fence.check();
     await this.#turn(async () => {
       await this.#refuseOthers(owner);
       if (await findStack(stack, this.workspace)) await this.workspace.removeStack(stack, { force: true });

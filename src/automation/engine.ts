@@ -1,6 +1,8 @@
 import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { Observations } from "../../providers/observation";
+import type { WorkContext } from "../../providers/provider";
 import type { DeclaredResource } from "../../providers/registration";
+import type { Snapshot } from "../../providers/snapshot";
 import type { BindingPlan } from "./binding-plan";
 import type { StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
@@ -16,7 +18,7 @@ export type { OpMap } from "@pulumi/pulumi/automation/stack";
  * CLI's words, a result here has the failures of an operation, each with a class that a queue can act on.
  *
  * All methods throw RetryableError `NoEngine`, `Unreadable` (the backend does not answer, or a state cannot be read),
- * TerminalError `Misconfigured` (the engine is of another version), and the errors of the work's fence. Also:
+ * TerminalError `Misconfigured` (the engine is of another version), and the errors of the work's fence (`context`). Also:
  *
  * - writes of a stack: RetryableError `Locked`, as they exclude each other;
  * - calls with an owner: RetryableError `BackendForeign`, before anything is read or written;
@@ -78,9 +80,13 @@ export interface BackendOwner {
   since: string;
 }
 
-interface OwnedOptions {
+/** What an operator's work has in common, whatever it asks for. */
+export interface WorkOptions {
   /** The id of the {@link BackendOwner} that the backend must have. */
   owner?: string | undefined;
+  /** Tells providers of the work. Without its right to write, nothing is begun that writes, and what runs is ended. */
+  context?: WorkContext | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 /** The object that a stack is of. */
@@ -94,14 +100,12 @@ export interface StackObject {
 }
 
 /** For {@link StackEngine.removeStack}. */
-export interface RemoveOptions extends OwnedOptions {
-  signal?: AbortSignal | undefined;
+export interface RemoveOptions extends WorkOptions {
   /** See {@link StackEngine.destroy}. */
   object?: Pick<StackObject, "uid"> | undefined;
 }
 
-export interface OperationOptions extends OwnedOptions {
-  signal?: AbortSignal | undefined;
+export interface OperationOptions extends WorkOptions {
   object?: StackObject | undefined;
   /** Stays in the stack's history, such as who approved the update. */
   message?: string | undefined;
@@ -112,8 +116,7 @@ export interface OperationOptions extends OwnedOptions {
   savesOnce?: boolean | undefined;
 }
 
-export interface PreviewOptions extends OwnedOptions {
-  signal?: AbortSignal | undefined;
+export interface PreviewOptions extends WorkOptions {
   object?: StackObject | undefined;
   /** Compare the state with the real world first, so that drift shows, or is repaired. */
   refresh?: boolean | undefined;
@@ -121,6 +124,8 @@ export interface PreviewOptions extends OwnedOptions {
   sdkRuntime?: boolean | undefined;
   /** Answer a {@link PreviewResult.plan}, and what was {@link PreviewResult.observed}. */
   plans?: boolean | undefined;
+  /** What the caller has read, and will. */
+  snapshot?: Snapshot | undefined;
 }
 
 /** An operation with a plan ends with the failure `PlanOutdated` before a step that is not in the plan. */
@@ -134,7 +139,7 @@ interface HeldOptions {
  * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers with `observe` also hold the update
  * to the observed live values; providers of Pulumi's plugins cannot.
  */
-export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans">, HeldOptions {}
+export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {}
 
 /** With a plan of {@link StackEngine.previewDestroy}, the state has to have the same resources as it had then. */
 export interface DestroyOptions extends OperationOptions, HeldOptions {

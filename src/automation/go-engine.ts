@@ -2,7 +2,6 @@ import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
-import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
 import type { BackendOwner, DestroyOptions, HistoryEntry, RemoveOptions, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
@@ -61,11 +60,13 @@ export class GoEngine extends Operations implements StackEngine {
   }
 
   override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
-    const { release, signal, owner } = options;
+    const { release, signal, owner, context } = options;
     // Protection forbids deletions only: released resources stay, so they are unprotected first.
     const state = release ? await this.exportStack(stack, signal) : undefined;
-    if (state?.deployment.resources?.some(({ protect }) => protect))
+    if (state?.deployment.resources?.some(({ protect }) => protect)) {
+      context?.fence.check();
       await this.unprotect(stack, undefined, signal, owner);
+    }
     return super.destroy(stack, options);
   }
 
@@ -103,8 +104,8 @@ export class GoEngine extends Operations implements StackEngine {
     return (await this.#ask(answers.names, "names", {}, signal)).names.map((name) => ({ name }));
   }
 
-  async removeStack(stack: string, { object, owner, signal }: RemoveOptions = {}): Promise<void> {
-    checkFence();
+  async removeStack(stack: string, { object, owner, context, signal }: RemoveOptions = {}): Promise<void> {
+    context?.fence.check();
     await this.#ask(answers.anything, "remove", { stack, owner, object: object?.uid }, signal);
   }
 
@@ -137,8 +138,16 @@ export class GoEngine extends Operations implements StackEngine {
   protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
     const { host, timeoutMs } = this.options;
     const { signal, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
+    const { context, snapshot } = options;
     const events: EngineEvent[] = [];
-    const session = host.openSession({ release, observed, fence: currentFence(), keepsGiven: method === "preview" });
+    const session = host.openSession({
+      release,
+      observed,
+      snapshot,
+      context,
+      signal,
+      keepsGiven: method === "preview",
+    });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
@@ -149,7 +158,10 @@ export class GoEngine extends Operations implements StackEngine {
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await this.processes.use(
-        (process) => runInterruptible({ timeoutMs, signal }, () => process.operate(method, params, listener)),
+        (process) =>
+          runInterruptible({ timeoutMs, signal, fence: context?.fence }, () =>
+            process.operate(method, params, listener),
+          ),
         { operates: true },
       );
     } catch (error) {

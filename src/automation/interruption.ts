@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { RetryableError } from "../../providers/errors";
-import { checkFence, currentFence } from "../../providers/fence";
+import type { Fence } from "../../providers/fence";
 import type { Reason } from "../../providers/reasons";
 
 /** The reason of an abort after which an operation must end within a certain time. */
@@ -42,11 +42,11 @@ export interface Ended {
  * @throws RetryableError when the fence has come down before
  */
 export async function runInterruptible(
-  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal | undefined },
+  { timeoutMs, signal, fence }: { timeoutMs: number; signal: AbortSignal | undefined; fence: Fence | undefined },
   start: () => RunningCommand,
 ): Promise<Ended> {
   if (signal?.aborted) return { interrupted: "aborted" };
-  checkFence();
+  fence?.check();
   const command = start();
   let interrupted: Ended["interrupted"];
   let killAt = Number.POSITIVE_INFINITY;
@@ -66,7 +66,7 @@ export async function runInterruptible(
     end("aborted", reason instanceof UrgentAbort ? reason.graceMs : INTERRUPT_GRACE_MS);
   };
   const timeout = setTimeout(() => end("timeout", INTERRUPT_GRACE_MS), timeoutMs);
-  const signals = [signal, currentFence()?.signal];
+  const signals = [signal, fence?.signal];
   for (const one of signals) one?.addEventListener("abort", onAbort);
   try {
     const ended = await command.ended.then(

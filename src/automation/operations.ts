@@ -1,7 +1,6 @@
 import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
-import { checkFence } from "../../providers/fence";
 import type { ProviderHost } from "../../providers/host/host";
 import type {
   DestroyOptions,
@@ -96,7 +95,7 @@ export abstract class Operations
     try {
       const signal = AbortSignal.any([cancelled.signal, ...(options.signal ? [options.signal] : [])]);
       const ran = await this.run({ method, stack, program, options: { ...options, signal } });
-      checkFence(); // whatever ended it, it is another's stack now
+      options.context?.fence.check(); // whatever ended it, it is another's stack now
       const report = reportOf(ran.events);
       const { changes: resourceChanges, resources, deleted } = report;
       const { succeeded, failures, restDone } = assess(ran, report, this.options.timeoutMs);

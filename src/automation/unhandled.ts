@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 /** Takes an error that nothing awaits or catches: a rejected promise, a throw in a timer. */
 export type UnhandledErrorHandler = (error: unknown) => void;
 
+/** Node.js forces it to be implicit: an unhandled error comes with nothing but the asynchronous context of its cause. */
 const handlers = new AsyncLocalStorage<UnhandledErrorHandler>();
 
 /**

@@ -1,5 +1,6 @@
 import { RetryableError } from "../../providers/errors";
-import type { StackEngine } from "../automation/engine";
+import type { WorkContext } from "../../providers/provider";
+import type { StackEngine, WorkOptions } from "../automation/engine";
 import type { BackendOwnership } from "./ownership";
 
 /** What works on the stacks of a backend that is the operator's. */
@@ -23,13 +24,26 @@ export function ownedEngine(engine: OwnedEngine, ownership: Pick<BackendOwnershi
       return work(await ownership.id());
     }
   };
+  return withOptions(engine, (work) => owned((owner) => work({ owner })));
+}
+
+/** The engine for one piece of work, under its fence. */
+export function engineWithin(engine: OwnedEngine, context: WorkContext): OwnedEngine {
+  return withOptions(engine, (work) => work({ context }));
+}
+
+/** An engine whose operations are given these options as well. */
+function withOptions(
+  engine: OwnedEngine,
+  given: <T>(work: (options: WorkOptions) => Promise<T>) => Promise<T>,
+): OwnedEngine {
   return {
-    up: (stack, program, options) => owned((owner) => engine.up(stack, program, { ...options, owner })),
-    preview: (stack, program, options) => owned((owner) => engine.preview(stack, program, { ...options, owner })),
-    destroy: (stack, options) => owned((owner) => engine.destroy(stack, { ...options, owner })),
-    previewDestroy: (stack, options) => owned((owner) => engine.previewDestroy(stack, { ...options, owner })),
+    up: (stack, program, options) => given((more) => engine.up(stack, program, { ...options, ...more })),
+    preview: (stack, program, options) => given((more) => engine.preview(stack, program, { ...options, ...more })),
+    destroy: (stack, options) => given((more) => engine.destroy(stack, { ...options, ...more })),
+    previewDestroy: (stack, options) => given((more) => engine.previewDestroy(stack, { ...options, ...more })),
+    removeStack: (stack, options) => given((more) => engine.removeStack(stack, { ...options, ...more })),
     exportStack: (stack, signal) => engine.exportStack(stack, signal),
-    removeStack: (stack, options) => owned((owner) => engine.removeStack(stack, { ...options, owner })),
     listStacks: (signal) => engine.listStacks(signal),
     forgetDestroyed: (stacks) => engine.forgetDestroyed(stacks),
   };

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
+import type { WorkContext } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { OwnedEngine } from "../backend/owned-engine";
 import type { BackendOwnership } from "../backend/ownership";
@@ -66,6 +67,8 @@ export interface Reconcile {
   /** Adds the object to each line. */
   logger: Logger;
   signal: AbortSignal;
+  /** What providers are told of it. */
+  work: WorkContext;
 }
 
 /** What a step uses of a reconcile, and of what the objects of a kind have in common. */

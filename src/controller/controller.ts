@@ -1,4 +1,5 @@
 import { type Failure, failureOf } from "../../providers/errors";
+import { type Fence, openFence } from "../../providers/fence";
 import { ApiError, isUnknownKind, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
@@ -99,10 +100,12 @@ export class Controller {
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
-      const work = (signal: AbortSignal) => this.reconciler.reconcile(item, signal);
+      const work = (signal: AbortSignal, fence: Fence) => this.reconciler.reconcile(item, signal, fence);
       const tombstone = this.#tombstones.get(item.key);
       const result =
-        shards === undefined ? await work(signal) : await shards.work(this.#shardKey(item.key), signal, work);
+        shards === undefined
+          ? await work(signal, openFence())
+          : await shards.work(this.#shardKey(item.key), signal, work);
       if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.
       if (result === "done" && tombstone !== undefined) this.#dropTombstone(item.key, tombstone);

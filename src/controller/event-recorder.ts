@@ -2,7 +2,6 @@ import os from "node:os";
 import timers from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
-import { withinFence } from "../../providers/fence";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { microTime } from "../../providers/kubernetes/micro-time";
 import { withoutPasswords } from "../../providers/passwords";
@@ -75,8 +74,7 @@ export class EventRecorder {
 
     this.#pending.add(series);
     if (this.#pending.size > PENDING_MAX) this.#drop();
-    // One writer serves all: it must not end with the work of the first caller.
-    this.#writing ??= withinFence(undefined, () => this.#writeAll());
+    this.#writing ??= this.#writeAll();
   }
 
   /** What was last recorded of the object of this UID, the newest first; times are ISO 8601. */

@@ -81,7 +81,7 @@ export async function passGate(
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
     const applying = { state: "Applying", decidedBy, decidedAt } as const;
-    await plans.write(kind, object, spec, applying, { isTombstone: facts.object.isTombstone });
+    await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return approved(bound, decision);
   }
   const begun =

@@ -1,4 +1,4 @@
-import pLimit from "p-limit";
+import pLimit, { type LimitFunction } from "p-limit";
 import { isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
@@ -28,9 +28,19 @@ export interface ObjectWriterOptions {
 
 /** The one writer of what Kindstack has on an object: its finalizer, its status, its Events. */
 export class ObjectWriter {
-  readonly #limit = pLimit(REQUESTS_AT_ONCE);
+  readonly #limit: LimitFunction;
 
-  constructor(private readonly options: ObjectWriterOptions) {}
+  constructor(
+    private readonly options: ObjectWriterOptions,
+    limit = pLimit(REQUESTS_AT_ONCE),
+  ) {
+    this.#limit = limit;
+  }
+
+  /** This writer with another client of the same API server. */
+  within(client: KubernetesClient): ObjectWriter {
+    return new ObjectWriter({ ...this.options, client }, this.#limit);
+  }
 
   /** The object as it is: as the cache shows it, where that is known to be up to date. */
   async current(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject | undefined> {

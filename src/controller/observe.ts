@@ -21,7 +21,7 @@ import type { ObjectState } from "./object-state";
 import { changedReads } from "./program-reads";
 
 /** What a reconcile sees of its object, and what its last attempt waits for. */
-interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> {
+interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal" | "work"> {
   /** See {@link ObjectFacts.isTombstone}. */
   isTombstone: boolean;
   /** See {@link Timing.blockedMs}. */
@@ -41,7 +41,7 @@ export async function observe(
   item: ObjectItem,
   state: ObjectState,
   signal: AbortSignal,
-): Promise<Reconcile | undefined> {
+): Promise<Omit<Reconcile, "work"> | undefined> {
   const seen = await lookUp(context, item, state);
   if (seen === undefined) return undefined;
   const { namespace, name, generation } = seen.object.metadata;

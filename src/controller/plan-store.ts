@@ -20,8 +20,14 @@ export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "diges
 
 type Names = Pick<LiveObject, "metadata">;
 
+/** Who writes a plan of an object, and the object's kind. */
+interface Writing {
+  client: Pick<KubernetesClient, "apply" | "delete">;
+  kind: AnyKind;
+}
+
 export interface PlanStoreOptions {
-  client: Pick<KubernetesClient, "apply" | "delete" | "resourceType">;
+  client: Pick<KubernetesClient, "delete" | "resourceType">;
   /** See {@link planKey}. */
   planKey: () => Promise<KeyObject>;
   informers: InformerFactory;
@@ -121,7 +127,7 @@ export class PlanStore {
    * @throws ApiError when the API server refuses it
    */
   async write(
-    kind: AnyKind,
+    { client, kind }: Writing,
     object: LiveObject,
     { cause, ...spec }: PlanSpec,
     status: PlanStatus,
@@ -136,7 +142,7 @@ export class PlanStore {
     const isOwned = (namespace: string) => !isTombstone && [namespace, undefined].includes(object.metadata.namespace);
     const write = async (namespace: string) => {
       const metadata = { name, namespace, ...(isOwned(namespace) && { ownerReferences: [ownerReference(object)] }) };
-      const { object: written } = await this.options.client.apply({ ...PLAN_TYPE, metadata, ...contents });
+      const { object: written } = await client.apply({ ...PLAN_TYPE, metadata, ...contents });
       const isShown = compareResourceVersions(written.metadata.resourceVersion, this.plans.resourceVersion) <= 0;
       if (!isShown) this.#written.set(objectKey(written.metadata), withoutManagedFields(written));
     };
@@ -150,10 +156,10 @@ export class PlanStore {
   }
 
   /** Removes the plan of an object, if there is one. @throws ApiError when the API server refuses it */
-  async remove(kind: AnyKind, object: Names): Promise<void> {
+  async remove({ client, kind }: Writing, object: Names): Promise<void> {
     const plan = this.get(kind, object);
     if (plan === undefined) return;
-    await this.#delete(PLAN_TYPE, plan);
+    await this.#delete(client, PLAN_TYPE, plan);
     const [key, { uid }] = [objectKey(plan.metadata), plan.metadata];
     this.#written.delete(key);
     if (this.plans.get(key)?.metadata.uid === uid) this.#removed.add(uid);
@@ -164,7 +170,7 @@ export class PlanStore {
     while (!signal.aborted) {
       for (const approval of this.approvals.list() as Approval[]) {
         if (expiryOf(approval) > Date.now() || signal.aborted) continue;
-        await this.#delete(APPROVAL_TYPE, approval).catch((error) => {
+        await this.#delete(this.options.client, APPROVAL_TYPE, approval).catch((error) => {
           const fields = { err: error, reason: errorMessageOf(error), approval: objectKey(approval.metadata) };
           this.options.logger.warn(fields, "could not remove an expired approval");
         });
@@ -173,8 +179,12 @@ export class PlanStore {
     }
   }
 
-  async #delete(type: ObjectType, { metadata: { name, namespace, uid } }: Names): Promise<void> {
-    await this.options.client.delete(type, name, namespace, { uid }).catch((error) => {
+  async #delete(
+    client: Pick<KubernetesClient, "delete">,
+    type: ObjectType,
+    { metadata: { name, namespace, uid } }: Names,
+  ): Promise<void> {
+    await client.delete(type, name, namespace, { uid }).catch((error) => {
       if (!isApiError(error, 409)) throw error; // another one by now
     });
   }

@@ -1,7 +1,6 @@
 import { failureOf, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, ownerUidOf } from "../../providers/kubernetes/ownership";
-import type { ProgramLog } from "../../stacks/contract/capabilities";
 import { statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
 import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
@@ -11,6 +10,7 @@ import type { Program } from "../automation/program";
 import { type ProgramInputs, programContext } from "../plan/view";
 import type { Reconcile } from "./context";
 import { ownedOf, recordedIds } from "./kind-cache";
+import { logOf } from "./work";
 
 /** An object's program, after the object has claimed what it may hold alone. */
 export interface ClaimedProgram {
@@ -51,12 +51,6 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
   };
 }
 
-function programLog(logger: Reconcile["logger"]): ProgramLog {
-  const write = (level: keyof ProgramLog) => (message: string, fields?: object) =>
-    logger[level]({ ...fields, source: "program" }, message);
-  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
-}
-
 /** An object's program with what it may know, from the object as it is when its update begins. */
 export function bindProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram["of"] {
   const { context, object, state, logger } = reconcile;
@@ -64,7 +58,7 @@ export function bindProgram(reconcile: Reconcile, parsed: KindObject, inputs: Pr
   return (current) => {
     const references = referenceRecords(kind, parsed, inputs.referenced);
     const known = programContext(kind, object, inputs, recordedIds(current));
-    const told = { ...known, cached: ownedOf(reconcile), log: programLog(logger) };
+    const told = { ...known, cached: ownedOf(reconcile), log: logOf(logger, "program") };
     return async () => {
       state.reads = { references };
       const observed = observingMetadata(parsed, () => {

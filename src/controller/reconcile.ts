@@ -1,4 +1,5 @@
 import { errorMessageOf, type Failure } from "../../providers/errors";
+import type { Fence } from "../../providers/fence";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
 import { kindName, statusOf } from "../../stacks/contract/kind";
@@ -15,6 +16,7 @@ import { ObjectState } from "./object-state";
 import { observe } from "./observe";
 import { correctOwnerReferences } from "./owner-references";
 import { record } from "./record";
+import { withinFence } from "./work";
 
 /**
  * Brings the stacks of one kind's objects in line with the objects: from the queue's item to the engine, and back to the
@@ -29,20 +31,21 @@ export class Reconciler {
 
   constructor(private readonly context: KindContext) {}
 
-  reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
+  reconcile(item: ObjectItem, signal: AbortSignal, fence: Fence): Promise<Result> {
     return withUnhandled(
       (error) => this.#tellUnhandled(item.key, error),
-      () => this.#reconcile(item, signal),
+      () => this.#reconcile(item, signal, fence),
     );
   }
 
-  async #reconcile(item: ObjectItem, signal: AbortSignal): Promise<Result> {
+  async #reconcile(item: ObjectItem, signal: AbortSignal, fence: Fence): Promise<Result> {
     try {
-      const reconcile = await observe(this.context, item, this.#stateOf(item.key), signal);
-      if (reconcile === undefined) {
+      const observed = await observe(this.context, item, this.#stateOf(item.key), signal);
+      if (observed === undefined) {
         if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";
       }
+      const reconcile = withinFence(observed, fence);
       if (reconcile.waiting !== undefined) reconcile.state.blockers?.looked(reconcile.waiting);
       const againMs = [reconcile.facts.object.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
       const action = decide(reconcile.facts);

@@ -24,7 +24,7 @@ export async function recordProposal(
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
   const { kind, plans, writer } = context;
-  await plans?.write(kind, object, spec, statusOf(spec, decision), { isTombstone: facts.object.isTombstone });
+  await plans?.write(context, object, spec, statusOf(spec, decision), { isTombstone: facts.object.isTombstone });
   const words = approvalWords(kind, { spec });
   const changes = describeAll(resources.map(describePlanned));
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);

@@ -49,7 +49,7 @@ export async function recordUpdate(
     drifted: facts.drift.ids,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
-  await context.plans?.remove(context.kind, object); // before the status says that nothing waits
+  await context.plans?.remove(context, object); // before the status says that nothing waits
   const outputs = outputFields(context.kind, object, result.resources);
   await report(reconcile, object, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
@@ -87,7 +87,7 @@ export async function recordProgram(
   const stack = { ...before, program: facts.stack.program, ...readsOf(state) };
   const conditions = succeededConditions(facts.object.metadata.generation);
   state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
-  await context.plans?.remove(context.kind, object);
+  await context.plans?.remove(context, object);
   await report(reconcile, object, { ...handled(reconcile), conditions, stack });
   logger.info({ program: facts.stack.program }, "the new program declares what was applied");
   return "done";

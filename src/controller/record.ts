@@ -95,7 +95,7 @@ async function recordComparison(
   const untilMs = performance.now() + againMs;
   state.lastComparison = remembered(reconcile, { outcome, drifted, conditions, of: comparedState(facts), untilMs });
   logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
-  await context.plans?.remove(context.kind, object); // made in another mode
+  await context.plans?.remove(context, object); // made in another mode
   const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
   if (news?.reason === OBSERVED && !isReported(facts.object.status.conditions, news)) {
     context.writer.event(object, "Normal", OBSERVED, news.message);
@@ -131,7 +131,7 @@ async function recordDestroy(
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }
   claims.retain(object.metadata.uid, []);
-  await plans?.remove(kind, object);
+  await plans?.remove(reconcile.context, object);
   reconcile.state.releasing = object.metadata.uid;
   if (!reconcile.facts.object.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
   reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));

@@ -27,8 +27,8 @@ export async function removePlannedUntracked(
 ): Promise<void> {
   const ending = new Set(isGone ? deletedWith(kind, key, untracked) : []);
   for (const object of untracked) {
-    if (ending.has(object)) await deleteObject(client, object);
-    else await removeOrphan(object, { release: false });
+    if (ending.has(object)) await deleteObject(client, object, undefined);
+    else await removeOrphan(client, object, { release: false });
   }
 }
 
@@ -36,7 +36,7 @@ export async function removePlannedUntracked(
 export async function removeDeletedWith({ context: { client, kind }, item: { key } }: Reconcile): Promise<void> {
   if (!deletesOthers(kind)) return;
   for (const object of deletedWith(kind, key, await watchedObjects(client, kind, key)))
-    await deleteObject(client, object);
+    await deleteObject(client, object, undefined);
 }
 
 /** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */
@@ -46,7 +46,7 @@ export async function removeMarked(
   options: { release: boolean },
 ): Promise<void> {
   for (const object of marked) {
-    if (object.metadata.deletionTimestamp === undefined) await removeOrphan(object, options);
+    if (object.metadata.deletionTimestamp === undefined) await removeOrphan(client, object, options);
   }
   if (options.release) return;
   for (const object of marked) {
@@ -81,18 +81,18 @@ export async function removeUntracked(
   // A cache may be behind what an update has made that was cut off a moment ago.
   const cached = cache.owned(object.metadata.uid, recordedIds(object));
   const owned = [...cached, ...(await listOwned(reconcile, kind.owns))];
-  for (const object of findUntracked(owned, ids)) await removeOrphan(object, options);
+  for (const object of findUntracked(owned, ids)) await removeOrphan(context.client, object, options);
   await removeExternal(reconcile, kept, options);
 }
 
 /** The same of what is outside of the cluster. */
 export async function removeExternal(
-  { context: { kind }, item, object }: Reconcile,
+  { context: { kind }, item, object, work, signal }: Reconcile,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
   const { uid } = object.metadata;
   const owner = { uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
-  await kind.capabilities.external?.removeOrphans(owner, outputs, options);
+  await kind.capabilities.external?.removeOrphans(owner, outputs, options, { ...work, signal });
 }

@@ -22,7 +22,7 @@ export function viewOf(reconcile: Reconcile): View {
   const { context, item } = reconcile;
   const { cache, client, cluster, kind } = context;
   return {
-    look: (manifest) => lookUp(client, manifest),
+    look: (manifest, snapshot) => lookUp(client, manifest, snapshot),
     cluster: async () => cluster,
     owned: async () => {
       const reads = kind.capabilities.liveState?.reads ?? [];

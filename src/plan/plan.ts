@@ -1,5 +1,5 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { withinSnapshot } from "../../providers/snapshot";
+import type { Snapshot } from "../../providers/snapshot";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { PreviewOptions, PreviewResult, StackEngine } from "../automation/engine";
@@ -35,7 +35,7 @@ export function planUpdate(request: PlanRequest & { program: Program; refresh: b
   const { kind, engine, program, binds, refresh } = request;
   const { sdkRuntime } = kind.capabilities;
   const options = { ...optionsOf(request), refresh: refresh || binds, sdkRuntime };
-  return planOf(request, "update", (stack) => engine.preview(stack, program, options));
+  return planOf(request, "update", (stack, snapshot) => engine.preview(stack, program, { ...options, snapshot }));
 }
 
 /**
@@ -46,27 +46,28 @@ export function planUpdate(request: PlanRequest & { program: Program; refresh: b
 export function planDestroy(request: PlanRequest & { release: boolean; refresh: boolean }): Promise<StackPlan> {
   const { engine, binds, release, refresh } = request;
   const options = { ...optionsOf(request), refresh: refresh && !binds };
-  return planOf(request, release ? "release" : "delete", (stack) => engine.previewDestroy(stack, options));
+  const operation = release ? "release" : "delete";
+  return planOf(request, operation, (stack, snapshot) => engine.previewDestroy(stack, { ...options, snapshot }));
 }
 
 function optionsOf({ stackObject: object, binds, signal }: PlanRequest): PreviewOptions {
   return { signal, plans: binds, object };
 }
 
-function planOf(
+async function planOf(
   { kind, object, view, binds }: PlanRequest,
   operation: PlanOperation,
-  previewOf: (stack: string) => Promise<PreviewResult>,
+  previewOf: (stack: string, snapshot: Snapshot) => Promise<PreviewResult>,
 ): Promise<StackPlan> {
-  return withinSnapshot(new Map(), async () => {
-    const preview = await previewOf(stackName(kind, objectKey(object.metadata)));
-    const { changes, failures } = preview;
-    const resources = await plannedResources(changes, view, { kind, uid: object.metadata.uid, operation });
-    const isWhole = binds && failures.length === 0 && operation !== "release";
-    const others = isWhole && operation === "delete" ? await view.deletedWith() : [];
-    const untracked = isWhole ? untrackedBeside(await view.marked(), changes, others) : [];
-    return { ...preview, operation, resources, untracked };
-  });
+  const snapshot: Snapshot = new Map();
+  const preview = await previewOf(stackName(kind, objectKey(object.metadata)), snapshot);
+  const { changes, failures } = preview;
+  const look: View["look"] = (manifest) => view.look(manifest, snapshot);
+  const resources = await plannedResources(changes, { look }, { kind, uid: object.metadata.uid, operation });
+  const isWhole = binds && failures.length === 0 && operation !== "release";
+  const others = isWhole && operation === "delete" ? await view.deletedWith() : [];
+  const untracked = isWhole ? untrackedBeside(await view.marked(), changes, others) : [];
+  return { ...preview, operation, resources, untracked };
 }
 
 /** Whether a plan changes anything. */

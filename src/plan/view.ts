@@ -1,6 +1,7 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { Lookup } from "../../providers/kubernetes/lookup";
+import type { Snapshot } from "../../providers/snapshot";
 import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { type Referenced, readReferenced } from "../../stacks/contract/references";
@@ -11,8 +12,8 @@ import type { RunContext } from "../../stacks/contract/run-program";
  * so is what cannot be told: a method throws, or notes that and answers with what is known.
  */
 export interface View {
-  /** Looks for the object that a manifest names. */
-  look(manifest: Manifest): Promise<Lookup>;
+  /** Looks for the object that a manifest names. @param snapshot what a preview has read already, if it is for one */
+  look(manifest: Manifest, snapshot?: Snapshot): Promise<Lookup>;
   /** What tells the cluster from others; `undefined` without the right to read that. */
   cluster(): Promise<Cluster | undefined>;
   /** The object's live objects of the types in {@link LiveState.reads}, as its program must see them. */

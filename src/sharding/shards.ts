@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
-import { type Fence, withinFence } from "../../providers/fence";
+import type { Fence } from "../../providers/fence";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
@@ -37,7 +37,7 @@ export class Shards implements ShardWorker {
   }
 
   /**
-   * Runs work under a fence ({@link withinFence}): when the shard is lost, the work is told so by its signal
+   * Runs work with a fence: when the shard is lost, the work is told so by its signal
    * and none of its writes gets out.
    *
    * @returns `undefined` when the shard is not ours, or was lost meanwhile
@@ -45,7 +45,7 @@ export class Shards implements ShardWorker {
   async work<T>(
     shardKey: string,
     signal: AbortSignal,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (signal: AbortSignal, fence: Fence) => Promise<T>,
   ): Promise<T | undefined> {
     const shard = shardOf(shardKey, this.options.shards);
     if (!this.#replica.holds(shard)) return undefined;
@@ -66,9 +66,9 @@ export class Shards implements ShardWorker {
     lost.signal.addEventListener("abort", () => abort.abort(lost.signal.reason));
     const begin = async () => {
       await Promise.resolve(); // the caller that ends it must be able to find it
-      return work(abort.signal);
+      return work(abort.signal, fence);
     };
-    const ended = withinFence(fence, begin).finally(() => {
+    const ended = begin().finally(() => {
       signal.removeEventListener("abort", forward);
       this.#runs.delete(run);
     });

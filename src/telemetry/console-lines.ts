@@ -1,6 +1,6 @@
 import { format } from "node:util";
 import type { Logger } from "pino";
-import { currentProgramLog } from "../../stacks/contract/run-program";
+import { runningProgram } from "../../providers/running-program";
 
 const LEVELS = { debug: "debug", log: "info", info: "info", warn: "warn", error: "error" } as const;
 
@@ -9,7 +9,7 @@ export function logConsoleLines(logger: Logger): void {
   for (const [method, level] of Object.entries(LEVELS)) {
     console[method as keyof typeof LEVELS] = (...words: unknown[]) => {
       const fields = { line: format(...words) };
-      const log = currentProgramLog();
+      const { log } = runningProgram();
       if (log === undefined) logger[level](fields, "console");
       else log[level]("console", fields);
     };

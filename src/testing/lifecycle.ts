@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import type { DynamicProvider, Properties } from "../../providers/provider";
+import { standardError } from "../../providers/log";
+import type { DynamicProvider, Properties, ProviderContext } from "../../providers/provider";
 import { changedValues } from "../plan/fields";
 
 /**
  * Takes one resource through its life, as an engine would, with the provider's real system. The steps are create, another
  * create as after a crash, diff, read, update, delete, another delete, create and release. The released resource stays. Where
- * the provider has `observe`, it is asked between the steps.
+ * the provider has `observe`, it is asked between the steps. What writes is called as by the operator, and what is repeated as by
+ * `pulumi up`, without a context.
  *
  * @param inputs the inputs that a program gives
  * @param changed other inputs of the same resource, to be applied without a replacement
@@ -18,7 +20,20 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
 ): Promise<void> {
   const [first, second] = [await checked(provider, inputs), await checked(provider, changed)];
 
-  const { id, outs } = await provider.create(first);
+  const unchecked: string[] = [];
+  /** Makes a call as the operator does, and notes whether it has checked the fence. */
+  const told = async <T>(step: string, call: (context: ProviderContext) => Promise<T>): Promise<T> => {
+    let isChecked = false;
+    const check = () => {
+      isChecked = true;
+    };
+    const { signal } = new AbortController();
+    const result = await call({ fence: { check, signal }, signal, log: standardError("provider") });
+    if (!isChecked) unchecked.push(step);
+    return result;
+  };
+
+  const { id, outs } = await told("create", (context) => provider.create(first, context));
   await expectSettled(provider, "create", id, outs, first);
   if (provider.identify?.(first) !== provider.identify?.(outs as Partial<Inputs>)) {
     fail("identify", "says something else of the outputs than of the inputs");
@@ -32,12 +47,12 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
   if (!diff.changes) fail("diff", "shows no change of the changed inputs");
   if ((diff.replaces ?? []).length > 0) fail("diff", `replaces for ${diff.replaces?.join(", ")}`);
   await expectObserved(provider, "a second create", "something", second, again.outs);
-  const { outs: updated } = await provider.update(id, again.outs, second);
+  const { outs: updated } = await told("update", (context) => provider.update(id, again.outs, second, context));
   await expectSettled(provider, "update", id, updated, second);
   await expectObserved(provider, "update", "nothing", second, again.outs);
 
   await expectObserved(provider, "update", "something", undefined, updated);
-  await provider.delete(id, updated);
+  await told("delete", (context) => provider.delete(id, updated, context));
   if ((await provider.read(id, updated)).id !== undefined) fail("delete", "leaves the resource");
   await expectObserved(provider, "delete", "nothing", undefined, updated);
   await provider.delete(id, updated); // after a crash, or when someone else has deleted it
@@ -46,6 +61,8 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
   await provider.release(last.id, last.outs);
   if ((await provider.read(last.id, last.outs)).id === undefined) fail("release", "deletes the resource");
   await provider.release(last.id, last.outs);
+  if (unchecked.length > 0)
+    fail(unchecked.join(", "), "never calls context?.fence.check(), which belongs before each write");
 }
 
 async function checked<Inputs extends object>(provider: Pick<DynamicProvider, "check">, inputs: Inputs) {

@@ -3,19 +3,12 @@ import type { ClassifiedError } from "../../providers/errors";
 import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { Owner } from "../../providers/kubernetes/ownership";
-import type { Properties } from "../../providers/provider";
+import type { Log } from "../../providers/log";
+import type { Properties, ProviderContext } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
 import type { KindObject } from "./object";
 import type { ScalePaths, ServedVersion } from "./served-version";
-
-/** Where a program writes what people may want to know of its run; with the operator, its log, with the object's fields. */
-export interface ProgramLog {
-  debug(message: string, fields?: object): void;
-  info(message: string, fields?: object): void;
-  warn(message: string, fields?: object): void;
-  error(message: string, fields?: object): void;
-}
 
 /** A type, with the name of its resource where that is not the usual plural of the kind's name. */
 export interface NamedType extends ObjectType {
@@ -52,7 +45,7 @@ export interface ProgramContext {
    */
   read<T extends object = LiveObject>(reference: string): T | undefined;
   /** What is printed by `console` comes here as well. */
-  log: ProgramLog;
+  log: Log;
 }
 
 /** Objects of others that concern an object of the kind. */
@@ -144,7 +137,12 @@ export interface ExternalResources<Spec, Status> {
    *
    * @param options with `release`, it is left as it is, unmanaged
    */
-  removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
+  removeOrphans(
+    owner: Owner,
+    kept: readonly Properties[],
+    options: { release: boolean },
+    context: ProviderContext,
+  ): Promise<void>;
 }
 
 /**

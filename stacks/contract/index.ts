@@ -7,9 +7,18 @@
 export { default as Type } from "typebox";
 export { type DefinedProvider, DynamicResource, defineProvider } from "../../providers/dynamic";
 export { type ErrorClass, PendingError, RetryableError, TerminalError } from "../../providers/errors";
-export { checkFence } from "../../providers/fence";
-export { currentHold, type Hold, planOutdated } from "../../providers/observation";
-export type { CheckFailure, DiffResult, DynamicProvider } from "../../providers/provider";
+export type { Fence } from "../../providers/fence";
+export type { Log } from "../../providers/log";
+export { planOutdated } from "../../providers/observation";
+export type {
+  CheckFailure,
+  DiffResult,
+  DynamicProvider,
+  Hold,
+  ProviderContext,
+  UpdatedObject,
+  WorkContext,
+} from "../../providers/provider";
 export type { DynamicResourceOptions } from "../../providers/resource-options";
 export type {
   AdmissionRequest,
@@ -34,7 +43,6 @@ export type {
   OutputsOf,
   PolicyRule,
   ProgramContext,
-  ProgramLog,
   Reference,
   ValidationRule,
   Watch,

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { withinFence } from "../../providers/fence";
+import { standardError } from "../../providers/log";
 import type { EngineTiming } from "../../src/automation/engine-processes";
 import { PROTOCOL } from "../../src/automation/engine-protocol";
 import { UrgentAbort } from "../../src/automation/interruption";
@@ -172,7 +172,8 @@ describe("work whose Lease is lost", () => {
     const lost = new AbortController();
     const fence = { check: () => lost.signal.throwIfAborted(), signal: lost.signal };
     const { entered, release } = engine.things.holdSlow();
-    const updating = withinFence(fence, () => engine.up("acme", { a: "slow", b: "1" }));
+    const context = { fence, log: standardError("test") };
+    const updating = engine.up("acme", { a: "slow", b: "1" }, { context });
     await entered;
     const pid = await engine.lastPid();
     lost.abort(new UrgentAbort("LeaseLost", "another one goes on", 0));

@@ -133,7 +133,7 @@ describe("an interruption", () => {
       const { entered, release } = engine.things.holdSlow();
       const updating = engine.up("acme", { a: "slow" });
       await entered;
-      const write = engine.things.lastFence;
+      const write = engine.things.lastContext?.fence;
       process.kill(-(await engine.lastPid()), "SIGKILL");
       await updating;
       expect(() => write?.check()).toThrow(expect.objectContaining({ reason: "UpdateEnded" }));

@@ -1,8 +1,7 @@
 import type { Input } from "@pulumi/pulumi/output";
 import { DynamicResource } from "../../providers/dynamic";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { currentFence, type Fence } from "../../providers/fence";
-import type { DynamicProvider } from "../../providers/provider";
+import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 
 export interface ThingInputs {
@@ -40,8 +39,10 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
   readonly live = new Map<string, string>();
   /** The keys of all calls of create, in order. */
   readonly creations: string[] = [];
-  /** Under which fence the last call of create ran. */
-  lastFence: Fence | undefined;
+  /** What the last call of create was told. */
+  lastContext: ProviderContext | undefined;
+  /** Called by each call of create. */
+  onWrite: () => void = () => {};
   #gate: { entered: () => void; left: Promise<void> } | undefined;
 
   /** Holds the next write of the value `slow` until it is released; `entered` tells when it is there. */
@@ -68,14 +69,15 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
     return { changes: olds.value !== news.value };
   }
 
-  async create(inputs: ThingInputs) {
+  async create(inputs: ThingInputs, context?: ProviderContext) {
     this.creations.push(inputs.key);
-    this.lastFence = currentFence();
+    this.lastContext = context;
+    this.onWrite();
     await this.#write(inputs);
     return { id: inputs.key, outs: { ...inputs } };
   }
 
-  async read(id: string, outs: ThingInputs) {
+  async read(id: string, outs: ThingInputs, _context?: ProviderContext) {
     const value = this.live.get(id);
     return value === undefined ? {} : { id, props: { ...outs, value } };
   }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { openFence } from "../../providers/fence";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import type { Informer } from "../../src/cache/informer";
 import type { Result } from "../../src/controller/context";
@@ -48,7 +49,7 @@ beforeEach(() => {
   const shards: NonNullable<ControllerEnvironment["shards"]> = {
     holds: () => held,
     work: async (_, signal, work) => {
-      const result = await work(signal);
+      const result = await work(signal, openFence());
       return held ? result : undefined;
     },
   };

@@ -68,7 +68,7 @@ describe("a plan", () => {
   it("is an object in its object's namespace, which owns it; one of the same digest keeps its cause", async () => {
     const object = await makePodSet("written");
     const spec = planOf(object);
-    await store.write(podSet, object, spec, pending);
+    await store.write({ client: cluster.client, kind: podSet }, object, spec, pending);
     expect(store.get(podSet, object)).toMatchObject({ spec, status: pending }); // before any event
     const first = store.get(podSet, object);
     expect(first?.metadata).toMatchObject({
@@ -77,27 +77,32 @@ describe("a plan", () => {
       ownerReferences: [{ kind: "PodSet", name: "written", uid: object.metadata.uid }],
     });
 
-    await store.write(podSet, object, { ...spec, cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" } }, pending);
+    await store.write(
+      { client: cluster.client, kind: podSet },
+      object,
+      { ...spec, cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" } },
+      pending,
+    );
     expect(store.get(podSet, object)?.metadata.resourceVersion).toBe(first?.metadata.resourceVersion);
 
     const next = planOf(object, { cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" }, steps: [] });
-    await store.write(podSet, object, next, { ...pending, message: "another" });
+    await store.write({ client: cluster.client, kind: podSet }, object, next, { ...pending, message: "another" });
     const plans = await cluster.client.list(PLAN_TYPE, { namespace: cluster.namespace });
     expect(plans.items.filter(({ metadata }) => metadata.name === first?.metadata.name)).toMatchObject([
       { spec: next, status: { state: "Pending", message: "another" } },
     ]);
 
-    await store.remove(podSet, object);
+    await store.remove({ client: cluster.client, kind: podSet }, object);
     expect(store.get(podSet, object)).toBeUndefined();
-    await store.remove(podSet, object);
-    await store.write(podSet, object, next, pending); // made again, whatever the cache shows
+    await store.remove({ client: cluster.client, kind: podSet }, object);
+    await store.write({ client: cluster.client, kind: podSet }, object, next, pending); // made again, whatever the cache shows
     const name = planName(podSet, object.metadata);
     expect(await known(cluster.client.get(PLAN_TYPE, name, cluster.namespace))).toMatchObject({ spec: next });
   });
 
   it("is told of when others delete it", async () => {
     const object = await makePodSet("deleted");
-    await store.write(podSet, object, planOf(object), pending);
+    await store.write({ client: cluster.client, kind: podSet }, object, planOf(object), pending);
     await cluster.client.delete(PLAN_TYPE, planName(podSet, object.metadata), cluster.namespace);
     await expect.poll(() => changed).toContain(`${cluster.namespace}/deleted`);
     expect(store.get(podSet, object)).toBeUndefined();
@@ -109,7 +114,7 @@ describe("a plan", () => {
     const spec = { adminEmail, adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
     const object = await cluster.client.create({ ...kindType(tenant), metadata, spec });
     const plan = planOf(object);
-    await store.write(tenant, object, plan, pending);
+    await store.write({ client: cluster.client, kind: tenant }, object, plan, pending);
     expect(store.get(tenant, object)?.metadata).toMatchObject({ namespace: operators });
     expect(store.get(tenant, object)?.metadata.ownerReferences).toMatchObject([{ uid: object.metadata.uid }]);
 
@@ -118,7 +123,7 @@ describe("a plan", () => {
     await decide(operators, approved);
     await expect.poll(() => changed).toContain(metadata.name);
     expect(store.find(tenant, object, plan.digest)).toMatchObject({ decision: "Approve", digest: plan.digest });
-    await store.remove(tenant, object);
+    await store.remove({ client: cluster.client, kind: tenant }, object);
     await cluster.client.delete(kindType(tenant), metadata.name);
   });
 
@@ -130,7 +135,7 @@ describe("a plan", () => {
     await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers } });
     await cluster.client.delete(NAMESPACE, ending);
     const plan = planOf(object);
-    await store.write(podSet, object, plan, pending);
+    await store.write({ client: cluster.client, kind: podSet }, object, plan, pending);
     expect(store.get(podSet, object)?.metadata).toMatchObject({ namespace: operators });
     expect(store.get(podSet, object)?.metadata.ownerReferences).toBeUndefined();
 
@@ -206,7 +211,7 @@ describe("a decision", () => {
     const plan = planOf(object);
     await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "early" }, digest: plan.digest });
     await expect.poll(() => find(object, plan.digest)).toMatchObject({ decision: "Approve" });
-    await store.write(podSet, object, plan, pending);
+    await store.write({ client: cluster.client, kind: podSet }, object, plan, pending);
     await expect.poll(() => changed).toContain(`${cluster.namespace}/early`);
   });
 

@@ -46,7 +46,12 @@ it("forgets what it wrote when the API server's data was restored: its versions 
   };
   const object = tenantObject();
   const store = await PlanStore.open(options);
-  await store?.write(tenant, object, { digest: "d", cause: {} } as PlanSpec, { state: "Pending" } as PlanStatus);
+  await store?.write(
+    { client: options.client as KubernetesClient, kind: tenant },
+    object,
+    { digest: "d", cause: {} } as PlanSpec,
+    { state: "Pending" } as PlanStatus,
+  );
   expect(store?.get(tenant, object)).toBeDefined();
   restore?.();
   expect(store?.get(tenant, object)).toBeUndefined();

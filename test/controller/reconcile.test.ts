@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../providers/errors";
+import { type Fence, openFence } from "../../providers/fence";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
@@ -68,6 +69,31 @@ const OURS = { "f:spec": { "f:replicas": {} } };
 const PLAN = {} as BindingPlan;
 const LOST: UpdateFailure = { errorClass: "terminal", reason: "StateMissing", message: "the stack is not there" };
 
+const WRITES = ["apply", "replaceStatus", "mergePatch", "patchExactly", "delete"];
+
+/** A client that writes only under a fence. */
+function clientOf(requests: Record<string, (...args: never[]) => unknown>): KubernetesClient {
+  const under = (fence: Fence): object =>
+    Object.fromEntries(
+      Object.entries(requests).map(([name, request]) => {
+        const checked = async (...args: never[]) => {
+          if (WRITES.includes(name)) fence.check();
+          return request(...args);
+        };
+        return [name, checked];
+      }),
+    );
+  const none = () => {
+    throw new Error("a write without a fence");
+  };
+  return { ...under({ ...openFence(), check: none }), within: under } as unknown as KubernetesClient;
+}
+
+function fenceOf({ context }: UpOptions): Fence {
+  if (context === undefined) throw new Error("an operation without a fence");
+  return context.fence;
+}
+
 /** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
 class Harness {
   #version = 100;
@@ -97,10 +123,12 @@ class Harness {
       return counts ? decision : { ...decision, decision: "Ignored" };
     },
     authorMayNotApprove: false,
-    write: async (_kind, object, spec, status) => {
+    write: async ({ client }, object, spec, status) => {
+      await client.apply({ ...object, kind: "Plan" });
       this.plan = { ...object, spec, status };
     },
-    remove: async () => {
+    remove: async ({ client }) => {
+      await client.delete({ apiVersion: "v1", kind: "Plan" }, "cache");
       this.plan = undefined;
     },
     digests: async (basis) => planDigests(createSecretKey(Buffer.alloc(32)), basis),
@@ -177,7 +205,7 @@ class Harness {
       referenced: () => this.reference,
       describeOwner: () => undefined,
     };
-    const client = {
+    const requests = {
       apply: async ({ kind }: { kind: string }) => ({
         object: kind === DEPLOYMENT.kind ? this.deployment : this.object,
         created: false,
@@ -204,14 +232,17 @@ class Harness {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
       },
+      delete: async () => undefined,
       listInAnyVersion: async () => this.#owned,
       find: async ({ kind }: { kind: string }) => {
         if (kind === TYPE.kind) this.reads++;
         return lookupOf(kind === "Secret" ? this.secret : kind === TYPE.kind ? this.object : this.deployment);
       },
-    } as unknown as KubernetesClient;
+    };
+    const client = clientOf(requests);
     const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void, options: UpOptions) => {
+        fenceOf(options).check();
         this.held.push(options.plan);
         if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
         program();
@@ -227,6 +258,7 @@ class Harness {
         return this.#preview();
       },
       destroy: async (_stack: string, options: { release: boolean } & UpOptions) => {
+        fenceOf(options).check();
         this.held.push(options.plan);
         if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
         this.released.push(options.release);
@@ -308,8 +340,8 @@ class Harness {
     return this.deployment === undefined ? [] : [this.deployment];
   }
 
-  reconcile() {
-    return this.reconciler.reconcile(this.#item, new AbortController().signal);
+  reconcile(fence = openFence()) {
+    return this.reconciler.reconcile(this.#item, new AbortController().signal, fence);
   }
 
   /** A user changes the object: a new generation. */
@@ -414,6 +446,30 @@ class Harness {
     };
   }
 }
+
+describe("a reconcile of a shard that is lost", () => {
+  const lost: Fence = {
+    check() {
+      throw new RetryableError("LeaseLost", "another replica continues");
+    },
+    signal: AbortSignal.abort(),
+  };
+
+  it.each<[string, (harness: Harness) => void]>([
+    ["an update", () => {}],
+    ["an update with its first finalizer", (harness) => delete harness.object.metadata.finalizers],
+    ["a destroy", (harness) => void harness.delete()],
+    ["a proposal", (harness) => Object.assign(harness, { mode: "Propose" })],
+    ["a comparison", (harness) => Object.assign(harness, { mode: "Observe" })],
+  ])("writes neither the object nor its stack: %s", async (_, prepare) => {
+    const harness = new Harness();
+    prepare(harness);
+    const before = structuredClone(harness.object);
+    await harness.reconcile(lost).catch(() => "refused");
+    expect(harness.object).toEqual(before);
+    expect([harness.updates, harness.released, harness.plan]).toEqual([0, [], undefined]);
+  });
+});
 
 describe("while the state's backend is not the operator's", () => {
   const refusal: Refusal = {
@@ -1135,6 +1191,7 @@ describe("what an update of which no one saw the end has made", () => {
       { uid: "uid-cache", description: "Memcached.cache.example.com/default/cache" },
       [expect.objectContaining({ manifest: DEPLOYMENT })],
       { release: false },
+      expect.objectContaining({ object: expect.objectContaining({ name: "cache", uid: "uid-cache" }) }),
     );
     harness.edit();
     await harness.reconcile();

@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { batched } from "../../providers/batched";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { withinFence } from "../../providers/fence";
+import type { Fence } from "../../providers/fence";
 
 /** Batches that end when they are told to, and what was in them. */
 class HeldBatches {
   readonly begun: string[][] = [];
   readonly #ends: (() => void)[] = [];
   readonly #refuse: (items: readonly string[]) => Error | undefined;
-  readonly do: (item: string) => Promise<string>;
+  readonly do: (item: string, fence?: Fence) => Promise<string>;
 
   constructor(
     refuse: (items: readonly string[]) => Error | undefined = () => undefined,
     isForAll: (error: unknown) => boolean = () => false,
   ) {
     this.#refuse = refuse;
-    this.do = batched({
+    const batch = batched<string, string>({
       isForAll,
       run: async (items) => {
         this.begun.push([...items]);
@@ -27,6 +27,7 @@ class HeldBatches {
       batchKey: (item) => item.slice(0, 1),
       maxSize: () => 3,
     });
+    this.do = (item, fence) => batch(item, fence);
   }
 
   /** Ends batches as they come until all that was asked for is settled. */
@@ -60,7 +61,7 @@ describe("batched", () => {
     const held = new HeldBatches();
     const fence = { check: () => {}, signal: new AbortController().signal };
 
-    const asked = [held.do("a1"), held.do("b1"), withinFence(fence, () => held.do("a2"))];
+    const asked = [held.do("a1"), held.do("b1"), held.do("a2", fence)];
 
     expect(held.begun).toEqual([["a1"], ["b1"], ["a2"]]);
     await held.all(asked);

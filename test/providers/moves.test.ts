@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { withinFence } from "../../providers/fence";
 import { movingRenamed } from "../../providers/moves";
-import type { DynamicProvider } from "../../providers/provider";
+import type { DynamicProvider, ProviderContext } from "../../providers/provider";
+import { testContext } from "./test-context";
 
 interface Thing {
   at?: string;
@@ -28,12 +28,23 @@ function update() {
     },
     release: async () => {},
   };
-  const fence = { check() {}, signal: new AbortController().signal };
   const moving = movingRenamed(provider);
   return {
     deleted,
     moving,
-    run: <T>(work: (moving: DynamicProvider<Thing, Thing>) => Promise<T>) => withinFence(fence, () => work(moving)),
+    run: <T>(work: (moving: Told) => Promise<T>) => work(told(moving, testContext())),
+  };
+}
+
+type Told = ReturnType<typeof told>;
+
+/** The provider's calls with a context. */
+function told(moving: DynamicProvider<Thing, Thing>, context: ProviderContext) {
+  return {
+    check: (olds: Thing, news: Thing) => moving.check({ ...olds }, { ...news }, context),
+    diff: (id: string, olds: Thing, news: Thing) => moving.diff(id, olds, news, context),
+    create: (inputs: Thing) => moving.create(inputs, context),
+    delete: (id: string, outs: Thing) => moving.delete(id, outs, context),
   };
 }
 
@@ -109,8 +120,7 @@ describe("a deletion", () => {
 
   it("knows nothing of other updates, nor of what is not known yet", async () => {
     const { deleted, moving, run } = update();
-    const other = { check() {}, signal: new AbortController().signal };
-    await withinFence(other, () => moving.check({}, { at: "x" }));
+    await moving.check({}, { at: "x" }, testContext());
     await run(async (moving) => {
       await moving.check({}, {});
       await moving.delete("old", { at: "x" });

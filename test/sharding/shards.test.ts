@@ -1,6 +1,5 @@
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { checkFence, currentFence } from "../../providers/fence";
 import { Shards, shardOf } from "../../src/sharding/shards";
 import { LeaseMemory } from "./lease-memory";
 
@@ -47,8 +46,8 @@ afterEach(async () => {
 
 describe("work on a stack", () => {
   it("runs, and may write, while the shard is ours", async () => {
-    const result = await shards.work("stack", forever, async () => {
-      checkFence();
+    const result = await shards.work("stack", forever, async (_signal, fence) => {
+      fence.check();
       return "done";
     });
     expect(result).toBe("done");
@@ -58,14 +57,14 @@ describe("work on a stack", () => {
   it("may not write from the moment when the time is over, even if no one has noticed, and is told so", async () => {
     let refused: unknown;
     let isAborted = false;
-    const result = await shards.work("stack", forever, async (signal) => {
+    const result = await shards.work("stack", forever, async (signal, fence) => {
       clock += timing.renewDeadlineMs; // as if it had been frozen
       try {
-        checkFence();
+        fence.check();
       } catch (error) {
         refused = error;
       }
-      isAborted = signal.aborted && currentFence()?.signal.aborted === true;
+      isAborted = signal.aborted && fence.signal.aborted;
       return "done";
     });
     expect(refused).toMatchObject({ reason: "LeaseLost", errorClass: "retryable" });
@@ -80,10 +79,10 @@ describe("work on a stack", () => {
       resume = resolve;
     });
     let late: unknown;
-    const working = shards.work("stack", forever, async () => {
+    const working = shards.work("stack", forever, async (_signal, fence) => {
       await frozen;
       late = await Promise.resolve()
-        .then(checkFence)
+        .then(() => fence.check())
         .catch((error: unknown) => error);
     });
     clock += timing.leaseDurationMs;

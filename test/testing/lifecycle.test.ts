@@ -12,7 +12,8 @@ function notes(faults: Partial<DynamicProvider<Note, Note>> = {}): DynamicProvid
   return {
     check: async (_, news) => ({ inputs: news, failures: [] }),
     diff: async (_, olds, news) => ({ changes: olds.text !== news.text }),
-    async create(inputs) {
+    async create(inputs, context) {
+      context?.fence.check();
       live.set("note", inputs);
       return { id: "note", outs: inputs };
     },
@@ -20,11 +21,13 @@ function notes(faults: Partial<DynamicProvider<Note, Note>> = {}): DynamicProvid
       const props = live.get(id);
       return props === undefined ? {} : { id, props };
     },
-    async update(id, _, news) {
+    async update(id, _, news, context) {
+      context?.fence.check();
       live.set(id, news);
       return { outs: news };
     },
-    async delete(id) {
+    async delete(id, _outs, context) {
+      context?.fence.check();
       live.delete(id);
     },
     async release() {},
@@ -62,5 +65,17 @@ describe("checkLifecycle", () => {
     ],
   ])("names the step: %s", async (message, faults) => {
     await expect(run(faults)).rejects.toThrow(message);
+  });
+
+  it("names the calls that write without a look at the fence", async () => {
+    const { create, update, ...others } = notes();
+    const provider: DynamicProvider<Note, Note> = {
+      ...others,
+      create: (inputs) => create(inputs),
+      update: (id, olds, news) => update(id, olds, news),
+    };
+    await expect(checkLifecycle(provider, { text: "Sunday" }, { text: "Monday" })).rejects.toThrow(
+      "create, update never calls context?.fence.check()",
+    );
   });
 });

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Output } from "@pulumi/pulumi/output";
 import {
-  checkFence,
   type DynamicProvider,
   DynamicResource,
   type DynamicResourceOptions,
@@ -38,7 +37,7 @@ const databases: DynamicProvider<DatabaseInputs, DatabaseOutputs> = {
     return { changes: olds.rotation !== news.rotation || olds.owner !== news.owner };
   },
 
-  async create(inputs) {
+  async create(inputs, context) {
     const { name, owner } = inputs;
     return connected(async (client) => {
       const holder = await ownerOf(client, name);
@@ -48,7 +47,7 @@ const databases: DynamicProvider<DatabaseInputs, DatabaseOutputs> = {
       }
       const role = client.escapeIdentifier(name);
       if (holder === undefined) {
-        checkFence();
+        context?.fence.check();
         await client.query(
           `BEGIN; CREATE ROLE ${role}; COMMENT ON ROLE ${role} IS ${client.escapeLiteral(owner)}; COMMIT`,
         );
@@ -57,7 +56,7 @@ const databases: DynamicProvider<DatabaseInputs, DatabaseOutputs> = {
       if (owned !== undefined && owned !== name) {
         throw new TerminalError("Conflict", `the database ${name} belongs to the role ${owned}`);
       }
-      checkFence();
+      context?.fence.check();
       if (owned === undefined) await client.query(`CREATE DATABASE ${role} OWNER ${role}`);
       return { id: name, outs: { ...inputs, password: await setPassword(client, name) } };
     });
@@ -71,29 +70,29 @@ const databases: DynamicProvider<DatabaseInputs, DatabaseOutputs> = {
     });
   },
 
-  async update(id, olds, news) {
+  async update(id, olds, news, context) {
     return connected(async (client) => {
-      checkFence();
+      context?.fence.check();
       if (olds.owner !== news.owner) await comment(client, id, news.owner);
       const password = olds.rotation === news.rotation ? olds.password : await setPassword(client, id);
       return { outs: { ...news, password } };
     });
   },
 
-  async delete(id, outs) {
+  async delete(id, outs, context) {
     await connected(async (client) => {
       if ((await ownerOf(client, id)) !== outs.owner) return; // it is gone, or another owner's by now
       const role = client.escapeIdentifier(id);
-      checkFence();
+      context?.fence.check();
       if ((await databaseOwner(client, id)) === id) await client.query(`DROP DATABASE ${role} WITH (FORCE)`);
       await client.query(`DROP ROLE ${role}`);
     });
   },
 
-  async release(id, outs) {
+  async release(id, outs, context) {
     await connected(async (client) => {
       if ((await ownerOf(client, id)) !== outs.owner) return;
-      checkFence();
+      context?.fence.check();
       await comment(client, id, null);
     });
   },

@@ -27,7 +27,7 @@ export const postgresWriter = defineKind({
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
-      removeOrphans: (owner, kept, options) => removeOrphanRows(owner, KEY_COLUMN, kept, options),
+      removeOrphans: (owner, kept, options, context) => removeOrphanRows(owner, KEY_COLUMN, kept, options, context),
     },
   },
 });

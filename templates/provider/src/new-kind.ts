@@ -1,11 +1,11 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
-  checkFence,
   type DynamicProvider,
   DynamicResource,
   type DynamicResourceOptions,
   defineProvider,
+  type ProviderContext,
   RetryableError,
   TerminalError,
 } from "kindstack";
@@ -51,14 +51,14 @@ const methods: DynamicProvider<NewKindInputs, NewKindOutputs> = {
     return { changes: olds.text !== news.text || olds.owner !== news.owner };
   },
 
-  async create({ name, owner, text }) {
+  async create({ name, owner, text }, context) {
     const found = await find(name);
     // A crash may come between a create and its record in the state: the second create finds its own.
     if (found !== undefined && found.owner !== "" && found.owner !== owner) {
       throw new TerminalError("Conflict", `${name} belongs to ${found.owner}`);
     }
     const adopted = found?.owner === "" || found?.adopted === true;
-    await store(name, { owner, text, adopted });
+    await store(name, { owner, text, adopted }, context);
     return { id: name, outs: { name, owner, text, created: !adopted } };
   },
 
@@ -67,23 +67,23 @@ const methods: DynamicProvider<NewKindInputs, NewKindOutputs> = {
     return found === undefined ? {} : { id, props: { ...outs, owner: found.owner, text: found.text } };
   },
 
-  async update(id, { created }, { name, owner, text }) {
-    await store(id, { owner, text, adopted: !created });
+  async update(id, { created }, { name, owner, text }, context) {
+    await store(id, { owner, text, adopted: !created }, context);
     return { outs: { name, owner, text, created } };
   },
 
-  async delete(id, outs) {
-    if (!outs.created) return methods.release(id, outs);
+  async delete(id, outs, context) {
+    if (!outs.created) return methods.release(id, outs, context);
     if ((await find(id))?.owner !== outs.owner) return; // it is gone, or another owner's by now
     await classified(() => {
-      checkFence();
+      context?.fence.check();
       return rm(fileOf(id), { force: true });
     });
   },
 
-  async release(id, outs) {
+  async release(id, outs, context) {
     const found = await find(id);
-    if (found?.owner === outs.owner) await store(id, { owner: "", text: found.text });
+    if (found?.owner === outs.owner) await store(id, { owner: "", text: found.text }, context);
   },
 
   /** Holds an update to a plan: it overwrites only what the plan saw. `null` is nothing. */
@@ -122,11 +122,11 @@ function ifMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-async function store(name: string, stored: Stored): Promise<void> {
+async function store(name: string, stored: Stored, context: ProviderContext | undefined): Promise<void> {
   const file = fileOf(name);
   await classified(() => {
-    checkFence();
-    return writeFile(file, JSON.stringify(stored));
+    context?.fence.check();
+    return writeFile(file, JSON.stringify(stored), { signal: context?.signal });
   });
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { RetryableError, TerminalError } from "../../../providers/errors";
 import type { Fence } from "../../../providers/fence";
-import { checkFence } from "../../../providers/fence";
 import { ProviderHost } from "../../../providers/host/host";
+import { runningProgram } from "../../../providers/running-program";
 import { THING_STUB, Things } from "../../automation/things";
+import { testContext } from "../test-context";
 
 const URN = "urn:pulumi:s::kindstack::pulumi-nodejs:dynamic/test:Thing::a";
 const inputs = { key: "a", value: "1", __provider: THING_STUB };
@@ -19,19 +20,19 @@ function outerFence(): { fence: Fence; fall: () => void } {
 describe("a provider session", () => {
   it("lets nothing be written once it is closed, and says so to requests that are under way", () => {
     const { fence } = outerFence();
-    const session = host.openSession({ fence });
-    session.fence.check();
+    const session = host.openSession({ context: testContext({ fence }) });
+    session.context.fence.check();
     session.close();
-    expect(() => session.fence.check()).toThrow(expect.objectContaining({ reason: "UpdateEnded" }));
-    expect(session.fence.signal.reason).toMatchObject({ reason: "UpdateEnded", errorClass: "retryable" });
+    expect(() => session.context.fence.check()).toThrow(expect.objectContaining({ reason: "UpdateEnded" }));
+    expect(session.context.fence.signal.reason).toMatchObject({ reason: "UpdateEnded", errorClass: "retryable" });
   });
 
   it("ends its writes with the fence of the work that it is part of", () => {
     const { fence, fall } = outerFence();
-    const session = host.openSession({ fence });
+    const session = host.openSession({ context: testContext({ fence }) });
     fall();
-    expect(() => session.fence.check()).toThrow(expect.objectContaining({ reason: "LeaseLost" }));
-    expect(session.fence.signal.reason).toMatchObject({ reason: "LeaseLost" });
+    expect(() => session.context.fence.check()).toThrow(expect.objectContaining({ reason: "LeaseLost" }));
+    expect(session.context.fence.signal.reason).toMatchObject({ reason: "LeaseLost" });
     session.close();
   });
 
@@ -66,11 +67,33 @@ describe("a provider session", () => {
     expect(things.live.has("a")).toBe(true);
   });
 
-  it("runs calls within its fence", async () => {
-    const session = host.openSession();
+  it("tells its calls of the work that it is part of", async () => {
+    const { log } = testContext();
+    const object = { apiVersion: "v1", kind: "Thing", name: "a", uid: "u" };
+    const session = host.openSession({ context: testContext({ log, object }) });
     await session.call("Create", { urn: URN, properties: inputs });
-    expect(things.lastFence).toBe(session.fence);
-    expect(() => checkFence()).not.toThrow();
+    expect(things.lastContext).toMatchObject({ object, signal: { aborted: false } });
+    expect(things.lastContext?.log).toBe(log);
+    expect(things.lastContext?.fence).toBe(session.context.fence);
+  });
+
+  it("tells its calls to end early when it is interrupted, and leaves them the right to write", async () => {
+    const interrupt = new AbortController();
+    const session = host.openSession({ signal: interrupt.signal });
+    await session.call("Create", { urn: URN, properties: inputs });
+    interrupt.abort(new Error("enough"));
+    expect(things.lastContext?.signal.reason).toEqual(new Error("enough"));
+    expect(session.context.fence.signal.aborted).toBe(false);
+    session.context.fence.check();
+  });
+
+  it("writes what its calls print by `console` to the log of the work", async () => {
+    const lines: unknown[] = [];
+    const log = { ...testContext().log, info: (...line: unknown[]) => void lines.push(line) };
+    things.onWrite = () => runningProgram().log?.info("printed");
+    await host.openSession({ context: testContext({ log }) }).call("Create", { urn: URN, properties: inputs });
+    things.onWrite = () => {};
+    expect(lines).toEqual([["printed"]]);
   });
 
   it("fails a call that takes longer than its customTimeouts, without waiting for it", async () => {
@@ -79,6 +102,8 @@ describe("a provider session", () => {
     const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "slow" }, timeout: 0.01 });
     await entered;
     await expect(create).rejects.toMatchObject({ errorClass: "retryable", reason: "Timeout" });
+    expect(things.lastContext?.signal.reason).toMatchObject({ reason: "Timeout" });
+    expect(session.context.signal.aborted).toBe(false);
     release();
     const next = session.call("Create", { urn: URN, properties: inputs, timeout: 60 });
     expect(await next).toMatchObject({ id: "a" });

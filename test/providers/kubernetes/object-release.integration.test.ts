@@ -201,14 +201,14 @@ describe("what no state knows", () => {
 
   it("is deleted when Kindstack made it", async () => {
     await create(cluster.configMap("orphan", { a: "1" }));
-    await removeOrphan(await found("orphan"), { release: false });
+    await removeOrphan(cluster.client, await found("orphan"), { release: false });
     expect(await cluster.find("orphan")).toBeUndefined();
   });
 
   it("is only released when it existed before", async () => {
     await cluster.applyAs("someone", cluster.configMap("adopted-orphan", { theirs: "1" }));
     await create(cluster.configMap("adopted-orphan", { ours: "1" }));
-    await removeOrphan(await found("adopted-orphan"), { release: false });
+    await removeOrphan(cluster.client, await found("adopted-orphan"), { release: false });
     const live = await found("adopted-orphan");
     expect(live).toMatchObject({ data: { theirs: "1" } });
     expect(ownershipOf(live)).toEqual([]);
@@ -226,7 +226,7 @@ describe("what no state knows", () => {
     await cluster.client.delete(NAMESPACE, namespace);
     remove.mockClear();
 
-    await removeOrphan(seen, { release: false });
+    await removeOrphan(cluster.client, seen, { release: false });
 
     expect(remove).not.toHaveBeenCalled();
     remove.mockRestore();
@@ -237,7 +237,7 @@ describe("what no state knows", () => {
     const outs = await create(cluster.configMap("former-orphan", { a: "1" }));
     const seen = await found("former-orphan");
     await release(outs);
-    await removeOrphan(seen, { release: false });
+    await removeOrphan(cluster.client, seen, { release: false });
     expect(await cluster.find("former-orphan")).toMatchObject({ data: { a: "1" } });
   });
 
@@ -245,7 +245,7 @@ describe("what no state knows", () => {
     const { uid } = (await cluster.applyAs("someone", cluster.configMap("its-owner"))).metadata;
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "its-owner", uid }];
     await create(cluster.configMap("released-orphan", { a: "1" }, { ownerReferences }), { owner: { ...acme, uid } });
-    await removeOrphan(await found("released-orphan"), { release: true });
+    await removeOrphan(cluster.client, await found("released-orphan"), { release: true });
     const live = await found("released-orphan");
     expect(live).toMatchObject({ data: { a: "1" } });
     expect(ownershipOf(live)).toEqual([]);

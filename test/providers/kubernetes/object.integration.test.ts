@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { withinFence } from "../../../providers/fence";
 import {
   KubernetesClient,
   known,
@@ -11,9 +10,11 @@ import {
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import type { ProviderContext } from "../../../providers/provider";
 import { RETAINED } from "../../../providers/retained";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
+import { testContext } from "../test-context";
 import { CONFIG_MAP, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
@@ -23,14 +24,14 @@ beforeAll(async () => {
 });
 
 const inputs = (manifest: Manifest, owner = acme): ObjectInputs => ({ manifest, owner });
-const create = async (manifest: Manifest, owner = acme) => (await provider.create(inputs(manifest, owner))).outs;
-const update = async (outs: ObjectOutputs, manifest: Manifest, owner = acme) =>
-  (await provider.update("id", outs, inputs(manifest, owner))).outs;
+const create = async (manifest: Manifest, owner = acme, context?: ProviderContext) =>
+  (await provider.create(inputs(manifest, owner), context)).outs;
+const update = async (outs: ObjectOutputs, manifest: Manifest, owner = acme, context?: ProviderContext) =>
+  (await provider.update("id", outs, inputs(manifest, owner), context)).outs;
 const read = async (outs: ObjectOutputs) => (await provider.read("id", outs)).props;
-const remove = (outs: ObjectOutputs) => provider.delete("id", outs);
-/** Runs a call as an operator does. */
-const withoutWaiting = <T>(call: () => T): T =>
-  withinFence({ check: () => {}, signal: new AbortController().signal }, call);
+const remove = (outs: ObjectOutputs, context?: ProviderContext) => provider.delete("id", outs, context);
+/** As an operator calls. */
+const operator = testContext();
 
 describe("create", () => {
   it("creates the object with its owner, and records what it created", async () => {
@@ -330,20 +331,20 @@ describe("where it may not wait", () => {
 
   it("a deletion that is accepted and not done is told at once, with what keeps it", async () => {
     const outs = await create(cluster.configMap("deleting", {}, held));
-    await expect(withoutWaiting(() => remove(outs))).rejects.toMatchObject({
+    await expect(remove(outs, operator)).rejects.toMatchObject({
       errorClass: "pending",
       reason: "Terminating",
       message: "ConfigMap deleting is being deleted and waits for: its finalizers example.com/held",
       object: reference("deleting", outs.uid),
     });
     await cluster.edit("deleting", { metadata: { finalizers: null } });
-    await withoutWaiting(() => remove(outs));
+    await remove(outs, operator);
   });
 
   it("so is an object that still has the name of a new one", async () => {
     const { uid } = await create(cluster.configMap("taken-name", {}, held));
     await cluster.client.delete(CONFIG_MAP, "taken-name", cluster.namespace);
-    await expect(withoutWaiting(() => create(cluster.configMap("taken-name")))).rejects.toMatchObject({
+    await expect(create(cluster.configMap("taken-name"), acme, operator)).rejects.toMatchObject({
       errorClass: "pending",
       object: reference("taken-name", uid),
     });
@@ -356,7 +357,7 @@ describe("where it may not wait", () => {
     const content = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: name, ...held } };
     await cluster.client.create(content);
     await expect
-      .poll(() => withoutWaiting(() => remove(outs)).catch((error: Error) => error.message))
+      .poll(() => remove(outs, operator).catch((error: Error) => error.message))
       .toContain("example.com/held in 1 resource instances");
     await cluster.client.mergePatch(CONFIG_MAP, "a", name, { metadata: { finalizers: null } });
   });
@@ -419,7 +420,7 @@ describe("a RoleBinding", () => {
 
   it("that is deleted and that a finalizer keeps, grants nothing any more", async () => {
     const outs = await create(binding("kept", "edit", ["gone"], { finalizers: ["example.com/held"] }));
-    await expect(withoutWaiting(() => remove(outs))).rejects.toMatchObject({ errorClass: "pending" });
+    await expect(remove(outs, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept")).toEqual([]);
     await cluster.client.mergePatch(type, "kept", cluster.namespace, { metadata: { finalizers: null } });
   });
@@ -430,7 +431,7 @@ describe("a RoleBinding", () => {
     await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers } });
     await cluster.client.delete(type, "kept-by-hand", cluster.namespace);
     const wanted = binding("kept-by-hand", "edit", ["here"]);
-    await expect(withoutWaiting(() => update(outs, wanted))).rejects.toMatchObject({ errorClass: "pending" });
+    await expect(update(outs, wanted, acme, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept-by-hand")).toEqual(["here"]);
     await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers: null } });
   });
@@ -440,7 +441,7 @@ describe("a RoleBinding", () => {
     await cluster.client.delete(type, "kept-known", cluster.namespace);
     const known = await read(outs);
     expect(known).toMatchObject({ drifted: true });
-    await expect(withoutWaiting(() => remove(known as ObjectOutputs))).rejects.toMatchObject({ errorClass: "pending" });
+    await expect(remove(known as ObjectOutputs, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept-known")).toEqual([]);
     await cluster.client.mergePatch(type, "kept-known", cluster.namespace, { metadata: { finalizers: null } });
     expect(await read(outs)).toBeUndefined();

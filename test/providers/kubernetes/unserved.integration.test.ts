@@ -118,7 +118,7 @@ describe("an object whose version is not served any more", () => {
     await serve("v1");
     const [seen] = await cluster.client.listInAnyVersion(OLD, { namespace: cluster.namespace });
     expect(seen?.metadata.uid).toBe(outs?.uid);
-    await removeOrphan(seen as LiveObject, { release: false });
+    await removeOrphan(cluster.client, seen as LiveObject, { release: false });
     expect(await inV1()).toBeUndefined();
   });
 });

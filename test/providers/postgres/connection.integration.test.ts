@@ -3,7 +3,6 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
-import { withinFence } from "../../../providers/fence";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool, withTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
@@ -105,7 +104,7 @@ describe("a password", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     database.use({ PSQL_POOL_SIZE: "1" });
     const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const holding = withTransaction(async () => {
+    const holding = withTransaction(undefined, async () => {
       taken.resolve();
       await released.promise;
     });
@@ -113,7 +112,7 @@ describe("a password", () => {
     const waiting = create();
     database.use({ PSQL_POOL_SIZE: "2" }); // as another password, it makes another pool
     vi.advanceTimersByTime(1_000);
-    await withTransaction(async () => undefined);
+    await withTransaction(undefined, async () => undefined);
     released.resolve();
     await holding;
     await waiting;
@@ -284,12 +283,11 @@ it("a transaction whose fence has ended is not ended by the next one", async () 
   const check = () => {
     if (!mayWrite) throw new RetryableError("LeaseLost", "another one goes on");
   };
-  const writing = withinFence({ check, signal: new AbortController().signal }, () =>
-    withTransaction(async (connection) => {
-      await connection.query(`INSERT INTO ${table} (id) VALUES ('fenced')`);
-      mayWrite = false;
-    }),
-  );
+  const fence = { check, signal: new AbortController().signal };
+  const writing = withTransaction(fence, async (connection) => {
+    await connection.query(`INSERT INTO ${table} (id) VALUES ('fenced')`);
+    mayWrite = false;
+  });
   await expect(writing).rejects.toEqual(failure("LeaseLost", /./));
   await create();
   expect(await database.query(`SELECT FROM ${table} WHERE id = 'fenced'`)).toEqual([]);

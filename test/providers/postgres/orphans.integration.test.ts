@@ -18,7 +18,7 @@ const records = () => database.query(`SELECT table_name, key FROM ${RECORDS} ORD
 
 describe("rows of an owner that no state knows", () => {
   it("are none before any owner had a row", async () => {
-    await removeOrphanRows(OWNER, "id", [], { release: false });
+    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
   });
 
   it("are deleted with their records; what the state knows stays, and so does what is others'", async () => {
@@ -29,7 +29,7 @@ describe("rows of an owner that no state knows", () => {
     await create(rowIn(before, { key: { id: "default/other" }, owner: OTHER }));
     await database.query(`INSERT INTO ${before} VALUES ('default/foreign', 'anna', 30, 'france')`);
 
-    await removeOrphanRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false });
+    await removeOrphanRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false }, undefined);
 
     expect(await idsIn(before)).toEqual(["default/foreign", "default/other"]);
     expect(await idsIn(now)).toEqual(["default/sample-student"]);
@@ -47,7 +47,7 @@ describe("rows of an owner that no state knows", () => {
     await database.query(`CREATE SCHEMA app; CREATE TABLE app.${table} (LIKE ${table} INCLUDING ALL)`);
     await create(rowIn(`app.${table}`));
     await database.query(`INSERT INTO ${table} SELECT * FROM app.${table}`);
-    await removeOrphanRows(OWNER, "id", [], { release: false });
+    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
     expect(await idsIn(`app.${table}`)).toEqual([]);
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
   });
@@ -56,14 +56,14 @@ describe("rows of an owner that no state knows", () => {
     const table = await database.createStudents();
     await create(rowIn(table));
     await database.query(`DROP TABLE ${table}`);
-    await removeOrphanRows(OWNER, "id", [], { release: false });
+    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });
 
   it("are left, as unmanaged, where what was made is to be left", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
-    await removeOrphanRows(OWNER, "id", [], { release: true });
+    await removeOrphanRows(OWNER, "id", [], { release: true }, undefined);
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });

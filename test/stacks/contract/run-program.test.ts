@@ -2,9 +2,10 @@ import Type from "typebox";
 import { describe, expect, it } from "vitest";
 import { KubernetesObject } from "../../../providers/kubernetes/index";
 import { declaredBy } from "../../../providers/registration";
+import { runningProgram } from "../../../providers/running-program";
 import { objectOf } from "../../../src/testing/index";
 import { defineKind, type ProgramContext } from "../../../stacks/contract/index";
-import { currentProgramLog, runProgram } from "../../../stacks/contract/run-program";
+import { runProgram } from "../../../stacks/contract/run-program";
 
 const owner = { uid: "u", description: "d" };
 const given = { owner, owned: [], recorded: new Set<string>(), watched: [] };
@@ -67,7 +68,7 @@ describe("a kind's program", () => {
   });
 
   it("has a log, which is also that of what it prints", async () => {
-    await declares(({ log }) => expect(currentProgramLog()).toBe(log));
-    expect(currentProgramLog()).toBeUndefined();
+    await declares(({ log }) => expect(runningProgram().log).toBe(log));
+    expect(runningProgram().log).toBeUndefined();
   });
 });

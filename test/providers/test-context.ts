@@ -1,0 +1,8 @@
+import { openFence } from "../../providers/fence";
+import { standardError } from "../../providers/log";
+import type { ProviderContext } from "../../providers/provider";
+
+/** What an operator tells a call. */
+export function testContext(parts: Partial<ProviderContext> = {}): ProviderContext {
+  return { fence: openFence(), signal: new AbortController().signal, log: standardError("test"), ...parts };
+}
