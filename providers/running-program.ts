@@ -31,8 +31,8 @@ export interface RunningProgram {
    * to be unique only below one parent.
    */
   parent?: Resource;
-  /** What it prints by `console` is written here. */
-  log?: Log;
+  /** What it prints by `console` is written here; the same for the call of a provider. */
+  log?: Log | undefined;
 }
 
 /**

@@ -102,7 +102,7 @@ export class ProviderSession {
       if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
       const run = (context: ProviderContext) =>
         this.#within(() =>
-          withProgram({ log: context.log }, async () => {
+          withProgram({ log: this.options.context?.log }, async () => {
             context.fence.check();
             return answer(this, request, context);
           }),

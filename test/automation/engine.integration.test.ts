@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 import { nameOf } from "../../src/automation/urn";
+import { testContext } from "../providers/test-context";
 import { helloOf, summaryOf, TestEngine, withProgram } from "./test-engine";
 import { Thing } from "./things";
 
@@ -87,6 +88,26 @@ describe("the engine", () => {
           ["removed", "1"],
         ]),
       );
+    });
+
+    it("tells providers of the work that it is part of, and that it was interrupted", async () => {
+      const { fence, log } = testContext();
+      const object = { apiVersion: "acme.example/v1", kind: "Thing", namespace: "default", name: stack, uid: "uid" };
+      const interrupt = new AbortController();
+      const { entered, release } = engine.things.holdSlow();
+      const options = { context: { fence, log, object }, signal: interrupt.signal };
+      const updating = engine.up(stack, { a: "slow" }, options);
+      await entered;
+      const told = engine.things.lastContext;
+      expect(told?.object).toEqual(object);
+      expect(told?.log).toBe(log);
+      expect(told?.signal.aborted).toBe(false);
+      interrupt.abort(new Error("enough"));
+      expect(told?.signal.reason).toEqual(new Error("enough"));
+      expect(() => told?.fence.check()).not.toThrow(); // what is under way may still be finished
+      release();
+      expect(await updating).toMatchObject({ interrupted: true });
+      expect(() => told?.fence.check()).toThrow("has ended");
     });
 
     it("runs several stacks at once with one host, each with its own result", async () => {

@@ -3,10 +3,13 @@ import { secret } from "@pulumi/pulumi/output";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import { lookUp } from "../../providers/kubernetes/connection";
 import { KubernetesObject, OBJECT_STUB, provider as objects } from "../../providers/kubernetes/object";
 import { foundNothing } from "../../providers/observation";
 import { ROW_STUB, Row, provider as rows } from "../../providers/postgres/row";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
+import { planUpdate } from "../../src/plan/plan";
+import { podSet } from "../../stacks/kinds/podset/kind";
 import { controlPlane } from "../control-plane";
 import { acme } from "../objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -86,6 +89,29 @@ describe("an update that is held to what was observed", () => {
     await made(() => both("1", 1));
     const { observed } = await approve(both("1", 2));
     expect([...(observed?.keys() ?? [])].map((urn) => urn.split("::").at(-1))).toEqual(["row"]);
+  });
+
+  it("is planned by reading each object once, for the refresh, the observation and what becomes of it", async () => {
+    await made(() => both("1", 1));
+    const find = vi.spyOn(KubernetesClient.prototype, "find");
+    const nothing = async () => [];
+    const plan = await planUpdate({
+      kind: podSet,
+      object: { metadata: { name: stack } },
+      view: {
+        look: (manifest, snapshot) => lookUp(cluster.client, manifest, snapshot),
+        ...{ cluster: async () => undefined, owned: nothing, watched: nothing, marked: nothing, deletedWith: nothing },
+      },
+      engine: {
+        preview: (_, program, options) => engine.engine.preview(stack, program, options),
+        previewDestroy: () => Promise.reject(new Error("not a destroy")),
+      },
+      program: both("2", 1),
+      ...{ refresh: true, binds: true, signal: undefined },
+    });
+    expect(plan.resources.map(({ shown }) => `${shown.operation} ${shown.name}`)).toEqual(["update object"]);
+    expect([...(plan.observed?.keys() ?? [])]).toHaveLength(1);
+    expect(find).toHaveBeenCalledOnce();
   });
 
   it("overwrites no field of an object that has changed since", async () => {
