@@ -126,7 +126,7 @@ async function store(name: string, stored: Stored, context: ProviderContext | un
   const file = fileOf(name);
   await classified(() => {
     context?.fence.check();
-    return writeFile(file, JSON.stringify(stored), { signal: context?.signal });
+    return writeFile(file, JSON.stringify(stored));
   });
 }
 
