@@ -3,6 +3,7 @@ import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/
 import type { KindCondition } from "../../contract/index";
 import { jsonReader } from "./annotation-json";
 import { indexedName, ROLE_BINDING_LABEL } from "./labels";
+import { countedNamespaces } from "./namespaces";
 import type { CapsuleTenant } from "./schema";
 
 /*
@@ -33,8 +34,7 @@ export function formerSubjects(
   namespace: string,
   { owned, given }: { owned: readonly LiveObject[]; given: readonly Subject[] },
 ): { annotations?: Record<string, string> } {
-  const bindings = bindingsOf(tenant, owned).filter(({ metadata }) => metadata.namespace === namespace);
-  const known = bindings.flatMap((binding) => [
+  const known = bindingsIn([namespace], tenant, owned).flatMap((binding) => [
     ...keptBy(binding),
     ...((binding.subjects as Subject[] | undefined) ?? []).map(nameOf),
   ]);
@@ -46,7 +46,8 @@ export function formerSubjects(
 /** Tells of former subjects, and how to look for what they made. */
 export function formerSubjectsCondition(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition {
   const type = "FormerSubjects";
-  const told = bindingsOf(tenant, owned).filter((binding) => keptBy(binding).length > 0);
+  const namespaces = countedNamespaces(tenant.metadata.name, owned).map(({ metadata }) => metadata.name);
+  const told = bindingsIn(namespaces, tenant, owned).filter((binding) => keptBy(binding).length > 0);
   if (told.length === 0) {
     return { type, status: "False", reason: "Settled", message: "no rights were taken in the namespaces" };
   }
@@ -68,11 +69,17 @@ export function formerSubjectsCondition(tenant: CapsuleTenant, owned: readonly L
   };
 }
 
-/** The tenant's RoleBindings that Kindstack made, by their names, which are reserved for it. */
-function bindingsOf({ metadata }: CapsuleTenant, owned: readonly LiveObject[]): LiveObject[] {
+/** The RoleBindings that Kindstack made, by place and name: users may write the marks elsewhere. */
+function bindingsIn(
+  namespaces: readonly string[],
+  { metadata: { name: tenant } }: CapsuleTenant,
+  owned: readonly LiveObject[],
+): LiveObject[] {
   return owned.filter(
-    ({ kind, metadata: { name, labels } }) =>
-      kind === "RoleBinding" && name === indexedName(metadata.name, Number(labels?.[ROLE_BINDING_LABEL])),
+    ({ kind, metadata: { name, namespace = "", labels } }) =>
+      kind === "RoleBinding" &&
+      namespaces.includes(namespace) &&
+      name === indexedName(tenant, Number(labels?.[ROLE_BINDING_LABEL])),
   );
 }
 

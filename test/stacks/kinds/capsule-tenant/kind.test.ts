@@ -123,6 +123,25 @@ describe("Capsule's Tenant", () => {
     expect(conditionsOf([member("oil-a")])).toMatchObject([{ status: "False" }]);
   });
 
+  it("tells who lost rights in its namespaces, and nothing of what users mark elsewhere", () => {
+    const toldOf = (owned: LiveObject[]) =>
+      capsuleTenant.capabilities
+        .conditions?.(oilTenant(), owned, undefined)
+        .find(({ type }) => type === "FormerSubjects");
+    const former = (namespace: string): LiveObject => {
+      const labels = { "capsule.clastix.io/role-binding": "0" };
+      const binding = object("RoleBinding", namespace, "capsule-oil-0", labels);
+      binding.metadata.annotations = { "kindstack.dev/former-subjects": '["User bob"]' };
+      return binding;
+    };
+    expect(toldOf([member("oil-a"), former("oil-a")])).toMatchObject({
+      status: "True",
+      reason: "RightsTaken",
+      message: expect.stringMatching(/^User bob had rights in oil-a\. .*-n oil-a kindstack\.dev\/former-subjects-$/),
+    });
+    expect(toldOf([member("oil-a"), former("gas-a")])).toMatchObject({ status: "False", reason: "Settled" });
+  });
+
   it("says of no owner that they have rights while their RoleBindings go with the tenant", () => {
     const tenant = oilTenant();
     const deleted = { ...tenant, metadata: { ...tenant.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
