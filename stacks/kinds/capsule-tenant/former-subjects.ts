@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
+import type { LiveObject } from "../../../providers/kubernetes/index";
 import type { KindCondition } from "../../contract/index";
 import { jsonReader } from "./annotation-json";
 import { indexedName, ROLE_BINDING_LABEL } from "./labels";
@@ -64,7 +64,7 @@ export function formerSubjectsCondition(tenant: CapsuleTenant, owned: readonly L
     message:
       `${some(told.flatMap(keptBy))} had rights in ${some(told.map(({ metadata }) => metadata.namespace ?? ""))}. RoleBindings and ` +
       "ServiceAccounts that they made there stay, and so do their tokens. Look for these: " +
-      `kubectl get rolebindings,serviceaccounts -n ${first.namespace} -l '!${OWNER_UID_LABEL}'. ` +
+      `kubectl get rolebindings,serviceaccounts -n ${first.namespace}. ` + // whatever labels a user gave them
       `Then end this notice: kubectl annotate rolebinding ${first.name} -n ${first.namespace} ${FORMER_ANNOTATION}-`,
   };
 }
