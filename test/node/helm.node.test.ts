@@ -2,15 +2,18 @@ import path from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { areReady, get, KINDS, kindstack, kubectl, NAMESPACE, node, pods, prepareInstallation } from "./installation";
+import { reportTimes, type StepTime, timed } from "./times";
 
 /* The Helm chart, in a namespace that enforces the restricted Pod security standard. */
 
 const chart = path.join(node.directory, "chart");
 
+const times: StepTime[] = [];
+
 beforeAll(async () => {
-  const values = await prepareInstallation();
+  const values = await timed(times, "namespace, Secrets, values.yaml", prepareInstallation);
   await kubectl(`label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=restricted`);
-  await kindstack(["install", "--chart", chart, "--values", values]);
+  await timed(times, "install --chart", () => kindstack(["install", "--chart", chart, "--values", values]));
 });
 afterAll(async () => {
   await kubectl(`delete ${KINDS.join(",")} --all -A`);
@@ -26,9 +29,12 @@ async function helm(...args: string[]): Promise<string> {
 }
 
 it("is installed, and Ready", async () => {
-  await helm("install", "kindstack", chart, "--wait", "--timeout", "180s");
-  await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/kinds/tenant/sample.yaml")]);
-  await areReady(["tenants.multitenancy.codereliant.io/tenant-sample"]);
+  await timed(times, "helm install --wait", () => helm("install", "kindstack", chart, "--wait", "--timeout", "180s"));
+  await timed(times, "the first object: kubectl apply, kubectl wait", async () => {
+    await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/kinds/tenant/sample.yaml")]);
+    await areReady(["tenants.multitenancy.codereliant.io/tenant-sample"]);
+  });
+  reportTimes("With Helm", times);
 });
 
 it("is upgraded, with other values", async () => {

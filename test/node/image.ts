@@ -3,11 +3,13 @@ import fs from "node:fs";
 import path from "node:path";
 import { execa } from "execa";
 import { filesUnder } from "../files";
+import { type StepTime, timed } from "./times";
 
 const ROOT = path.resolve(__dirname, "../..");
 /** The stage of the Dockerfile whose steps are run here; the last one only copies what it has collected. */
 const STAGE = "build";
 const CLI = "dist/src/cli/main.js";
+const TIMES = "times.json";
 /** Longer than any use of what was built. */
 const KEPT_MS = 3 * 3_600_000;
 
@@ -40,6 +42,8 @@ export interface BuiltImage {
   /** The command line in the folder where the image was compiled, with all of its packages. */
   cli: string;
   config: { Env: string[]; User: string; Entrypoint: string[]; Cmd: string[] };
+  /** How long its steps took, when they were run. */
+  times: StepTime[];
 }
 
 /**
@@ -56,10 +60,11 @@ export async function buildImage(home: string, reference: string): Promise<Built
   const [, copied = ""] = /^--from=build (\S+) \/$/.exec(last.find(({ name }) => name === "COPY")?.words ?? "") ?? [];
   const [archive, root, config] = [path.join(directory, "image.tar"), within(directory, copied), configurationOf(last)];
   const workdir = steps.find(({ name }) => name === "WORKDIR")?.words ?? "";
-  const built = { archive, root, cli: path.join(within(directory, workdir), CLI), config };
+  const cli = path.join(within(directory, workdir), CLI);
+  const built = () => ({ archive, root, cli, config, times: timesIn(directory) });
   if (fs.existsSync(directory)) {
     used(directory);
-    return built;
+    return built();
   }
 
   // As Docker would, the packages are taken from an earlier build of the same ones.
@@ -71,9 +76,22 @@ export async function buildImage(home: string, reference: string): Promise<Built
     await execa("cp", ["--archive", "--link", `${packages}/.`, folder]);
     await runSteps(steps, folder, installing);
     const source = { reference, directory: within(folder, copied), config };
-    await writeImage(source, path.join(folder, path.basename(archive)));
+    await step(folder, "write the image", () => writeImage(source, path.join(folder, path.basename(archive))));
   });
-  return built;
+  return built();
+}
+
+function timesIn(folder: string): StepTime[] {
+  const file = path.join(folder, TIMES);
+  return fs.existsSync(file) ? (JSON.parse(fs.readFileSync(file, "utf8")) as StepTime[]) : [];
+}
+
+async function step(folder: string, name: string, work: () => Promise<unknown>): Promise<void> {
+  const times = timesIn(folder);
+  await timed(times, name, work);
+  const file = path.join(folder, TIMES);
+  fs.rmSync(file, { force: true }); // another build may have the same file, by a hard link
+  fs.writeFileSync(file, JSON.stringify(times));
 }
 
 /** Makes a folder whole or not at all, and once: two clones may build at the same time. */
@@ -212,12 +230,9 @@ async function runSteps(steps: Instruction[], directory: string, done = 0): Prom
       const command = words.replaceAll(/--mount=\S+ /g, "");
       console.log(`image: ${command}`);
       const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
-      await execa("sh", ["-ec", command], {
-        cwd: workdir,
-        env: { PATH, npm_config_loglevel: "error" },
-        stdout: "ignore",
-        stderr: "inherit",
-      });
+      const env = { PATH, npm_config_loglevel: "error" };
+      const [stdout, stderr] = ["ignore", "inherit"] as const;
+      await step(directory, command, () => execa("sh", ["-ec", command], { cwd: workdir, env, stdout, stderr }));
     } else {
       throw new Error(`the Dockerfile's stage ${STAGE} has ${name}, which test/node/image.ts does not know`);
     }

@@ -57,11 +57,11 @@ async function main(): Promise<number> {
   for (const tool of [...controlPlane.map((name) => tools[name]), ...Object.values(nodeTools), testTools.helm]) {
     binaries[tool.name] = await resolveBinary(tool, { observe: report, signal });
   }
-  const { archive: image, cli } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
+  const { archive: image, cli, times: imageTimes } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
   signal.throwIfAborted();
 
   for (const run of runsOf(form, filters)) {
-    const code = await runOnNodes(run, { binaries, image, cli }, signal);
+    const code = await runOnNodes(run, { binaries, image, imageTimes, cli }, signal);
     if (code !== 0) return code;
   }
   return 0;

@@ -11,6 +11,7 @@ import { createCgroups } from "./cgroups";
 import { type ImageParts, writeParts } from "./image";
 import { NodePki } from "./pki";
 import { startRegistry } from "./registry";
+import type { StepTime } from "./times";
 import { flags, type Start, startWorker, type Worker } from "./worker";
 
 /** What main.ts has prepared. */
@@ -21,6 +22,8 @@ export interface NodeInput {
   binaries: Readonly<Record<string, string>>;
   /** The operator's image. */
   image: string;
+  /** How long its steps took. */
+  imageTimes: StepTime[];
   /** How many nodes: 1 or 2. */
   nodes: number;
   /** The command line that was built with it. */
@@ -36,6 +39,7 @@ export interface NodeCluster {
   databaseHost: string;
   databaseAddress: string;
   databaseUrl: string;
+  imageTimes: StepTime[];
   cli: string;
   helm: string;
 }
@@ -253,6 +257,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
     databaseHost: DATABASE_HOST,
     databaseAddress: address,
     databaseUrl: `postgres://${database.user}:${database.password}@${DATABASE_HOST}:${POSTGRES_PORT}/${database.database}?sslmode=disable`,
+    imageTimes: input.imageTimes,
     cli: input.cli,
     helm: binaries.helm ?? "helm",
   };

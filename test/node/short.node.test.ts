@@ -11,6 +11,7 @@ import {
   kubectl,
   logLines,
   NAMESPACE,
+  node,
   OPERATOR,
   onlyPod,
   prepareInstallation,
@@ -18,6 +19,7 @@ import {
   uninstall,
 } from "./installation";
 import { countRows } from "./load";
+import { reportTimes, type StepTime, timed } from "./times";
 
 const ROOT = path.resolve(__dirname, "../..");
 const SAMPLES = [
@@ -32,16 +34,23 @@ const CLUSTER_SCOPED = [
   ...["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
   ...["clusterroles", "clusterrolebindings", "crds", "namespaces", "priorityclasses", "persistentvolumes"],
 ];
+const times: StepTime[] = [];
 let values: string;
 
 beforeAll(async () => {
-  values = await prepareInstallation();
+  reportTimes("The image", node.imageTimes);
+  values = await timed(times, "namespace, Secrets, values.yaml", prepareInstallation);
 });
 
 describe("the default installation", () => {
-  it("is Ready", async () => {
-    await install(values);
-    await rolledOut();
+  it("is Ready, and so is its first object", async () => {
+    await timed(times, "install --check, kubectl apply", () => install(values));
+    await timed(times, "kubectl rollout status", rolledOut);
+    await timed(times, "the first object: kubectl apply, kubectl wait", async () => {
+      await kubectl(["apply", "-f", path.join(ROOT, "stacks/kinds/tenant/sample.yaml")]);
+      await areReady(SAMPLES.slice(0, 1));
+    });
+    reportTimes("With kubectl", times);
   });
 
   it("starts without a restart, without an Unhealthy event, and logs nothing but JSON", async () => {
