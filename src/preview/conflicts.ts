@@ -3,20 +3,15 @@ import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf, failureOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { known } from "../../providers/kubernetes/lookup";
-import { OBJECT_STUB } from "../../providers/kubernetes/object";
-import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB } from "../../providers/postgres/row";
 import { inspectRow } from "../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
 import { objectId } from "../../stacks/contract/object";
-import type { PlannedChange } from "../automation/planned-changes";
 import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "../plan/effects";
 import { createdFields } from "../plan/fields";
 import type { FieldChange, Gated, ResourcePlan } from "../plan/resource-plan";
-import type { ClusterView } from "./cluster-view";
 import type { ObjectPlan } from "./report";
 
 /** Something that an update needs and that has another owner. */
@@ -63,13 +58,13 @@ export interface Obstacles {
 }
 
 /** Looks for what would make the changes of one stack fail. */
-export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Obstacles>;
+export type ConflictFinder = (resources: readonly PlannedResource[]) => Promise<Obstacles>;
 
 /** Each has a connection of its own: to open one takes longer than to read. */
 const DATABASE_READS_AT_ONCE = 4;
 
-/** Finds conflicts in the cluster and the database; it only reads. A database that does not answer is asked once more, for all. */
-export function conflictFinder(cluster: ClusterView): ConflictFinder {
+/** Finds conflicts with what plans saw, and in the database, which it only reads. A database that does not answer is asked once more, for all. */
+export function conflictFinder(): ConflictFinder {
   let unreachable: unknown;
   const limit = pLimit(DATABASE_READS_AT_ONCE);
   const findInDatabase: typeof inspectRow = (inputs, claimant) =>
@@ -86,11 +81,11 @@ export function conflictFinder(cluster: ClusterView): ConflictFinder {
         throw error;
       }
     });
-  return async (changes) => {
+  return async (resources) => {
     const obstacles: Obstacles = { conflicts: [], overwritten: new Map(), unknown: new Map() };
-    const finding = changes.map((change) =>
-      findObstacle(change, cluster, findInDatabase, obstacles).catch((error: unknown) => {
-        obstacles.unknown.set(change.urn, errorMessageOf(error));
+    const finding = resources.map((resource) =>
+      findObstacle(resource, findInDatabase, obstacles).catch((error: unknown) => {
+        obstacles.unknown.set(resource.change.urn, errorMessageOf(error));
       }),
     );
     await Promise.all(finding);
@@ -100,16 +95,13 @@ export function conflictFinder(cluster: ClusterView): ConflictFinder {
 
 /** @throws Error when it cannot be told */
 async function findObstacle(
-  { urn, operation, inputs, old }: PlannedChange,
-  cluster: ClusterView,
+  { change: { urn, operation, inputs, old }, inputs: given, live }: PlannedResource,
   findInDatabase: typeof inspectRow,
   { conflicts, overwritten }: Obstacles,
 ): Promise<void> {
-  if (inputs === undefined || operation === "same" || operation === "delete") return;
-  const stub = inputs[PROVIDER_PROPERTY];
-  if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
-    const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
-    const live = await known(cluster.look(manifest));
+  if (inputs === undefined || operation === "delete") return;
+  if (given !== undefined) {
+    const { manifest, owner, adopt = true } = given;
     // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return;
     const owners = ownersAllowed(live, ownersOf(owner, old), appliedBefore(old));
@@ -119,7 +111,7 @@ async function findObstacle(
     conflicts.push({ urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` });
     return;
   }
-  if (stub !== ROW_STUB) return;
+  if (inputs[PROVIDER_PROPERTY] !== ROW_STUB) return;
   const row = inputs as unknown as RowInputs;
   const { incarnation, location } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
   const made = incarnation === undefined || location === undefined ? {} : { made: { incarnation, location } };

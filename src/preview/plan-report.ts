@@ -1,9 +1,9 @@
 import type { AnyKind } from "../../stacks/contract/kind";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanField } from "../../stacks/contract/plan";
 import type { FieldChange } from "../plan/resource-plan";
 import { readJson } from "../text/json";
-import { type Action, countActions, type ObjectPlan, type Report } from "./report";
+import { type Action, countActions, newPlan, type ObjectPlan, type Report } from "./report";
 
 /** What a plan does, as a preview tells it. */
 export function planReport(kind: AnyKind, plan: Plan): Report {
@@ -22,15 +22,10 @@ export function planReport(kind: AnyKind, plan: Plan): Report {
 
 /** The same, as the one object of a report. */
 export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
-  const { apiVersion, namespace, name } = spec.object;
   const { by, at, reason } = spec.cause;
   const omitted = spec.omitted ?? 0;
   return {
-    apiVersion,
-    kind: spec.object.kind,
-    ...(namespace !== undefined && { namespace }),
-    name,
-    stack: stackName(kind, objectKey(spec.object)),
+    ...newPlan(kind, spec.object.apiVersion, spec.object),
     action: actionOf(spec),
     resources: spec.steps.map(({ action, type, name, fields }) => ({
       name,
@@ -38,7 +33,6 @@ export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
       operation: action,
       fields: fields.map(fieldOf),
     })),
-    errors: [],
     notes: [
       ...spec.steps.flatMap(({ type, name, omittedFields = 0 }) =>
         omittedFields > 0 ? [`${omittedFields} more fields of ${type} ${name}`] : [],

@@ -1,13 +1,13 @@
 import { errorMessageOf } from "../../providers/errors";
 import { ownerDescription } from "../../stacks/contract/kind";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
 import { idOf, type PlannedResource, touchedObject } from "../plan/effects";
 import { givenFields } from "../plan/fields";
 import { UNCHECKED } from "../plan/resource-plan";
 import { type Candidate, type PlanOptions, previewRemoval, previewUpdate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
-import type { ObjectPlan } from "./report";
+import { newPlan } from "./report";
 
 /** Plans an update of one object's stack, with its effects on other objects. */
 export async function planObject(
@@ -16,21 +16,9 @@ export async function planObject(
   candidate: Candidate,
 ): Promise<Planned> {
   const { kind, manifest, file } = candidate;
-  const key = objectKey(manifest.metadata);
-  const owner = ownerDescription(kind, key);
   const { name, namespace } = manifest.metadata;
-  const plan: ObjectPlan = {
-    apiVersion: manifest.apiVersion,
-    kind: kind.kind,
-    ...(namespace !== undefined && { namespace }),
-    name,
-    ...(file !== undefined && { file }),
-    stack: stackName(kind, key),
-    action: "none",
-    resources: [],
-    errors: [],
-    notes: [],
-  };
+  const plan = newPlan(kind, manifest.apiVersion, manifest.metadata, file);
+  const owner = ownerDescription(kind, objectKey(manifest.metadata));
   const none = { owner, resources: [], kept: new Set<string>(), claims: [], held: new Set<string>(), conflicts: [] };
   if (candidate.doubt !== undefined) {
     return { ...none, unknown: [], plan: { ...plan, action: UNCHECKED, errors: [candidate.doubt] } };
@@ -43,7 +31,7 @@ export async function planObject(
     const isApplied = !candidate.removed && planned.action !== "invalid";
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
     const had = changes.map(({ old }) => idOf(old?.inputs.manifest));
-    const { conflicts, overwritten, unknown: unseen } = await findConflicts(changes);
+    const { conflicts, overwritten, unknown: unseen } = await findConflicts(resources);
     for (const { change, shown } of resources) {
       const [fields, why] = [overwritten.get(change.urn), unseen.get(change.urn)];
       // A row that the records give to this object is there already.

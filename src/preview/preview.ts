@@ -5,7 +5,7 @@ import { known } from "../../providers/kubernetes/lookup";
 import { groupOf } from "../../providers/kubernetes/object-types";
 import { type AnyKind, kindName, ownerDescription } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
 import type { ManifestDocument, SourcedDocument } from "../../stacks/contract/parse-manifests";
 import {
   type DeclaredManifest,
@@ -20,7 +20,7 @@ import { addConflicts, type Claimant, conflictFinder, type Planned } from "./con
 import { checkPlans } from "./dry-run";
 import { planObject } from "./plan";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
-import { countActions, type ObjectPlan, type Report } from "./report";
+import { countActions, newPlan, type ObjectPlan, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
@@ -132,7 +132,7 @@ export async function preview(
   { candidates, notes: selected = [], documents = [], refused = [], unseenDeletions = [], ...selection }: Selection,
 ): Promise<Report> {
   const { cluster } = options;
-  const findConflicts = conflictFinder(cluster);
+  const findConflicts = conflictFinder();
   let done = 0;
   observe?.(done, candidates.length);
   const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
@@ -172,10 +172,8 @@ function settle({ plan, unknown }: Planned): void {
 }
 
 function refusedPlan({ kind, file, apiVersion, metadata, message }: RefusedManifest): ObjectPlan {
-  return {
-    ...{ apiVersion, kind: kind.kind, ...metadata, file, stack: stackName(kind, objectKey(metadata)) },
-    ...{ action: "invalid", validatedBy: "schema", resources: [], errors: [message], notes: [] },
-  };
+  const plan = newPlan(kind, apiVersion, metadata, file);
+  return { ...plan, action: "invalid", validatedBy: "schema", errors: [message] };
 }
 
 /** What objects of the cluster hold that are not among the candidates. */

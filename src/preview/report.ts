@@ -1,4 +1,6 @@
 import Type from "typebox";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
 import { closed, GATED, resourceSchema, UNCHECKED } from "../plan/resource-plan";
 
 /*
@@ -68,6 +70,19 @@ export const reportSchema = closed(
 export type Report = Type.Static<typeof reportSchema>;
 export type ObjectPlan = Type.Static<typeof objectSchema>;
 export type Action = ObjectPlan["action"];
+
+/** The plan of an object before anything is found out. */
+export function newPlan(
+  kind: AnyKind,
+  apiVersion: string,
+  { namespace, name }: { namespace?: string; name: string },
+  file?: string,
+): ObjectPlan {
+  const names = { ...(namespace !== undefined && { namespace }), name };
+  const source = { apiVersion, kind: kind.kind, ...names, ...(file !== undefined && { file }) };
+  const nothing = { action: "none" as const, resources: [], errors: [], notes: [] };
+  return { ...source, stack: stackName(kind, objectKey(names)), ...nothing };
+}
 
 export function countActions(actions: readonly Action[]): Report["summary"] {
   const counts: Report["summary"] = {};
