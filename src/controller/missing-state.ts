@@ -4,7 +4,9 @@ import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { StackObject, UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
+import { planUpdate } from "../plan/plan";
 import type { Reconcile } from "./context";
+import { planRequest } from "./view";
 
 /*
  * An object whose status names a stack that the backend lacks has lost its state: what it made is not known. That the state
@@ -68,11 +70,10 @@ export function reportMissingState({ context, item, object, facts, logger }: Rec
  * @throws TerminalError `StateMissing`
  */
 export async function refusePluginsCreations(reconcile: Reconcile, program: Program): Promise<void> {
-  const { context, item, facts, signal } = reconcile;
-  const { kind, engine } = context;
-  if (facts.settings.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(kind)) return;
-  const { sdkRuntime } = kind.capabilities;
-  const { exists, changes } = await engine.preview(stackName(kind, item.key), program, { signal, sdkRuntime });
+  const { context, facts } = reconcile;
+  if (facts.settings.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(context.kind)) return;
+  const request = planRequest(reconcile, objectForUpdate(reconcile));
+  const { exists, changes } = await planUpdate({ ...request, program, refresh: false, binds: false });
   const made = changes.filter(({ operation, ofPlugin }) => operation === "create" && ofPlugin);
   if (exists || made.length === 0) return;
   const names = made.map(({ type, name }) => `${type} ${name}`).join(", ");
