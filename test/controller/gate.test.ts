@@ -1,0 +1,160 @@
+import { createSecretKey } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { withObserved } from "../../providers/observation";
+import type { BindingPlan } from "../../src/automation/binding-plan";
+import type { PlannedChange } from "../../src/automation/planned-changes";
+import type { DestroyAction, Gate, UpdateAction } from "../../src/controller/action";
+import type { Reconcile } from "../../src/controller/context";
+import { passGate } from "../../src/controller/gate";
+import { planDigests } from "../../src/plan/digest";
+import type { PlannedResource } from "../../src/plan/effects";
+import type { StackPlan } from "../../src/plan/plan";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+
+const object = {
+  kind: "Memcached",
+  metadata: { name: "cache", namespace: "default", uid: "uid-of-cache", generation: 1 },
+};
+const key = createSecretKey(Buffer.alloc(32));
+
+function resource(operation: "create" | "update" | "delete", urn: string = operation): PlannedResource {
+  const change: PlannedChange = { urn, type: "t", name: urn, operation };
+  return { change, shown: { name: urn, type: "t", operation, fields: [] }, refused: false };
+}
+
+function planOf(resources: PlannedResource[], of: Partial<StackPlan> = {}): StackPlan {
+  const changes = resources.map(({ change }) => change);
+  const bound = { plan: {} as BindingPlan, observed: new Map() };
+  return { exists: true, failures: [], operation: "update", untracked: [], ...bound, changes, resources, ...of };
+}
+
+/** An object whose plans people have decided on so; `begun` is the plan that is being applied. */
+function pass(
+  gate: Gate,
+  plan: StackPlan | undefined,
+  decide: (digest: string) => "Approve" | "Reject" | undefined = () => undefined,
+  begun?: { spec: { digest: string; steps: { digest: string }[] } },
+) {
+  const plans = {
+    digests: async (basis: Parameters<typeof planDigests>[1]) => planDigests(key, basis),
+    find: (_kind: unknown, _object: unknown, digest: string) => {
+      const decision = decide(digest);
+      return decision && { decision, approver: "alice", at: "now", digest, expiresAt: 0 };
+    },
+    get: () => begun && { spec: { object: object.metadata, ...begun.spec }, status: { state: "Applying" } },
+    write: async () => {},
+  };
+  const facts = { metadata: object.metadata, mode: "Propose", isTombstone: false, status: {}, drifted: [] };
+  const context = { kind: memcached, plans, programDigest: "p" };
+  const reconcile = { context, object, facts, state: { reads: undefined } } as unknown as Reconcile;
+  const type = plan?.operation === "update" ? "update" : "destroy";
+  const action = { type, gate, cause: "Updating" } as UpdateAction | DestroyAction;
+  const never = () => Promise.reject(new Error("nothing is to be planned"));
+  return passGate(reconcile, action, plan === undefined ? never : async () => plan);
+}
+
+const BOUND = { plan: {}, observed: new Map() };
+const cut = { kind: "Pod", apiVersion: "v1", metadata: { name: "web-9", uid: "uid-9" } } as LiveObject;
+
+describe("without a gate", () => {
+  it("nothing is planned", async () => {
+    expect(await pass("none", undefined)).toEqual({ type: "pass", options: {}, record: {} });
+  });
+});
+
+describe("what waits for an approval", () => {
+  it.each([
+    ["nothing, where nothing changes", "all", planOf([]), "pass"],
+    ["all that changes", "all", planOf([resource("create")]), "proposed"],
+    ["no creation, where only destructive changes do", "destructive", planOf([resource("create")]), "pass"],
+    ["a deletion", "destructive", planOf([resource("delete")]), "proposed"],
+    ["the removal of what no state has", "destructive", planOf([], { untracked: [cut] }), "proposed"],
+  ] as const)("%s", async (_, gate, plan, type) => {
+    expect(await pass(gate, plan)).toMatchObject({ type });
+  });
+});
+
+describe("what passes", () => {
+  it("is bound to its plan, and an update compares with what is alive first", async () => {
+    const passed = await pass("destructive", planOf([resource("create")]));
+    expect(passed).toEqual({ type: "pass", options: { ...BOUND, refresh: true }, untracked: [], record: {} });
+    const destroy = planOf([], { operation: "delete" });
+    expect(await pass("all", destroy)).toMatchObject({ options: BOUND });
+    expect(await pass("all", destroy)).not.toHaveProperty("options.refresh");
+  });
+
+  it("by an approval has its name, and an update saves each step: what is not saved may need another", async () => {
+    const approval = { approver: "alice", at: "now", digest: expect.any(String) };
+    expect(await pass("all", planOf([resource("create")]), () => "Approve")).toMatchObject({
+      options: { savesOnce: false, message: expect.stringMatching(/^approved by alice \(sha256:/) },
+      record: { approval },
+    });
+    const destroyed = await pass("all", planOf([resource("delete")], { operation: "delete" }), () => "Approve");
+    expect(destroyed).toMatchObject({ record: { approval } });
+    expect(destroyed).not.toHaveProperty("options.savesOnce");
+  });
+});
+
+describe("what an approved operation that was cut off has left to do", () => {
+  const { digest, steps } = planDigests(key, {
+    ...planOf([resource("create", "one"), resource("update", "two")]),
+    ...{ kind: memcached, object, programDigest: "p", references: [] },
+  });
+  const begun = { spec: { digest, steps: [...steps.values()].map((step) => ({ digest: step })) } };
+  const approves = (one: string) => (one === digest ? "Approve" : undefined);
+  const rest = planOf([resource("update", "two")]);
+
+  it("needs no other approval", async () => {
+    expect(await pass("all", rest, approves, begun)).toMatchObject({ record: { approval: { digest } } });
+  });
+
+  it("waits where it is more than was approved, also if that is a creation", async () => {
+    const more = planOf([resource("update", "two"), resource("create", "three")]);
+    expect(await pass("all", more, approves, begun)).toMatchObject({ type: "proposed" });
+  });
+
+  it("includes what it has created and not saved, unless others changed that since", async () => {
+    const manifest: Manifest = { apiVersion: "v1", kind: "Pod", metadata: { name: "web-1" }, spec: { a: 1 } };
+    const created = (spec: object): PlannedResource => {
+      const metadata = { name: "web-1", uid: "w", labels: { [OWNER_UID_LABEL]: object.metadata.uid } };
+      const live = { ...manifest, metadata, spec } as unknown as LiveObject;
+      return { ...resource("create", "one"), live, inputs: { manifest } as PlannedResource["inputs"] & object };
+    };
+    const nothing = new Map([["one", withObserved(undefined, "one", "Create", null, {})]]);
+    const basis = { kind: memcached, object, programDigest: "p", references: [] };
+    const first = planDigests(key, { ...planOf([resource("create", "one")], { observed: nothing }), ...basis });
+    const begun = { spec: { digest: first.digest, steps: [...first.steps.values()].map((digest) => ({ digest })) } };
+    const approves = (one: string) => (one === first.digest ? "Approve" : undefined);
+    const observed = new Map([["one", withObserved(undefined, "one", "Create", manifest, {})]]);
+    const rest = (spec: object) => planOf([created(spec)], { observed });
+    expect(await pass("all", rest({ a: 1 }), approves, begun)).toMatchObject({ type: "pass" });
+    expect(await pass("all", rest({ a: 2 }), approves, begun)).toMatchObject({ type: "proposed" });
+  });
+
+  it("waits where it was rejected since", async () => {
+    const decide = (one: string) => (one === digest ? "Approve" : "Reject");
+    expect(await pass("all", rest, decide, begun)).toMatchObject({
+      type: "proposed",
+      decision: { decision: "Reject" },
+    });
+  });
+});
+
+describe("what is unknown", () => {
+  it("is neither passed nor proposed: the reconcile is tried again", async () => {
+    const lookupError = new ApiError(503, "ServiceUnavailable", "away");
+    const plan = planOf([{ ...resource("update"), lookupError }]);
+    await expect(pass("all", plan, () => "Approve")).rejects.toBe(lookupError);
+    const failure = { errorClass: "terminal", reason: "Invalid", message: "no" } as const;
+    expect(await pass("all", { ...plan, failures: [failure] })).toEqual({ type: "failed", failures: [failure] });
+  });
+
+  it("is an engine that does not bind itself, unless there is no stack to destroy", async () => {
+    const unbound = { plan: undefined, observed: undefined } as unknown as StackPlan;
+    await expect(pass("all", planOf([resource("update")], unbound))).rejects.toThrow("does not hold updates");
+    const none = planOf([], { ...unbound, operation: "delete", exists: false });
+    expect(await pass("all", none)).toMatchObject({ type: "pass" });
+  });
+});
