@@ -644,6 +644,7 @@ decisions("an approved change runs for what its plan was made for:", [
   ["a new spec", decided("SpecChanged", drifted), { type: "update", cause: "Updating", progressReport: "beside" }],
   ["a new program", decided("ProgramChanged"), { type: "update", cause: "ProgramChanged", refresh: true }],
   ["a request", decided("Requested"), { cause: "Requested" }],
+  ["a request that comes later", decided("SpecChanged", { requested: "now" }), { cause: "Requested" }],
   ["a drift", decided("Drifted", drifted), { cause: "Repairing", onlyLacking: false, progressReport: "beside" }],
   ["a drift that no watch shows", decided("Drifted"), { cause: "Refreshing" }],
   [

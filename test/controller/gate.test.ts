@@ -12,6 +12,7 @@ import { planDigests } from "../../src/plan/digest";
 import type { PlannedResource } from "../../src/plan/effects";
 import type { StackPlan } from "../../src/plan/plan";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { facts } from "./facts";
 
 const object = {
   kind: "Memcached",
@@ -46,9 +47,8 @@ function pass(
     get: () => begun && { spec: { object: object.metadata, ...begun.spec }, status: { state: "Applying" } },
     write: async () => {},
   };
-  const facts = { metadata: object.metadata, mode: "Propose", isTombstone: false, status: {}, drifted: [] };
   const context = { kind: memcached, plans, programDigest: "p" };
-  const reconcile = { context, object, facts, state: { reads: undefined } } as unknown as Reconcile;
+  const reconcile = { context, object, facts: facts({ mode: "Propose" }), state: {} } as unknown as Reconcile;
   const type = plan?.operation === "update" ? "update" : "destroy";
   const action = { type, gate, cause: "Updating" } as UpdateAction | DestroyAction;
   const never = () => Promise.reject(new Error("nothing is to be planned"));
