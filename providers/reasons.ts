@@ -10,6 +10,7 @@ export const REASONS = [
   "Deleting",
   "Enforced",
   "Finalizing",
+  "Finishing",
   "NotCordoned",
   "NotYetCordoned",
   "HostCollision",

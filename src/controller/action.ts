@@ -22,8 +22,12 @@ export type Action =
 /** Which changes become a plan first. */
 export type Gate = "none" | "destructive" | "all";
 
+/**
+ * An update. To finish is one of an object that is to be deleted: one that was cut off may have made what the state does not have,
+ * or the state is lost. The same update once more takes that over, and the next reconcile destroys it.
+ */
 export interface UpdateAction {
-  type: "update";
+  type: "update" | "finish";
   /** See {@link gated}. */
   gate: Gate;
   cause: Cause;
@@ -59,8 +63,6 @@ export interface DestroyAction {
   /** Leave the resources as they are. */
   release: boolean;
   mayHaveUntracked: boolean;
-  /** Update first: an update that was cut off may have made what the state does not have. */
-  finishUpdate: boolean;
   /** What an earlier destroy waited for may have been all that was left. */
   mayBeEmpty: boolean;
   /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */

@@ -5,7 +5,15 @@ import type { UpdateFailure } from "../automation/failures";
 import { describeAll, describeFailures, outcomeOf } from "./describe";
 
 /** Why an update runs; the reason of the condition while it does. */
-export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Refreshing" | "Repairing" | "Retrying";
+export type Cause =
+  | "Creating"
+  | "Updating"
+  | "ProgramChanged"
+  | "Requested"
+  | "Refreshing"
+  | "Repairing"
+  | "Retrying"
+  | "Finishing";
 
 /** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
 export const PROGRESSING = "Progressing";
@@ -30,6 +38,7 @@ const IN_PROGRESS: Record<Cause, string> = {
   ProgramChanged: "updating resources to the operator's new version",
   Repairing: "correcting drift",
   Retrying: "trying again",
+  Finishing: "finishing the last update before the deletion",
 };
 
 /** While an update runs. `Synced` keeps what it says of an earlier generation, unless it never said anything. */
@@ -82,6 +91,13 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   }
   const reason = failed ? "DeletionFailed" : "Deleting";
   return beingDeleted(observedGeneration, reason, message);
+}
+
+/** While an object is being deleted, and an update that comes before the destroy fails: a process that restarts tries it again. */
+export function finishingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
+  return deletingConditions(generation, failures).map((condition) =>
+    condition.type === "Reconciling" ? { ...condition, reason: "Finishing" } : condition,
+  );
 }
 
 function withReason({ errorClass, reason, resource, message }: UpdateFailure) {

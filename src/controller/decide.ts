@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { isPaused } from "../../stacks/contract/readiness";
 import type { Action, DestroyAction, ProgressReport, UpdateAction } from "./action";
 import {
@@ -39,7 +39,8 @@ function decideWork(facts: Facts): Action {
   if (settings.paused && !object.isTombstone) return pause(facts);
   if (metadata.deletionTimestamp) {
     if (!hasFinalizer) return kept(object);
-    return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
+    if (blockedMs > 0) return { type: "wait", requeueAfterMs: blockedMs };
+    return finishes(facts) ? finish(facts) : destroy(facts);
   }
   if (settings.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
   if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
@@ -222,25 +223,52 @@ function progressReportOf(cause: Cause): ProgressReport {
   return cause === "Creating" || cause === "Updating" ? "late" : "beside";
 }
 
-function destroy(facts: Facts): DestroyAction {
-  const { object, settings, timing } = facts;
-  const { metadata, status, isTombstone } = object;
-  const untracked = mayHaveUntracked(facts);
-  const { reason = "" } = findCondition(status.conditions, "Reconciling") ?? {};
-  // A deletion makes a new generation; one more since the last update that ended may have been under way.
-  const observed = status.observedGeneration;
-  const mayBeUnderWay = observed === undefined || metadata.generation - observed > 1;
+/** Whether an update comes before the destroy. It is tried once where the destroy leads to all that was made, or leaves it. */
+export function finishes(facts: Omit<Facts, "timing">): boolean {
+  const { object, settings, stack } = facts;
+  if (settings.mode !== "Apply" || object.isTombstone) return false;
+  const isLost = stack.unlisted && object.status.stack !== undefined && takesOverLost(facts);
+  if (!isLost && !mayBeUnfinished(object)) return false;
+  const attempt = attemptOf(facts);
+  if (attempt?.finishes === undefined) return true;
+  if (isLost && !stack.adopts) return true;
+  return attempt.outcome === "retryable" && !stack.adopts && !settings.releases;
+}
+
+/** Whether what an object made is found and destroyed though its state is lost: by its marks, or as a user has decided. */
+export function takesOverLost({ object, settings, stack }: Pick<Facts, "object" | "settings" | "stack">): boolean {
+  const { mode, releases, stateDecision } = settings;
+  if (mode !== "Apply" || releases || stateDecision === "Forget") return false;
+  return stack.adopts || (stateDecision === "Adopt" && !object.isTombstone);
+}
+
+/** Whether an update of an object that is to be deleted has begun and may have been cut off. */
+function mayBeUnfinished({ metadata, status: { conditions, observedGeneration } }: ObjectFacts): boolean {
   // Neither a deletion that waits nor a pause lets an update begin.
-  const noneBegan = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
+  if (isBeingDestroyed(conditions) || findCondition(conditions, "Paused") !== undefined) return false;
+  // A deletion makes a new generation; one more since the last update that ended may have been under way.
+  const mayBeUnderWay = observedGeneration === undefined || metadata.generation - observedGeneration > 1;
+  return mayBeUnderWay || isUnfinished(conditions);
+}
+
+function isBeingDestroyed(conditions: Condition[] | undefined): boolean {
+  return findCondition(conditions, "Reconciling")?.reason === "Deleting";
+}
+
+function finish(facts: Facts): UpdateAction {
+  return { ...update(facts, "Finishing", false), type: "finish", looksAgain: false, progressReport: "late" };
+}
+
+function destroy(facts: Omit<Facts, "stack" | "drift">): DestroyAction {
+  const { object, settings, timing } = facts;
+  const untracked = mayHaveUntracked(facts);
   return {
     type: "destroy",
     gate: "none",
     // What is only observed is not deleted.
     release: settings.releases || settings.mode === "Observe",
     mayHaveUntracked: untracked,
-    finishUpdate:
-      settings.mode === "Apply" && !isTombstone && !noneBegan && (isUnfinished(status.conditions) || mayBeUnderWay),
     mayBeEmpty: timing.unblocked && !untracked,
-    progressReported: isTombstone || reason === "Deleting",
+    progressReported: object.isTombstone || isBeingDestroyed(object.status.conditions),
   };
 }

@@ -3,13 +3,13 @@ import { objectId, stackName } from "../../stacks/contract/object";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { urnsIn } from "../automation/stack-state";
-import { isKubernetesObject, isScaffolding } from "../automation/urn";
+import { isScaffolding } from "../automation/urn";
 import { planDestroy } from "../plan/plan";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { OPEN, type Pass, passGate } from "./gate";
-import { isStateMissing, objectForDestroy } from "./missing-state";
+import { objectForDestroy } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
 import {
@@ -20,7 +20,6 @@ import {
   removePlannedUntracked,
   removeUntracked,
 } from "./untracked";
-import { updateBeforeDestroy } from "./update";
 import { planRequest } from "./view";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -46,14 +45,10 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
     );
     if (pass.type === "failed") return { type: "destroyFailed", object, failures: pass.failures, deleted };
     if (pass.type !== "pass") return pass;
-    const unfinished = action.finishUpdate ? await updateBeforeDestroy(reconcile) : [];
-    if (unfinished === undefined) return { type: "stale" };
-    const waitsFor = unfinished.filter((failure) => mayHideResources(reconcile, action, failure));
-    if (waitsFor.length > 0) return { type: "destroyFailed", object, failures: waitsFor, deleted };
     if (!action.progressReported) await reportDestroy(reconcile, progress);
     reconcile.state.lastComparison = undefined; // what is deleted makes it untrue
     const result = await destroyStack(reconcile, action, pass);
-    if (result === undefined || result.interrupted) return { type: "stale" };
+    if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
     deleted += changes.delete ?? 0;
     if (result.summary.result === "succeeded") {
@@ -71,47 +66,18 @@ export async function executeDestroy(reconcile: Reconcile, action: DestroyAction
   return { type: "destroyFailed", object: await progress.end(), failures, deleted };
 }
 
-/**
- * Whether a failure of the update that a destroy follows may pass, and hides what was made until then. Marks lead to all
- * that kinds which adopt have made; what plugins refuse may be refused for good; what is released stays in any case.
- */
-function mayHideResources(
-  { context: { kind } }: Reconcile,
-  { release }: DestroyAction,
-  { errorClass, reason, urn }: UpdateFailure,
-): boolean {
-  if (release || adoptsAfterCrash(kind) || errorClass !== "retryable" || reason === "UpdateFailed") return false;
-  return urn === undefined || !isKubernetesObject(urn);
-}
-
-/**
- * Destroys the stack. Where the state is lost, an update first takes over what the object made: of kinds that find all of it
- * by its mark, or as a user has decided.
- *
- * @returns `undefined` when that update was interrupted
- */
 async function destroyStack(
   reconcile: Reconcile,
   { release }: DestroyAction,
   { options: held, untracked }: Pass,
-): Promise<UpResult | undefined> {
-  const { context, item, facts, signal } = reconcile;
+): Promise<UpResult> {
+  const { context, item, signal } = reconcile;
   const { kind, engine, metrics } = context;
-  const isPlanned = untracked !== undefined;
-  const object = objectForDestroy(reconcile, release, isPlanned);
+  const object = objectForDestroy(reconcile, release, untracked !== undefined);
   const options = { release, signal, savesOnce: adoptsAfterCrash(kind), ...held };
-  const destroy = async (mustExist: boolean) => {
-    const result = await engine.destroy(stackName(kind, item.key), { ...options, object: { ...object, mustExist } });
-    metrics.ran(result, "Deleting");
-    return result;
-  };
-  const result = await destroy(object.mustExist);
-  const adopts = adoptsAfterCrash(kind);
-  if (!isStateMissing(result) || isPlanned || !(adopts || facts.settings.stateDecision === "Adopt")) return result;
-  const failures = facts.object.isTombstone ? result.failures : await updateBeforeDestroy(reconcile);
-  if (failures === undefined) return undefined;
-  if (failures.length > 0 && !adopts) return { ...result, failures };
-  return destroy(!adopts);
+  const result = await engine.destroy(stackName(kind, item.key), { ...options, object });
+  metrics.ran(result, "Deleting");
+  return result;
 }
 
 /**

@@ -36,6 +36,8 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
     case "update":
       if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, action);
+    case "finish":
+      return finished(await executeUpdate(reconcile, action));
     case "destroy":
       return executeDestroy(reconcile, action);
   }
@@ -57,4 +59,10 @@ async function executeComparison(reconcile: Reconcile): Promise<Outcome> {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return { type: "compared", resources: [], failures: [loggedFailure(error, logger)] };
   }
+}
+
+/** What came of an update before a destroy. */
+function finished(outcome: Outcome): Outcome {
+  if (outcome.type === "updated") return { type: "finished", result: outcome.result };
+  return outcome.type === "updateFailed" ? { ...outcome, type: "finishFailed" } : outcome;
 }

@@ -13,12 +13,14 @@ export interface Attempt {
   /** The drift that it was to repair, see {@link DriftFacts.ids}. */
   drifted: readonly string[];
   stateDecision: StateDecision | undefined;
+  /** Whether it was an update before a destroy. */
+  finishes?: true;
   /** What this process wrote of it into the status; another client may have written that since. */
   conditions: readonly NewCondition[];
 }
 
 /** The last preview by this process of an object that is only observed, or whose plan waits for an approval. */
-export interface Comparison extends Omit<Attempt, "outcome"> {
+export interface Comparison extends Omit<Attempt, "outcome" | "finishes"> {
   outcome: "compared" | "terminal" | "retryable";
   /** See {@link comparedState}. */
   of: string;
@@ -62,7 +64,7 @@ export interface Settings extends ObeyedAnnotations {
 
 /** What an object's stack is held to besides the object, and whether it is there. */
 export interface StackFacts {
-  /** Whether the backend's list of stacks lacks it. */
+  /** Whether the backend's list of stacks lacks it, or a destroy did not find it. */
   unlisted: boolean;
   /** The digest of the program as it is now. */
   program: string;
@@ -72,6 +74,8 @@ export interface StackFacts {
   changedReads: readonly string[];
   /** Whether the program reads live resources. */
   readsLive: boolean;
+  /** Whether all that the stack made is found by its marks, see {@link adoptsAfterCrash}. */
+  adopts: boolean;
   /** Whether the kind maintains fields that are no part of the stack. */
   maintained: boolean;
 }

@@ -26,7 +26,7 @@ function isPlanned({ object: { metadata, status } }: Pick<Facts, "object">): boo
 }
 
 /** Why a plan was made: all causes but that something has failed before. */
-type PlanCause = Exclude<Cause, "Retrying">;
+type PlanCause = Exclude<Cause, "Retrying" | "Finishing">;
 
 /** The reasons of plans. */
 const REASONS: Readonly<Record<PlanCause, string>> = {
@@ -43,7 +43,7 @@ type CauseFacts = Pick<Facts, "object" | "stack" | "drift" | "last">;
 /** The reason of a plan that an update would make. One that is tried again has the reason that it had at first. */
 export function reasonOf(facts: CauseFacts, cause: Cause): string {
   if (facts.object.status.stack === undefined) return REASONS.Creating;
-  return REASONS[cause === "Retrying" ? plannedCause(facts) : cause];
+  return REASONS[cause === "Retrying" || cause === "Finishing" ? plannedCause(facts) : cause];
 }
 
 /** Why the plan of an object was made. Its reason tells; where it is lost, what differs does. */

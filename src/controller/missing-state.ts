@@ -30,7 +30,8 @@ export function objectForDestroy(
   isPlanned: boolean,
 ): StackObject {
   const plansAll = isPlanned && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
-  const isFree = release || plansAll || decides(facts.settings.stateDecision, "Forget");
+  const isKnownLost = !isPlanned && adoptsAfterCrash(kind) && facts.stack.unlisted;
+  const isFree = release || plansAll || isKnownLost || decides(facts.settings.stateDecision, "Forget");
   return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
 

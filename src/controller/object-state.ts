@@ -23,7 +23,7 @@ export class ObjectState {
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}, and of an object that was restored from a backup. */
   readonly refreshes = new Refreshes(this.#since);
-  /** Set by a survey of the backend: see {@link Facts.stackUnlisted}. */
+  /** See {@link StackFacts.unlisted}. */
   stackUnlisted = false;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;

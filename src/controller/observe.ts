@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
-import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, adoptsAfterCrash, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
   type CommonStatus,
   controllerReference,
@@ -132,6 +132,7 @@ function stackFacts({ context, item, object, state }: ObservedObject, { stack }:
     rolledOut: rollout?.admits(item.key) ?? true,
     changedReads: changedReads(state.reads ?? stack ?? {}, object, cache.referenced),
     readsLive: kind.capabilities.liveState !== undefined,
+    adopts: adoptsAfterCrash(kind),
     maintained: kind.capabilities.maintain !== undefined,
   };
 }

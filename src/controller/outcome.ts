@@ -29,6 +29,9 @@ export type Outcome =
   | Proposed
   | Updated
   | UpdateFailed
+  /** What an update before a destroy was to take over is in the state. */
+  | { type: "finished"; result: UpResult }
+  | { type: "finishFailed"; object: LiveObject; failures: UpdateFailure[] }
   | Destroyed
   | DestroyFailed;
 

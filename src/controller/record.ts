@@ -1,16 +1,13 @@
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
 import { handled, remembered, retry } from "./attempt";
-import { Blockers } from "./blockers";
 import { deletingConditions, failedConditions, isReported, OBSERVED, observedConditions } from "./conditions";
 import type { Reconcile, Result } from "./context";
-import { describeChanges, describeFailures, describePlanned, outcomeOf } from "./describe";
+import { describePlanned, outcomeOf } from "./describe";
 import { comparedState } from "./facts";
-import { reportPass } from "./gate";
-import { isStateMissing, STATE_MISSING } from "./missing-state";
 import { POLLED_DRIFT } from "./observe";
-import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
+import type { Outcome } from "./outcome";
+import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
 import { recordProposal } from "./record-proposal";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
 import { report } from "./report";
@@ -42,6 +39,10 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
       return recordUpdate(reconcile, outcome);
     case "updateFailed":
       return recordFailedUpdate(reconcile, outcome);
+    case "finished":
+      return recordFinish(reconcile, outcome);
+    case "finishFailed":
+      return recordFailedFinish(reconcile, outcome);
     case "destroyed":
       return recordDestroy(reconcile, outcome);
     case "destroyFailed":
@@ -114,47 +115,4 @@ async function recordWait(
   const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
   await report(reconcile, object, { conditions });
   return { requeueAfterMs };
-}
-
-async function recordDestroy(
-  reconcile: Reconcile,
-  { action, object, changes, deletedBefore, pass }: Destroyed,
-): Promise<Result> {
-  const { kind, plans, writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: action.release, ...pass.record }, "destroyed");
-  reportPass(reconcile, object, pass);
-  if (action.release) {
-    writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
-  } else {
-    const deleted = deletedBefore + (changes.delete ?? 0);
-    const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
-    writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
-  }
-  claims.retain(object.metadata.uid, []);
-  await plans?.remove(reconcile.context, object);
-  reconcile.state.releasing = object.metadata.uid;
-  if (!reconcile.facts.object.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
-  reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));
-  return "done";
-}
-
-async function recordFailedDestroy(
-  reconcile: Reconcile,
-  { object, failures, deleted }: DestroyFailed,
-): Promise<Result> {
-  const { context, state, facts, logger } = reconcile;
-  const { writer } = context;
-  const conditions = deletingConditions(facts.object.metadata.generation, failures);
-  const isPending = failures.every(({ errorClass }) => errorClass === "pending");
-  state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
-  if (state.blockers !== undefined) {
-    logger.info({ failures }, "destroy waits for something else to end");
-    await report(reconcile, object, { conditions });
-    return { requeueAfterMs: (await state.blockers.look(context, reconcile.object)).remainingMs };
-  }
-  logger.warn({ failures }, facts.object.isTombstone ? "destroy failed" : "destroy failed, the object stays");
-  const reason = isStateMissing({ failures }) ? STATE_MISSING : "DeletionFailed";
-  writer.event(object, "Warning", reason, describeFailures(failures));
-  await report(reconcile, object, { conditions });
-  return retry(failures);
 }

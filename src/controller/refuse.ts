@@ -10,11 +10,12 @@ export async function refuse(
   { context, object, unblocked }: Step<"object" | "unblocked", "backend">,
   { type }: Action,
 ): Promise<Outcome | undefined> {
-  if (type !== "update" && type !== "destroy" && type !== "compare") return undefined;
+  if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "compare") return undefined;
   const problem = await context.backend.problem();
   if (problem === undefined) return undefined;
   const failures = [problem];
   if (type === "update") return { type: "updateFailed", object, failures, partial: undefined };
+  if (type === "finish") return { type: "finishFailed", object, failures };
   if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: unblocked?.deleted ?? 0 };
   return { type: "compared", resources: [], failures };
 }

@@ -64,7 +64,7 @@ export class Rollout {
     const hadFormer = former !== undefined && former.program !== stack.program;
     const appliesNothing = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
     const waits = action.type === "nothing" && last.comparison !== undefined;
-    const isLeftOut = appliesNothing || waits || action.type === "pause" || action.type === "destroy";
+    const isLeftOut = appliesNothing || waits || ["pause", "finish", "destroy"].includes(action.type);
     if (isLeftOut || (hadFormer && ["updated", "sameDeclarations"].includes(outcome.type))) this.drop(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {

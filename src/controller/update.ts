@@ -2,7 +2,6 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { UpOptions, UpResult } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
 import { planUpdate } from "../plan/plan";
@@ -18,7 +17,7 @@ import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram } from "./program";
 import { ProgressStatus } from "./progress-status";
 import { removePlannedUntracked, removeUntracked } from "./untracked";
-import { planRequest, viewOf } from "./view";
+import { planRequest } from "./view";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, action: UpdateAction): Promise<Outcome> {
@@ -88,33 +87,6 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
   } finally {
     await progress.end();
   }
-}
-
-/**
- * Before a destroy: an update that was cut off may have made what the state does not have and a destroy would leave
- * behind. The same update once more adopts that, as it does what a state had that is lost.
- *
- * @returns why it failed; `undefined` when it was interrupted
- */
-export async function updateBeforeDestroy(reconcile: Reconcile): Promise<UpdateFailure[] | undefined> {
-  const { context, object: found, state, logger, signal } = reconcile;
-  const { kind, metrics, writer } = context;
-  let failures: UpdateFailure[];
-  try {
-    const parsed = parseObject(kind, found);
-    const program = claimProgram(reconcile, parsed, await readInputs(viewOf(reconcile), kind, parsed));
-    const object = await writer.addFinalizer(found, state.writes);
-    const result = await up(reconcile, program.of(object));
-    metrics.ran(result, "Retrying");
-    if (result.interrupted) return undefined;
-    if (wasStateMissing(reconcile, result)) reportMissingState(reconcile);
-    failures = result.failures;
-  } catch (error) {
-    if (isOutdated(error) || signal.aborted) return undefined;
-    failures = [loggedFailure(error, logger)];
-  }
-  if (failures.length > 0) logger.info({ failures }, "failed to finish the last update before the destroy");
-  return failures;
 }
 
 async function up(reconcile: Reconcile, program: Program, held: UpOptions = {}): Promise<UpResult> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { failedConditions } from "../../src/controller/conditions";
 import { decide, maintainsBefore } from "../../src/controller/decide";
-import { comparedState, type ObjectFacts } from "../../src/controller/facts";
+import { type Attempt, comparedState, type ObjectFacts } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
 import type { Mode } from "../../stacks/contract/mode";
 import { attempt, type Changes, facts, ready } from "./facts";
@@ -207,7 +207,7 @@ decisions(
     ["is updated when its spec changes", newSpec, { type: "update" }],
     ["is updated when something else drifts", drifted, { type: "update" }],
     ["is updated when it is asked to", { requested: "now" }, { type: "update" }],
-    ["is destroyed when that is gone", { metadata: deleted, blockedMs: 0 }, { type: "destroy" }],
+    ["is destroyed when that is gone", { metadata: deleted, blockedMs: 0, status: REST }, { type: "destroy" }],
   ],
   waiting,
 );
@@ -236,7 +236,7 @@ decisions(
   [
     [
       "is destroyed while it carries the finalizer, whatever else is wrong with it",
-      { status: failed, attempt: attempt(), program: "p2", ...drifted },
+      { status: { ...failed, observedGeneration: 3 }, attempt: attempt(), program: "p2", ...drifted },
       { type: "destroy" },
     ],
     [
@@ -393,6 +393,8 @@ describe("the status of an object that needs nothing", () => {
 });
 
 const unfinished: Changes = { status: { ...failed, observedGeneration: 2 } };
+const cutOff: Changes = { metadata: { ...deleted, generation: 4 }, ...unfinished };
+const finishing = (outcome: Attempt["outcome"]) => attempt({ generation: 4, finishes: true, outcome });
 const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
 decisions("how an object is updated and destroyed", [
   ["a first update is reported only when it takes long", { status: {} }, { progressReport: "late" }],
@@ -424,13 +426,13 @@ decisions("how an object is updated and destroyed", [
   [
     "resources are deleted with it",
     { metadata: deleted },
-    { release: false, finishUpdate: false, progressReported: false },
+    { type: "destroy", release: false, progressReported: false },
   ],
   ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
   [
     "an object that is gone gets no status, and no update",
     { metadata: { ...deleted, generation: 4 }, isTombstone: true, ...unfinished },
-    { type: "destroy", progressReported: true, finishUpdate: false, mayHaveUntracked: true },
+    { type: "destroy", progressReported: true, mayHaveUntracked: true },
   ],
   [
     "its deletion is reported once",
@@ -439,18 +441,46 @@ decisions("how an object is updated and destroyed", [
   ],
   [
     "an update that may have been cut off is finished first",
-    { metadata: { ...deleted, generation: 4 }, ...unfinished },
-    { finishUpdate: true },
+    cutOff,
+    { type: "finish", cause: "Finishing", gate: "none" },
+  ],
+  [
+    "and until a failure passes that hides what it has made",
+    { ...cutOff, attempt: finishing("retryable") },
+    { type: "finish" },
+  ],
+  ["but once where it fails for good", { ...cutOff, attempt: finishing("terminal") }, { type: "destroy" }],
+  ["once where it waits for something", { ...cutOff, attempt: finishing("pending") }, { type: "destroy" }],
+  ["once where it succeeds", { ...cutOff, attempt: finishing("succeeded") }, { type: "destroy" }],
+  [
+    "once where marks lead to all that it made",
+    { ...cutOff, adopts: true, attempt: finishing("retryable") },
+    { type: "destroy", mayHaveUntracked: true },
+  ],
+  [
+    "once where all of it stays",
+    { ...cutOff, releases: true, attempt: finishing("retryable") },
+    { type: "destroy", release: true },
+  ],
+  [
+    "again by a process that does not know of a failure, of which the status tells",
+    { metadata: deleted, status: { ...REST, conditions: [told("Reconciling", "Finishing")] } },
+    { type: "finish" },
+  ],
+  [
+    "whatever an update before the deletion came to",
+    { ...cutOff, attempt: attempt({ generation: 4, outcome: "retryable" }) },
+    { type: "finish" },
   ],
   [
     "but not what was changed during a pause",
     { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: [paused] } },
-    { finishUpdate: false },
+    { type: "destroy" },
   ],
   [
     "nor anything more once the deletion has begun",
     { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: deleting } },
-    { finishUpdate: false },
+    { type: "destroy" },
   ],
   [
     "what a destroy waited for may have been the last",
@@ -510,6 +540,30 @@ function compared<M extends Mode>(mode: M, of: Changes = {}, changes: object = {
   return { mode, ...of, comparison: { ...last, ...changes } };
 }
 const observed = (changes: object = {}) => compared("Observe", {}, changes);
+const lost: Changes = { metadata: { ...deleted, generation: 4 }, unlisted: true };
+decisions("a deletion whose state is lost", [
+  ["is left to the destroy to tell, until a user decides", lost, { type: "destroy" }],
+  ["takes over first what marks lead to", { ...lost, adopts: true }, { type: "finish" }],
+  [
+    "goes by the marks alone when that fails",
+    { ...lost, adopts: true, attempt: finishing("terminal") },
+    { type: "destroy" },
+  ],
+  ["takes over first what a user wants to be adopted", { ...lost, stateDecision: "Adopt" }, { type: "finish" }],
+  [
+    "does so until it succeeds, as nothing else leads to it",
+    { ...lost, stateDecision: "Adopt", attempt: finishing("terminal") },
+    { type: "finish" },
+  ],
+  [
+    "takes over nothing that is to be forgotten",
+    { ...lost, adopts: true, stateDecision: "Forget" },
+    { type: "destroy" },
+  ],
+  ["takes over nothing that stays", { ...lost, adopts: true, releases: true }, { type: "destroy", release: true }],
+  ["updates nothing that is gone", { ...lost, adopts: true, isTombstone: true }, { type: "destroy" }],
+  ["updates nothing without an approval", { ...lost, adopts: true, mode: "Propose" }, { type: "destroy", gate: "all" }],
+]);
 decisions("a deletion that leaves the resources behind", [
   ["is recorded first", { metadata: deleted, orphaned: "seen" }, { type: "recordOrphan" }],
   ["is recorded during a pause", { metadata: deleted, orphaned: "seen", paused: true }, { type: "recordOrphan" }],
@@ -548,7 +602,7 @@ decisions("an object that is only observed", [
   [
     "leaves all that it made when it is deleted",
     { ...observed(), metadata: deleted },
-    { type: "destroy", release: true, finishUpdate: false },
+    { type: "destroy", release: true },
   ],
   [
     "does so when it was deleted in spite of its finalizer",
@@ -621,7 +675,7 @@ decisions("an object whose changes wait for an approval", [
   [
     "is not destroyed without an approval when it is deleted, and finishes no update before",
     { mode: "Propose", metadata: deleted, status: { ...failed } },
-    { type: "destroy", gate: "all", finishUpdate: false },
+    { type: "destroy", gate: "all" },
   ],
   ["stays while its deletion waits", compared("Propose", { metadata: deleted }), { type: "nothing" }],
   [
@@ -674,7 +728,7 @@ decisions("an object whose destructive changes wait for an approval", [
   [
     "is not destroyed without an approval",
     { mode: "ProposeDestructive", metadata: deleted },
-    { gate: "destructive", finishUpdate: false },
+    { type: "destroy", gate: "destructive" },
   ],
 ]);
 

@@ -41,7 +41,15 @@ const AT_REST: Facts = {
     ignoreFields: [],
     stateDecision: undefined,
   },
-  stack: { unlisted: false, program: "p1", rolledOut: true, changedReads: [], readsLive: false, maintained: false },
+  stack: {
+    unlisted: false,
+    program: "p1",
+    rolledOut: true,
+    changedReads: [],
+    readsLive: false,
+    adopts: false,
+    maintained: false,
+  },
   drift: {
     ids: [],
     edited: [],

@@ -246,12 +246,13 @@ class Harness {
         this.held.push(options.plan);
         if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
         program();
+        if (this.refusal !== undefined) return this.#refused(this.refusal);
         if (this.lost) {
           this.lost = false;
           return { ...this.#up(), found: false };
         }
         if (this.interrupted) return { ...this.#up(), interrupted: true };
-        return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
+        return this.#up();
       },
       previewDestroy: async () => {
         this.previews++;
@@ -342,6 +343,15 @@ class Harness {
 
   reconcile(fence = openFence()) {
     return this.reconciler.reconcile(this.#item, new AbortController().signal, fence);
+  }
+
+  /** Reconciles until nothing is left to do at once. */
+  async settle(): Promise<Result> {
+    for (let times = 0; times < 5; times++) {
+      const result = await this.reconcile();
+      if (typeof result !== "object" || !("requeueAfterMs" in result) || result.requeueAfterMs > 0) return result;
+    }
+    throw new Error("it is reconciled again and again");
   }
 
   /** A user changes the object: a new generation. */
@@ -487,7 +497,7 @@ describe("while the state's backend is not the operator's", () => {
     expect(await harness.reconcile()).toEqual(refused);
     expect(harness.synced()).toMatchObject({ status: "False", reason: "BackendForeign", message: refusal.message });
     harness.delete();
-    expect(await harness.reconcile()).toEqual(refused);
+    expect(await harness.settle()).toEqual(refused);
     expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
     expect(harness.synced()?.message).toContain(refusal.message);
     expect([harness.updates, harness.released]).toEqual([0, []]);
@@ -1221,15 +1231,46 @@ describe("a deletion after an update that was cut off", () => {
     const harness = own();
     harness.refusal = refusal();
     harness.delete();
-    expect(await harness.reconcile()).toBe("retry");
-    expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
-    expect(harness.synced()?.message).toContain("away");
-    expect(harness.released).toEqual([]);
+    for (const restart of [() => {}, () => {}, () => harness.reconciler.drop(KEY)]) {
+      restart();
+      expect(await harness.settle()).toBe("retry");
+      expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
+      expect(harness.synced()?.message).toContain("away");
+      expect(harness.released).toEqual([]);
+    }
+    expect(harness.events).toContain("DeletionFailed");
 
     harness.refusal = undefined;
     harness.destroys.push(upResult({ kind: "destroy" }));
-    await harness.reconcile();
+    expect(await harness.settle()).toBe("done");
+    expect(harness.updates).toBe(4);
     expect(harness.released).toEqual([false]);
+  });
+
+  it("is finished once the state's backend is the operator's again", async () => {
+    const harness = own();
+    harness.backend.refusal = {
+      errorClass: "retryable",
+      reason: "BackendForeign",
+      message: "another's",
+      dependency: "b",
+    };
+    harness.delete();
+    expect(await harness.settle()).toEqual({ dependency: "b" });
+    harness.backend.refusal = undefined;
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    expect(await harness.settle()).toBe("done");
+    expect(harness.updates).toBe(1);
+  });
+
+  it("is begun again by a process that does not know how that update ended", async () => {
+    const harness = own();
+    harness.delete();
+    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 0 });
+    harness.reconciler.drop(KEY);
+    harness.destroys.push(upResult({ kind: "destroy" }));
+    expect(await harness.settle()).toBe("done");
+    expect(harness.updates).toBe(2);
   });
 
   it("waits while the API server is away", async () => {
@@ -1251,7 +1292,7 @@ describe("a deletion after an update that was cut off", () => {
     harness.refusal = refusal(rest);
     harness.delete();
     harness.destroys.push(upResult({ kind: "destroy" }));
-    await harness.reconcile();
+    await harness.settle();
     expect(harness.released).toEqual([false]);
   });
 
@@ -1262,7 +1303,7 @@ describe("a deletion after an update that was cut off", () => {
     const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
     harness.object = { ...harness.object, metadata: { ...harness.object.metadata, annotations } };
     harness.destroys.push(upResult({ kind: "destroy" }));
-    await harness.reconcile();
+    await harness.settle();
     expect(harness.released).toEqual([true]);
   });
 });
@@ -1381,8 +1422,19 @@ describe("an object whose state is lost", () => {
     harness.delete();
     harness.decide(decision);
     harness.destroys.push(upResult({ kind: "destroy" }));
-    expect(await harness.reconcile()).toBe("done");
+    expect(await harness.settle()).toBe("done");
     expect([harness.updates, harness.released]).toEqual([2, [false]]);
+  });
+
+  it("is deleted by its marks alone where it cannot be taken over", async () => {
+    const harness = await lost(memcached);
+    harness.delete();
+    harness.refusal = { errorClass: "retryable", reason: "QuotaExceeded", message: "exceeded quota" };
+    harness.remove();
+    harness.destroys.push(upResult({ kind: "destroy" }, { found: false }));
+    expect(await harness.settle()).toBe("done");
+    expect(harness.released).toEqual([false]);
+    expect(harness.forgotten).toHaveLength(1);
   });
 
   it("is released without its state", async () => {
@@ -1559,9 +1611,9 @@ describe("a cache that is known to be up to date", () => {
     harness.cacheIsFresh = true;
     harness.delete();
     harness.destroys.push(upResult({ kind: "destroy" }), upResult({ kind: "destroy" }));
-    await harness.reconcile();
+    await harness.settle();
     harness.object = { ...harness.object, metadata: { ...harness.object.metadata, uid: "uid-successor" } };
-    await harness.reconcile();
+    await harness.settle();
     expect(harness.released).toHaveLength(2);
   });
 });

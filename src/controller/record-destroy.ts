@@ -1,0 +1,89 @@
+import { stackName } from "../../stacks/contract/object";
+import type { UpdateFailure } from "../automation/failures";
+import { isKubernetesObject } from "../automation/urn";
+import { remembered, retry } from "./attempt";
+import { Blockers } from "./blockers";
+import { deletingConditions, finishingConditions } from "./conditions";
+import type { Reconcile, Result, Step } from "./context";
+import { finishes, takesOverLost } from "./decide";
+import { describeChanges, describeFailures } from "./describe";
+import { reportPass } from "./gate";
+import { isStateMissing, STATE_MISSING } from "./missing-state";
+import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
+import { report } from "./report";
+
+type Finished = Extract<Outcome, { type: "finished" }>;
+type FinishFailed = Extract<Outcome, { type: "finishFailed" }>;
+
+/** Records that an update before the destroy succeeded: the next reconcile destroys what it has. */
+export function recordFinish(step: Step<"facts" | "state" | "logger">, { result }: Finished): Result {
+  const { facts, state, logger } = step;
+  state.expectations.updated(result);
+  const attempt = { finishes: true, outcome: "succeeded", drifted: facts.drift.ids, conditions: [] } as const;
+  state.lastAttempt = remembered(step, attempt);
+  logger.info({ changes: result.summary.resourceChanges }, "finished the last update before the destroy");
+  return { requeueAfterMs: 0 };
+}
+
+/** Records that it failed. What may pass is told of and tried again; with any other failure, the next reconcile destroys. */
+export async function recordFailedFinish(reconcile: Reconcile, { object, failures }: FinishFailed): Promise<Result> {
+  const { context, facts, state, logger } = reconcile;
+  const outcome = failures.some(mayPass) ? "retryable" : "terminal";
+  const attempt = remembered(reconcile, { finishes: true, outcome, drifted: facts.drift.ids, conditions: [] } as const);
+  state.lastAttempt = attempt;
+  logger.warn({ failures }, "failed to finish the last update before the destroy");
+  if (!finishes({ ...facts, last: { ...facts.last, attempt } })) return { requeueAfterMs: 0 };
+  context.writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
+  await report(reconcile, object, { conditions: finishingConditions(facts.object.metadata.generation, failures) });
+  return retry(failures);
+}
+
+/** Whether a failure may pass and hides what was made until then: no mark leads to it, and no plugin has refused it, perhaps for good. */
+function mayPass({ errorClass, reason, urn }: UpdateFailure): boolean {
+  return errorClass === "retryable" && reason !== "UpdateFailed" && (urn === undefined || !isKubernetesObject(urn));
+}
+
+export async function recordDestroy(
+  reconcile: Reconcile,
+  { action, object, changes, deletedBefore, pass }: Destroyed,
+): Promise<Result> {
+  const { kind, plans, writer, claims } = reconcile.context;
+  reconcile.logger.info({ changes, release: action.release, ...pass.record }, "destroyed");
+  reportPass(reconcile, object, pass);
+  if (action.release) {
+    writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
+  } else {
+    const deleted = deletedBefore + (changes.delete ?? 0);
+    const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
+    writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
+  }
+  claims.retain(object.metadata.uid, []);
+  await plans?.remove(reconcile.context, object);
+  reconcile.state.releasing = object.metadata.uid;
+  if (!reconcile.facts.object.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
+  reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));
+  return "done";
+}
+
+export async function recordFailedDestroy(
+  reconcile: Reconcile,
+  { object, failures, deleted }: DestroyFailed,
+): Promise<Result> {
+  const { context, state, facts, logger } = reconcile;
+  const { writer } = context;
+  const isMissing = isStateMissing({ failures });
+  if (isMissing) state.stackUnlisted = true;
+  if (isMissing && takesOverLost(facts)) return { requeueAfterMs: 0 };
+  const conditions = deletingConditions(facts.object.metadata.generation, failures);
+  const isPending = failures.every(({ errorClass }) => errorClass === "pending");
+  state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
+  if (state.blockers !== undefined) {
+    logger.info({ failures }, "destroy waits for something else to end");
+    await report(reconcile, object, { conditions });
+    return { requeueAfterMs: (await state.blockers.look(context, reconcile.object)).remainingMs };
+  }
+  logger.warn({ failures }, facts.object.isTombstone ? "destroy failed" : "destroy failed, the object stays");
+  writer.event(object, "Warning", isMissing ? STATE_MISSING : "DeletionFailed", describeFailures(failures));
+  await report(reconcile, object, { conditions });
+  return retry(failures);
+}
