@@ -6,7 +6,7 @@ import { debianPackage } from "./debian-package";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
 const CLI_UTILS = "0.37.2";
-const APIMACHINERY = "0.37.0";
+const APIMACHINERY = "0.36.3";
 /** The newest that the Go module proxy has. */
 const PULUMI_KUBERNETES = "4.0.0-20260115033456-f47bc2d6f199";
 const VERSITYGW = "1.8.0";
@@ -55,10 +55,10 @@ export const testTools = {
     versionArguments: ["--version"],
     sources: [
       goBuild({
-        module: "tools/kubectl-read",
-        package: ".",
+        module: "tools/kubernetes",
+        package: "./kubectl-read",
         variables: { "main.Version": APIMACHINERY },
-        estimatedSeconds: 20,
+        estimatedSeconds: 2,
       }),
     ],
   },
@@ -69,10 +69,10 @@ export const testTools = {
     versionArguments: ["--version"],
     sources: [
       goBuild({
-        module: "tools/kstatus",
-        package: ".",
+        module: "tools/kubernetes",
+        package: "./kstatus",
         variables: { "main.Version": CLI_UTILS },
-        estimatedSeconds: 20,
+        estimatedSeconds: 2,
       }),
     ],
   },

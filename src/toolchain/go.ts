@@ -18,6 +18,8 @@ export function goBuild(build: {
   /** Values of string variables that are set at link time, by their full name. */
   variables?: Readonly<Record<string, string>>;
   tags?: string;
+  /** Patterns of packages to compile without inlining, which takes the compiler a third of its time. */
+  withoutInlining?: readonly string[];
   estimatedSeconds: number;
 }): Source {
   return {
@@ -27,7 +29,13 @@ export function goBuild(build: {
       const settings = Object.entries(build.variables ?? {}).map(([name, value]) => ` -X ${name}=${value}`);
       await copyModule(build.module, scratch);
       const tags = build.tags === undefined ? [] : ["-tags", build.tags];
-      const flags = ["-mod=mod", "-trimpath", ...tags, "-ldflags", `-s -w${settings.join("")}`, "-o", file];
+      const compiler = ["all=", ...(build.withoutInlining ?? []).map((packages) => `${packages}=-l `)];
+      const flags = [
+        ...["-mod=mod", "-trimpath", ...tags],
+        // The linker drops debug information, which takes a tenth of the compiler's time.
+        ...compiler.map((pattern) => `-gcflags=${pattern}-dwarf=false`),
+        ...["-ldflags", `-s -w${settings.join("")}`, "-o", file],
+      ];
       await go(["build", ...flags, build.package], scratch, signal);
     },
   };

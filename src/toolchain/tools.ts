@@ -8,6 +8,12 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
+/** One module and the same flags, so that each package is compiled once: Go's cache has it for the next program. */
+const CONTROL_PLANE = {
+  module: "tools/kubernetes",
+  // A third of all code, and seldom what runs: that is the standard library and the machinery of the API server.
+  withoutInlining: ["k8s.io/kubernetes/...", "k8s.io/client-go/..."],
+};
 /** The version of Pulumi, as package.json has it for the SDK; the Go modules in `tools/` follow. */
 const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
@@ -36,12 +42,12 @@ export const tools = {
     versionArguments: ["--version"],
     sources: [
       vendorDownload(etcdRelease()),
-      goBuild({ module: "tools/etcd", package: "go.etcd.io/etcd/server/v3", estimatedSeconds: 50 }),
+      goBuild({ ...CONTROL_PLANE, package: "go.etcd.io/etcd/server/v3", estimatedSeconds: 20 }),
     ],
   },
-  "kube-apiserver": kubernetes("kube-apiserver", 180),
-  "kube-controller-manager": kubernetes("kube-controller-manager", 60),
-  "kube-scheduler": kubernetes("kube-scheduler", 10),
+  "kube-apiserver": kubernetes("kube-apiserver", 150),
+  "kube-controller-manager": kubernetes("kube-controller-manager", 40),
+  "kube-scheduler": kubernetes("kube-scheduler", 5),
   kwok: {
     name: "kwok",
     version: KWOK,
@@ -49,10 +55,10 @@ export const tools = {
     sources: [
       kwokDownload(`kwok-${platform}-${architecture}`),
       goBuild({
-        module: "tools/kwok",
+        ...CONTROL_PLANE,
         package: "sigs.k8s.io/kwok/cmd/kwok",
         variables: { "sigs.k8s.io/kwok/pkg/consts.Version": `v${KWOK}` },
-        estimatedSeconds: 40,
+        estimatedSeconds: 10,
       }),
     ],
   },
@@ -64,7 +70,7 @@ export const tools = {
     sources: [
       kwokDownload("stage-fast.yaml"),
       goModuleDocuments({
-        module: "tools/kwok",
+        module: CONTROL_PLANE.module,
         path: "sigs.k8s.io/kwok",
         files: [
           "kustomize/stage/node/fast/node-initialize.yaml",
@@ -160,7 +166,7 @@ export function kubernetes(name: string, estimatedSeconds: number): Tool {
   const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
   const [major = "", minor = ""] = KUBERNETES.split(".");
   const build = goBuild({
-    module: "tools/kubernetes",
+    ...CONTROL_PLANE,
     package: `k8s.io/kubernetes/cmd/${name}`,
     variables: {
       "k8s.io/component-base/version.gitVersion": `v${KUBERNETES}`,

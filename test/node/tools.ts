@@ -23,8 +23,8 @@ const containerd = (program: string, estimatedSeconds: number) =>
 
 /** What makes a node of a machine, besides the control plane. */
 export const nodeTools = {
-  kubelet: kubernetes("kubelet", 120),
-  "kube-proxy": kubernetes("kube-proxy", 30),
+  kubelet: kubernetes("kubelet", 15),
+  "kube-proxy": kubernetes("kube-proxy", 5),
   containerd: containerd("containerd", 120),
   "containerd-shim-runc-v2": containerd("containerd-shim-runc-v2", 20),
   ctr: containerd("ctr", 20),

@@ -10,23 +10,59 @@ import { testTools } from "../tools";
 const tools = { ...productionTools, ...testTools };
 
 const requirements = [
-  ["etcd", "etcd", "go.etcd.io/etcd/server/v3"],
+  ["etcd", "kubernetes", "go.etcd.io/etcd/server/v3"],
   ["kube-apiserver", "kubernetes", "k8s.io/kubernetes"],
   ["kube-controller-manager", "kubernetes", "k8s.io/kubernetes"],
   ["kube-scheduler", "kubernetes", "k8s.io/kubernetes"],
-  ["kwok", "kwok", "sigs.k8s.io/kwok"],
-  ["kstatus", "kstatus", "sigs.k8s.io/cli-utils"],
+  ["kwok", "kubernetes", "sigs.k8s.io/kwok"],
+  ["kstatus", "kubernetes", "sigs.k8s.io/cli-utils"],
+  ["kubectl-read", "kubernetes", "k8s.io/apimachinery"],
   ["versitygw", "versitygw", "github.com/versity/versitygw"],
   ["fake-gcs-server", "fake-gcs-server", "github.com/fsouza/fake-gcs-server"],
   ["pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3"],
   ["pulumi-language-nodejs", "language-nodejs", "github.com/pulumi/pulumi/sdk/v3"],
 ] as const;
 
+/** The version of each module that a go.mod in `tools/` names. */
+function requiredBy(folder: string): Map<string, string> {
+  const goMod = fs.readFileSync(path.join(packageRoot, "tools", folder, "go.mod"), "utf8");
+  return new Map(
+    [...goMod.matchAll(/^(?:require |\t)(\S+) (v\S+)/gm)].map(([, module = "", version = ""]) => [module, version]),
+  );
+}
+
 describe("the table of tools", () => {
   it.each(requirements)("builds %s, in tools/%s, of the version that it looks for", (name, folder, module) => {
     const goMod = fs.readFileSync(path.join(packageRoot, "tools", folder, "go.mod"), "utf8");
 
-    expect(goMod).toMatch(new RegExp(`^(require |\\t)${module} v${tools[name].version}$`, "m"));
+    expect(goMod).toMatch(new RegExp(`^(require |\\t)${module} v${tools[name].version}( // indirect)?$`, "m"));
+  });
+
+  it("has each of Kubernetes' own modules in one version, which k8s.io/kubernetes does not ask for", () => {
+    const versions = [...requiredBy("kubernetes")].filter(
+      ([module, version]) => module.startsWith("k8s.io/") && /^v0\.\d+\.\d+$/.test(version),
+    );
+
+    expect(versions.length).toBeGreaterThan(20);
+    expect(new Set(versions.map(([, version]) => version))).toEqual(
+      new Set([tools["kube-apiserver"].version.replace(/^1/, "v0")]),
+    );
+  });
+
+  it.each([
+    "google.golang.org/grpc",
+    "google.golang.org/protobuf",
+    "google.golang.org/genproto/googleapis/rpc",
+    "golang.org/x/net",
+    "golang.org/x/sys",
+    "golang.org/x/text",
+    "github.com/felixge/httpsnoop",
+    "github.com/go-logr/logr",
+  ])("has one version of %s in the engine and the control plane, so that a first start compiles it once", (module) => {
+    const version = requiredBy("engine").get(module);
+
+    expect(version).toBeDefined();
+    expect(requiredBy("kubernetes").get(module)).toBe(version);
   });
 
   it("builds promtool of the version that it looks for, whose Go module counts 3.13.5 as 0.313.5", () => {

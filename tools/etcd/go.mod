@@ -1,5 +1,0 @@
-module kindstack.dev/tools/etcd
-
-go 1.26.0
-
-require go.etcd.io/etcd/server/v3 v3.6.10
