@@ -32,9 +32,9 @@ export interface AdmissionServerOptions extends Address {
 }
 
 /** An API server has one for each review under way. */
-const CONNECTIONS = { max: 1_024, perIdentity: 512 };
-/** Maximum size of the bodies being read, over all connections and of one address. */
-const BYTES_IN_FLIGHT = { max: 128 * 1024 * 1024, perClient: 64 * 1024 * 1024 };
+const MAX_CONNECTIONS = 1_024;
+/** Of the bodies that are read or wait for their turn. */
+const MAX_BYTES_IN_FLIGHT = 128 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 10_000;
 /** Longer than the API server keeps idle connections: the API server closes them first, and never writes to a closed one. */
 const KEEP_ALIVE_MS = 180_000;
@@ -48,7 +48,7 @@ const CLOSING_MS = 5_000;
  */
 export async function startAdmissionServer(options: AdmissionServerOptions): Promise<Listener> {
   const { certificate, clientCa, handlers, logger } = options;
-  const flight = new Flight(BYTES_IN_FLIGHT.max, BYTES_IN_FLIGHT.perClient);
+  const flight = new Flight(MAX_BYTES_IN_FLIGHT);
   const turns = new FairLimit(1);
   const isSomeOpen = [...handlers.values()].some(({ isOpen }) => isOpen);
 
@@ -63,37 +63,47 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
     if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
       return { status: 415, body: "the content type must be application/json\n" };
     }
-    const body = await readBody(request, handler.maxBytes, flight);
-    // Between two reviews, the event loop does what else there is.
-    await turns.run(clientOf(request), () => setImmediate());
+    const body = await readInTurn(request, handler.maxBytes);
     const unhandled = (error: unknown) =>
       logger.error({ err: error, path }, "unhandled error in the work for a review");
     return { status: 200, body: await withUnhandled(unhandled, () => handler.answer(body)) };
   }
 
-  const server = await createTlsServer(
-    certificate,
-    {
-      requestTimeout: BODY_TIMEOUT_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: !isSomeOpen }),
-    },
-    async (request, response) => {
-      const answer = await answerTo(request).catch((error: unknown): Answer => {
-        if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
-        logger[response.destroyed ? "debug" : "error"]({ err: error, path: request.url }, "review failed");
-        return { status: 500, body: "internal error\n" };
-      });
-      // A connection that carries reviews outlasts those that carry nothing.
-      if (answer.status === 200) limit.recognize(request.socket, clientOf(request));
-      sendAnswer(response, answer);
-    },
-  );
-  const limit = new ConnectionLimit(server, CONNECTIONS);
+  /** Between two reviews, the event loop does what else there is. */
+  async function readInTurn(request: IncomingMessage, maxBytes: number): Promise<string> {
+    try {
+      const body = await readBody(request, maxBytes, flight);
+      await turns.run(clientOf(request), () => setImmediate());
+      return body;
+    } finally {
+      flight.end(request);
+    }
+  }
+
+  const server = await createTlsServer(certificate, {
+    requestTimeout: BODY_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: !isSomeOpen }),
+  });
+  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS }, async (request, response) => {
+    const answer = await answerTo(request).catch((error: unknown): Answer => {
+      if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
+      logger[response.destroyed ? "debug" : "error"]({ err: error, path: request.url }, "review failed");
+      return { status: 500, body: "internal error\n" };
+    });
+    // A connection that carries reviews outlasts those that carry nothing.
+    if (answer.status === 200) limit.recognize(request.socket, ownerOf(request.socket as TLSSocket));
+    sendAnswer(response, answer);
+  });
   server.on("secureConnection", (socket: TLSSocket) => {
-    if (socket.authorized) limit.recognize(socket, socket.remoteAddress ?? "");
+    if (socket.authorized) limit.recognize(socket, ownerOf(socket));
   });
   server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
   server.on("clientError", (_error, socket) => socket.destroy());
-  return listenAt(server, options, CLOSING_MS);
+  return listenAt(limit, options, CLOSING_MS);
+}
+
+/** Whose connection it is, as far as that can be known. */
+function ownerOf({ authorized, remoteAddress = "" }: TLSSocket): string {
+  return authorized ? "API server" : remoteAddress;
 }

@@ -24,10 +24,16 @@ export function sendAnswer(response: ServerResponse, { status, contentType, head
     "x-content-type-options": "nosniff",
     ...headers,
   });
-  response.end(text); // Node.js leaves it out where none may be: of HEAD and of 304
-  if (request.complete) return;
+  // Node.js leaves the text out where none may be: of HEAD and of 304.
+  if (request.complete) {
+    response.end(text);
+    return;
+  }
   // What is still being sent is discarded: a connection that ends at once may take the answer with it.
-  request.resume();
-  const end = setTimeout(() => request.destroy(), LINGER_MS);
-  request.once("close", () => clearTimeout(end));
+  response.write(text);
+  const cut = setTimeout(() => request.destroy(), LINGER_MS);
+  request.resume().once("close", () => {
+    clearTimeout(cut);
+    response.end();
+  });
 }

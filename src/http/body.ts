@@ -2,32 +2,26 @@ import type { IncomingMessage } from "node:http";
 import type { TProperties, TSchema } from "typebox";
 import type { Validator } from "typebox/compile";
 import { readJson } from "../text/json";
-import { clientOf } from "./connection-limit";
 import type { Flight } from "./flight";
 import { Refusal } from "./refusal";
 
 /**
  * Reads a request's body, and no more of it than `maxBytes`.
  *
+ * @param flight counts its bytes, until its caller ends that
  * @throws Refusal 413 for a larger one, 503 when too much is being read at the same time
  */
 export async function readBody(request: IncomingMessage, maxBytes: number, flight?: Flight): Promise<string> {
   const tooLarge = () => new Refusal(413, "RequestEntityTooLarge", `a request has at most ${maxBytes} bytes`);
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
-  const client = clientOf(request);
   const chunks: Buffer[] = [];
   let size = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      const { length } = chunk as Buffer;
-      size += length;
-      const isWithin = flight?.begin(client, length) ?? true;
-      if (size > maxBytes) throw tooLarge();
-      if (!isWithin) throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
-      chunks.push(chunk as Buffer);
-    }
-  } finally {
-    flight?.end(client, size);
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    const { length } = chunk as Buffer;
+    size += length;
+    if (size > maxBytes) throw tooLarge();
+    flight?.add(request, length);
+    chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,26 +1,41 @@
-/** The bytes of bodies that are being read at the same time. No client may have all of them. */
+import type { IncomingMessage } from "node:http";
+import { clientOf } from "./connection-limit";
+import { Refusal } from "./refusal";
+
+/**
+ * Limits the bytes of bodies that are read or wait for their turn. Beyond the limit, the body ends that has been read for
+ * longest, of the client with most bytes: slow ones make room for others, whether or not they share an address.
+ */
 export class Flight {
-  #bytes = 0;
-  readonly #byClient = new Map<string, number>();
+  /** By request, the oldest first. */
+  readonly #bytes = new Map<IncomingMessage, number>();
+  #sum = 0;
 
-  /** @param maxPerClient by default, one client may have all */
-  constructor(
-    private readonly max: number,
-    private readonly maxPerClient = max,
-  ) {}
+  constructor(private readonly max: number) {}
 
-  /** Adds bytes of a client. @returns whether they are within the limits */
-  begin(client: string, bytes: number): boolean {
-    const own = (this.#byClient.get(client) ?? 0) + bytes;
-    this.#bytes += bytes;
-    this.#byClient.set(client, own);
-    return this.#bytes <= this.max && own <= this.maxPerClient;
+  /** @throws Refusal 503 when it is this request that makes room */
+  add(request: IncomingMessage, bytes: number): void {
+    this.#bytes.set(request, (this.#bytes.get(request) ?? 0) + bytes);
+    this.#sum += bytes;
+    while (this.#sum > this.max) {
+      const slow = this.#slowOfMost() ?? request;
+      this.end(slow);
+      const refusal = new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
+      if (slow === request) throw refusal;
+      slow.destroy(refusal);
+    }
   }
 
-  end(client: string, bytes: number): void {
-    const own = (this.#byClient.get(client) ?? 0) - bytes;
-    this.#bytes -= bytes;
-    if (own > 0) this.#byClient.set(client, own);
-    else this.#byClient.delete(client);
+  /** The bytes of a request are no longer needed. */
+  end(request: IncomingMessage): void {
+    this.#sum -= this.#bytes.get(request) ?? 0;
+    this.#bytes.delete(request);
+  }
+
+  #slowOfMost(): IncomingMessage | undefined {
+    const ofClients = [...Map.groupBy(this.#bytes, ([request]) => clientOf(request)).values()];
+    const most = ofClients.map((own) => ({ own, bytes: own.reduce((sum, [, bytes]) => sum + bytes, 0) }));
+    most.sort((one, other) => other.bytes - one.bytes);
+    return most[0]?.own.find(([{ complete }]) => !complete)?.[0];
   }
 }

@@ -1,11 +1,12 @@
-import { type EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import type http from "node:http";
 import https from "node:https";
-import { type AddressInfo, isIPv6, type Socket } from "node:net";
+import { type AddressInfo, isIPv6 } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
 import type { Polled } from "../tls/poll";
+import type { ConnectionLimit } from "./connection-limit";
 import { type Address, BACKLOG, takeOver } from "./early-listener";
 
 export type { Address };
@@ -31,55 +32,22 @@ export const LIMITS = {
 export async function createTlsServer(
   certificate: Pick<Polled<SecureContextOptions>, "follow">,
   options: https.ServerOptions,
-  onRequest: http.RequestListener,
 ): Promise<https.Server> {
   const own: https.ServerOptions = { ...LIMITS, minVersion: "TLSv1.2", ...options };
-  const server = https.createServer(own, withoutPipelines(onRequest));
+  const server = https.createServer(own);
   await certificate.follow((context) => server.setSecureContext({ ...own, ...context }));
   return server;
 }
 
-/** So many requests of one connection may be unanswered; clients of HTTP/1.1 wait for each answer. */
-const MAX_UNANSWERED = 4;
-
-/** The event of a server about each request beyond these, with its socket. */
-export const PIPELINED = "kindstack:pipelined";
-
 /**
- * Ends connections that send many requests without waiting for answers: Node.js takes all that a packet holds at once, and
- * takes one new connection in the meantime.
- */
-export function withoutPipelines(onRequest: http.RequestListener) {
-  const unanswered = new WeakMap<Socket, number>();
-  return function (this: EventEmitter, ...[request, response]: Parameters<http.RequestListener>): void {
-    const { socket } = request;
-    const count = (unanswered.get(socket) ?? 0) + 1;
-    if (count > MAX_UNANSWERED) {
-      this.emit(PIPELINED, socket); // while the socket still knows its address
-      socket.destroy();
-      return;
-    }
-    unanswered.set(socket, count);
-    response.once("close", () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
-    // By then, all that the packet holds has been counted.
-    process.nextTick(() => {
-      if (!socket.destroyed) onRequest(request, response);
-    });
-  };
-}
-
-/**
- * Starts to serve.
+ * Starts to serve, within limits.
  *
  * @param graceMs how long requests may continue after `close`, which first ends each connection with an answer: a client
  *   without an answer cannot know whether to repeat the request
  * @throws Error when the address is in use, or belongs to another machine
  */
-export async function listenAt(
-  server: http.Server | https.Server,
-  { port, host }: Address,
-  graceMs = 0,
-): Promise<Listener> {
+export async function listenAt(limit: ConnectionLimit, { port, host }: Address, graceMs = 0): Promise<Listener> {
+  const { server } = limit;
   await bind(server, port, host).catch((error: NodeJS.ErrnoException) => {
     // A machine may have IPv6 switched off.
     if (host !== "::" || !NO_IPV6.includes(error.code ?? "")) throw error;
@@ -89,10 +57,7 @@ export async function listenAt(
     port: (server.address() as AddressInfo).port,
     async close() {
       if (graceMs > 0) await endConnectionsInUse(server, graceMs);
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        setTimeout(() => server.closeAllConnections(), graceMs).unref();
-      });
+      await limit.close(graceMs);
     },
   };
 }

@@ -15,10 +15,8 @@ const MAX_TOKEN_LENGTH = 16_384;
 export interface TokenReviewOptions {
   client: Pick<KubernetesClient, "json">;
   observe?: ((review: "authenticated" | "refused" | "failed") => void) | undefined;
-  /** So many tokens are asked about at the same time; others wait, those of each address for themselves. */
+  /** So many tokens are asked about at the same time; others wait, and addresses take turns. */
   maxReviews?: number;
-  /** So many of one address wait. */
-  maxWaiting?: number;
 }
 
 /** The users of bearer tokens, as the API server reviews them. Answers are cached by the token's digest: memory holds no token. */
@@ -28,8 +26,8 @@ export class TokenReviews {
   /** Rejected tokens, in a cache of their own: they must not evict valid tokens. */
   readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TTL_MS });
 
-  constructor({ client, observe, maxReviews = 32, maxWaiting }: TokenReviewOptions) {
-    const limit = new FairLimit(maxReviews, maxWaiting);
+  constructor({ client, observe, maxReviews = 32 }: TokenReviewOptions) {
+    const limit = new FairLimit(maxReviews);
     const review = async (token: string): Promise<Identity | undefined> => {
       const user = await reviewToken(client, token).catch((cause: unknown) => {
         observe?.("failed");
@@ -50,7 +48,7 @@ export class TokenReviews {
   /**
    * @param address of the client, for which reviews wait fairly
    * @returns `undefined` for a token of no user
-   * @throws Refusal 503 when the API server could not be asked, 429 when too many of this address wait
+   * @throws Refusal 503 when the API server could not be asked
    */
   async identityOf(token: string, address: string): Promise<Identity | undefined> {
     if (token.length > MAX_TOKEN_LENGTH) return undefined;

@@ -98,7 +98,8 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     });
   }
 
-  const server = await createTlsServer(options.tls, TIMEOUTS, async (request, response) => {
+  const server = await createTlsServer(options.tls, TIMEOUTS);
+  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS }, async (request, response) => {
     const started = performance.now();
     const facts: LoggedFacts = {};
     const { status, body } = await answer(request, response, facts).then(
@@ -114,9 +115,8 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     const headers = [429, 503].includes(status) ? { "retry-after": "10" } : {};
     sendAnswer(response, { status, headers, body });
   });
-  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
   server.on("clientError", (_error, socket) => socket.destroy());
-  const { port, close } = await listenAt(server, options, options.graceMs);
+  const { port, close } = await listenAt(limit, options, options.graceMs);
   return {
     port,
     close() {

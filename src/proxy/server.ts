@@ -68,15 +68,13 @@ export async function startProxyServer(options: ProxyServerOptions) {
   const isOutdated = (socket: Socket) => verifiedWith.get(socket) !== certificates.current.ca;
   const watches = new Set<EndAnswer>();
 
-  const server = await createTlsServer(certificates, SERVER_OPTIONS, (request, response) => {
+  const server = await createTlsServer(certificates, SERVER_OPTIONS);
+  const limits = { max: options.maxConnections, dropped: () => metrics.droppedConnections.inc() };
+  const limit = new ConnectionLimit(server, limits, (request, response) => {
     response.once("finish", () => {
       if (stopping || isOutdated(request.socket)) request.socket.destroySoon();
     });
-    void serve(request, response);
-  });
-  const limit = new ConnectionLimit(server, {
-    max: options.maxConnections,
-    dropped: () => metrics.droppedConnections.inc(),
+    return serve(request, response);
   });
   server.on("secureConnection", (socket) => {
     verifiedWith.set(socket, certificates.current.ca);
@@ -96,7 +94,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
       return;
     }
     response.once("finish", () => socket.destroySoon());
-    void serve(request, response, head);
+    limit.serve(response, () => serve(request, response, head));
   });
 
   let trusted = certificates.current.ca;
@@ -183,18 +181,16 @@ export async function startProxyServer(options: ProxyServerOptions) {
     response.once("close", unfollow);
   }
 
-  const { port } = await listenAt(server, options);
+  const { port } = await listenAt(limit, options);
   return {
     port,
     /** Ends watches and takes no more connections; other requests may continue for `graceMs`. */
     async close(graceMs: number): Promise<void> {
       stopping = true;
       certificates.close();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = limit.close(graceMs);
       for (const end of watches) end();
-      const cut = setTimeout(() => limit.endAll(), graceMs);
       await closed;
-      clearTimeout(cut);
     },
   };
 }

@@ -24,11 +24,6 @@ export class FairQueue<T extends Item> {
     return this.#size;
   }
 
-  /** How many items of a fairness key wait. */
-  sizeOf(key: string): number {
-    return this.#queues.get(key)?.size ?? 0;
-  }
-
   has(item: T): boolean {
     return this.#queues.get(this.fairnessKeyOf(item))?.has(item.id) ?? false;
   }
@@ -53,6 +48,13 @@ export class FairQueue<T extends Item> {
     this.#size--;
     if (entries.size > 0) this.#queues.set(key, entries);
     return first;
+  }
+
+  delete(item: T): void {
+    const key = this.fairnessKeyOf(item);
+    const entries = this.#queues.get(key);
+    if (entries?.delete(item.id)) this.#size--;
+    if (entries?.size === 0) this.#queues.delete(key);
   }
 
   clear(): void {

@@ -59,6 +59,8 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
 /** Less than the time-out of the readiness probe. */
 const START_WAIT_MS = 9_000;
 const START_POLL_MS = 50;
+/** So many requests wait for the start; others have the present answer. */
+const MAX_START_WAITS = 16;
 const OK: Answer = { status: 200, body: "ok" };
 const NOT_FOUND: Answer = { status: 404, body: "not found\n" };
 const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
@@ -76,18 +78,18 @@ const ASK_FOR_TOKEN = { "www-authenticate": 'Basic realm="Kindstack: token as th
 function startProbes(options: EndpointOptions): Promise<Listener> {
   const { httpPort: port, httpHost: host, metricsPort, metrics, ready, console, logger } = options;
   let wasReady = false;
+  const firstAnswer = startWaiter(ready);
   const isOpen = metricsPort === undefined && isLoopback(host);
   return listen({
     port,
     host,
     logger,
-    isBrief: !isOpen,
     async respond(request) {
       const path = pathOf(request);
       // A process that answers is healthy: a restart would not bring what it waits for.
       if (path === "/healthz") return OK;
       if (path === "/readyz") {
-        const reason = wasReady ? ready() : await firstAnswer(ready);
+        const reason = wasReady ? ready() : await firstAnswer();
         wasReady ||= reason === undefined;
         if (reason === undefined) return OK;
         logger.debug({ probe: path, reason }, "probe failed"); // the reason is not for the client
@@ -101,11 +103,20 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
 }
 
 /** While the process starts, a probe waits for it in place of failing, which kubelet would report. */
-async function firstAnswer(ready: () => string | undefined): Promise<string | undefined> {
-  for (const end = performance.now() + START_WAIT_MS; ; await delay(START_POLL_MS)) {
-    const reason = ready();
-    if (reason === undefined || performance.now() > end) return reason;
-  }
+function startWaiter(ready: () => string | undefined): () => Promise<string | undefined> {
+  let waiting = 0;
+  return async () => {
+    const end = performance.now() + (waiting < MAX_START_WAITS ? START_WAIT_MS : 0);
+    waiting++;
+    try {
+      for (; ; await delay(START_POLL_MS)) {
+        const reason = ready();
+        if (reason === undefined || performance.now() >= end) return reason;
+      }
+    } finally {
+      waiting--;
+    }
+  };
 }
 
 /** Serves `/metrics` and the console over TLS, each to users who may `get` its path. */

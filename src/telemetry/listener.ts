@@ -1,8 +1,8 @@
 import http from "node:http";
 import type { Logger } from "pino";
 import { type Answer, sendAnswer } from "../http/answer";
-import { ConnectionLimit } from "../http/connection-limit";
-import { type Address, createTlsServer, LIMITS, type Listener, listenAt, withoutPipelines } from "../http/server";
+import { ConnectionLimit, type RequestHandler } from "../http/connection-limit";
+import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
 import type { ServedCertificate } from "../tls/served-certificate";
 
 export interface ListenerOptions extends Address {
@@ -14,8 +14,6 @@ export interface ListenerOptions extends Address {
    * @param recognize to be called with who sends it, once that is known
    */
   respond(request: http.IncomingMessage, recognize: (identity: string) => void): Promise<Answer>;
-  /** Ends each connection after its answer, so that none is held. */
-  isBrief?: boolean;
   logger: Pick<Logger, "warn">;
 }
 
@@ -25,7 +23,7 @@ const MAX_REQUESTS_PER_CONNECTION = 1_000;
 
 /** Serves short answers to `GET` and `HEAD`, within limits that no client can exceed. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { tls, respond, isBrief = false } = options;
+  const { tls, respond } = options;
 
   async function answerTo(request: http.IncomingMessage): Promise<Answer> {
     const { method, headers } = request;
@@ -37,8 +35,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     return respond(request, (identity) => limit.recognize(request.socket, identity));
   }
 
-  const onRequest: http.RequestListener = async (request, response) => {
-    if (isBrief) response.shouldKeepAlive = false;
+  const onRequest: RequestHandler = async (request, response) => {
     const answer = await answerTo(request).catch((error: unknown): Answer => {
       options.logger.warn({ err: error }, "failed to answer a request");
       return { status: 500, body: "internal error\n" };
@@ -46,12 +43,10 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     sendAnswer(response, answer);
   };
   const server =
-    tls === undefined
-      ? http.createServer({ ...LIMITS, ...TIMEOUTS }, withoutPipelines(onRequest))
-      : await createTlsServer(tls, TIMEOUTS, onRequest);
-  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
+    tls === undefined ? http.createServer({ ...LIMITS, ...TIMEOUTS }) : await createTlsServer(tls, TIMEOUTS);
+  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS }, onRequest);
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  const { port, close } = await listenAt(server, options);
+  const { port, close } = await listenAt(limit, options);
   return {
     port,
     close() {

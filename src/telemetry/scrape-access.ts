@@ -15,7 +15,7 @@ export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000 };
 const MAX_VERDICTS = 1_000;
 /** The limit of concurrent reviews, so that strangers do not load the API server. Addresses take turns. */
-const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
+const MAX_REVIEWS = 8;
 
 /**
  * Decides who may read the metrics or the console, as a cluster's components do: the bearer token is reviewed (TokenReview),
@@ -25,8 +25,8 @@ const REVIEWS = { maxReviews: 8, maxWaiting: 50 };
  * @returns the verdict by the path, the `Authorization` header and the address that it came from
  */
 export function scrapeAccess(client: Pick<KubernetesClient, "json">, logger: Pick<Logger, "warn">) {
-  const reviews = new TokenReviews({ client, ...REVIEWS });
-  const limit = new FairLimit(REVIEWS.maxReviews, REVIEWS.maxWaiting);
+  const reviews = new TokenReviews({ client, maxReviews: MAX_REVIEWS });
+  const limit = new FairLimit(MAX_REVIEWS);
   const verdicts = new LRUCache<string, "allowed" | "forbidden", { user: Identity; path: string; address: string }>({
     max: MAX_VERDICTS,
     async fetchMethod(_digest, _stale, { context: { user, path, address }, options }) {
@@ -47,7 +47,6 @@ export function scrapeAccess(client: Pick<KubernetesClient, "json">, logger: Pic
       const digest = hash("sha256", JSON.stringify([path, user]), "base64");
       return (await verdicts.fetch(digest, { context: { user, path, address } })) ?? "unknown";
     } catch (error) {
-      if (error instanceof Refusal && error.code === 429) return "unknown";
       const cause = error instanceof Refusal ? error.cause : error;
       if (!(cause instanceof ApiError)) throw error;
       logger.warn({ err: cause, path }, "cannot ask the API server who may read this");

@@ -283,6 +283,25 @@ describe("what is huge or slow", () => {
     expect((await post("allow", review({ object, oldObject: object }))).status).toBe(200);
   });
 
+  it("makes room for reviews of its address, and of others", async () => {
+    const headers = { "content-type": "application/json", "content-length": MAX_REVIEW_BYTES };
+    const options = { host: "127.0.0.1", port: server.port, ca, agent: false, method: "POST", headers };
+    const slow = Array.from({ length: 20 }, () => https.request({ ...options, path: "/admission/kind/allow" }));
+    const part = Buffer.alloc(MAX_REVIEW_BYTES - 500_000);
+    await Promise.all(
+      slow.map((request) => {
+        request.on("error", () => {});
+        return new Promise((done) => request.once("close", done).write(part, done)); // some are ended
+      }),
+    );
+
+    const object = { metadata: {}, data: "a".repeat(1_000_000) };
+    for (const localAddress of ["127.0.0.1", "127.0.0.2"]) {
+      expect((await post("allow", review({ object }), { localAddress })).status).toBe(200);
+    }
+    for (const request of slow) request.destroy();
+  });
+
   it("is no error of the server when its client goes away", async () => {
     const lines: string[] = [];
     await server.close();

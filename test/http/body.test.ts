@@ -14,11 +14,16 @@ function request(chunks: string[], headers: Record<string, string> = {}): Incomi
   }) as unknown as IncomingMessage;
 }
 
+const from = (remoteAddress: string, facts: object = {}) =>
+  Object.assign(request([]), { socket: { remoteAddress }, ...facts }).on("error", () => {});
+
 describe("a body", () => {
-  it("is read whole, and gives back what it took of the bytes in flight", async () => {
+  it("is read whole, and counts until its bytes are no longer needed", async () => {
     const flight = new Flight(10);
-    expect(await readBody(request(["ab", "cd"]), 4, flight)).toBe("abcd");
-    expect(flight.begin("another client", 10)).toBe(true);
+    const one = request(["ab", "cd"]);
+    expect(await readBody(one, 4, flight)).toBe("abcd");
+    flight.end(one);
+    flight.add(request([]), 10);
   });
 
   it("is refused when it is too large, as it says or as it turns out", async () => {
@@ -27,18 +32,25 @@ describe("a body", () => {
     await expect(readBody(request(["ab", "cd"]), 3)).rejects.toMatchObject(refusal);
   });
 
-  it("is refused while too much is being read, and gives back what it took", async () => {
+  it("makes room when it has been read for longest, of the client with most bytes", () => {
     const flight = new Flight(10);
-    flight.begin("another client", 8);
-    await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ code: 503 });
-    expect(flight.begin("another client", 2)).toBe(true);
+    const [first, second, other, good] = [from("a"), from("a"), from("b"), from("a")];
+    flight.add(first, 3);
+    flight.add(other, 3);
+    flight.add(second, 3);
+    flight.add(first, 1);
+    flight.add(good, 4);
+    expect([first, second, other, good].map(({ destroyed }) => destroyed)).toEqual([true, false, false, false]);
   });
 
-  it("is refused while its client has much being read, and others are served", async () => {
-    const flight = new Flight(10, 4);
-    flight.begin("", 3);
-    await expect(readBody(request(["ab"]), 100, flight)).rejects.toMatchObject({ code: 503 });
-    expect(flight.begin("another client", 4)).toBe(true);
+  it("stays when it is read and waits for its turn", () => {
+    const flight = new Flight(10);
+    const [whole, good] = [from("a", { complete: true }), from("a")];
+    flight.add(whole, 8);
+    expect(() => flight.add(good, 3)).toThrow("too many bytes are being read");
+    expect(whole.destroyed).toBe(false);
+    flight.end(whole);
+    flight.add(good, 10);
   });
 
   it("is parsed by its schema, or refused with the place that is wrong", () => {

@@ -3,6 +3,7 @@ import http from "node:http";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { ConnectionLimit } from "../../src/http/connection-limit";
 import { listenEarly } from "../../src/http/early-listener";
 import { listenAt } from "../../src/http/server";
 
@@ -19,7 +20,10 @@ async function freePort(): Promise<number> {
 
 const get = (port: number, path: string) =>
   fetch(`http://${host}:${port}${path}`, { headers: { connection: "close" } });
-const echo = () => http.createServer((request, response) => response.end(`you asked for ${request.url}`));
+const echo = () =>
+  new ConnectionLimit(http.createServer(), { max: 10 }, async (request, response) => {
+    response.end(`you asked for ${request.url}`);
+  });
 
 it("lets clients wait until the server is there, and serves those who come later", async () => {
   const port = await freePort();

@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
+import { text } from "node:stream/consumers";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendAnswer } from "../../src/http/answer";
 import { readBody } from "../../src/http/body";
+import { ConnectionLimit, type RequestHandler } from "../../src/http/connection-limit";
 import type { Refusal } from "../../src/http/refusal";
 import { hostPort, type Listener, listenAt } from "../../src/http/server";
 
@@ -12,8 +14,17 @@ let listener: Listener;
 let socket: net.Socket;
 let received: string;
 
+/** A server whose clients are all known, so that they may keep their connections. */
+function ofUsers(onRequest: RequestHandler): ConnectionLimit {
+  const limit = new ConnectionLimit(http.createServer(), { max: 100 }, (request, response) => {
+    limit.recognize(request.socket, "user");
+    return onRequest(request, response);
+  });
+  return limit;
+}
+
 beforeEach(async () => {
-  const server = http.createServer(async (request, response) => {
+  const server = ofUsers(async (request, response) => {
     const answer = await readBody(request, 4).then(
       (body) => ({ status: 200, body: { body } }),
       (error: Refusal) => ({ status: error.code, body: "no\n" }),
@@ -23,8 +34,8 @@ beforeEach(async () => {
   listener = await listenAt(server, { port: 0, host: "127.0.0.1" });
   socket = net.connect(listener.port, "127.0.0.1");
   received = "";
-  socket.setEncoding("utf8").on("data", (text: string) => {
-    received += text;
+  socket.setEncoding("utf8").on("data", (chunk: string) => {
+    received += chunk;
   });
   socket.on("error", () => {}); // a reset is an end, too
   await once(socket, "connect");
@@ -55,6 +66,22 @@ describe("an answer", () => {
     expect((await answers(2)).map((answer) => answer.slice(0, 3))).toEqual(["413", "200"]);
   });
 
+  it("that comes before the request's end reaches a stranger, whose connection ends", async () => {
+    const limit = new ConnectionLimit(http.createServer(), { max: 1 }, async (_request, response) =>
+      sendAnswer(response, { status: 401, body: "who are you?" }),
+    );
+    const { port, close } = await listenAt(limit, { port: 0, host: "127.0.0.1" });
+    const client = net.connect(port, "127.0.0.1");
+    const answer = text(client);
+    client.write(post);
+    for (let sent = 0; sent < 100; sent++) {
+      if (!client.write(`${(1 << 16).toString(16)}\r\n${"x".repeat(1 << 16)}\r\n`)) await once(client, "drain");
+    }
+    client.write("0\r\n\r\n");
+    expect(await answer).toMatch(/^HTTP\/1\.1 401 .*connection: close.*who are you\?$/is);
+    await close();
+  });
+
   it("does not wait for that end for ever", async () => {
     socket.write(`${post}5\r\nabcde\r\n`);
     await answers(1);
@@ -66,7 +93,10 @@ describe("an answer", () => {
 
 describe("a listener on ::", () => {
   it("is reached by both families", async () => {
-    const both = await listenAt(http.createServer(), { port: 0, host: "::" });
+    const both = await listenAt(
+      ofUsers(async () => {}),
+      { port: 0, host: "::" },
+    );
     try {
       for (const host of ["127.0.0.1", "::1"]) {
         const client = net.connect(both.port, host);
@@ -95,7 +125,7 @@ describe("a listener that closes in good time", () => {
   }
 
   it("waits for requests that came while the process stalled", async () => {
-    const server = http.createServer((_request, response) => response.end("ok"));
+    const server = ofUsers(async (_request, response) => void response.end("ok"));
     const { port, close } = await listenAt(server, { port: 0, host: "127.0.0.1" }, 5_000);
     const client = net.connect(port, "127.0.0.1");
     let received = "";
@@ -117,9 +147,9 @@ describe("a listener that closes in good time", () => {
   });
 
   it("breaks no request of clients that keep their connections", async () => {
-    const server = http.createServer(
-      (request, response) => void request.resume().once("end", () => response.end("ok")),
-    );
+    const server = ofUsers(async (request, response) => {
+      request.resume().once("end", () => response.end("ok"));
+    });
     const { port, close } = await listenAt(server, { port: 0, host: "127.0.0.1" }, 5_000);
     const agent = new http.Agent({ keepAlive: true });
     const codes = Promise.all(Array.from({ length: 20 }, () => post(agent, port)));
