@@ -293,7 +293,8 @@ function timeless(object: LiveObject): Record<string, unknown> {
   const { conditions = [], stack, ...rest } = statusOf(object);
   return {
     ...rest,
-    stack: { ...stack, resources: stack?.resources?.map(({ id }) => id) },
+    // The digest has names and UIDs in it.
+    stack: { ...stack, declarations: typeof stack?.declarations, resources: stack?.resources?.map(({ id }) => id) },
     conditions: conditions.map(({ type, status, reason }) => [type, status, reason]).sort(byText),
   };
 }
