@@ -167,7 +167,8 @@ function deletionOf(
   if (isRetained(outputs)) return "release";
   if (!isObjectOutputs(outputs)) return "delete";
   if (outputs.existing) {
-    return operation === "delete" && withoutOwnReferences(outputs).deletedWith?.uid === uid ? "delete" : "release";
+    const { deletedWith } = withoutOwnReferences(outputs);
+    return operation === "delete" && deletedWith !== undefined && deletedWith.uid === uid ? "delete" : "release";
   }
   if (!outputs.created) return "release";
   if (lookup === undefined || lookup.outcome === "unknown") return UNCHECKED;

@@ -87,6 +87,19 @@ describe("a plan that only reports", () => {
   });
 });
 
+describe("the plan of a deletion, of what was found and not made", () => {
+  const { inputs = {}, ...kept } = KEPT;
+  const old = { inputs, outputs: { ...inputs, fields: "f:spec", existing: true } };
+  const change: PlannedChange = { ...kept, operation: "delete", old };
+
+  it.each([OWNER.uid, undefined])("is its release, where the object has the UID %s", async (uid) => {
+    const { of } = request({ changes: [change] });
+    const object = { metadata: { name: "web", namespace: "default", ...(uid !== undefined && { uid }) } };
+    const plan = await planDestroy({ ...of, object, release: false, binds: false });
+    expect(plan.resources.map(({ shown }) => shown.operation)).toEqual(["release"]);
+  });
+});
+
 describe("what could not be looked up", () => {
   const forbidden = new ApiError(403, "Forbidden", "pods is forbidden");
   const view = { look: async () => ({ outcome: "unknown", error: forbidden }) as const };
