@@ -139,7 +139,10 @@ interface HeldOptions {
  * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers with `observe` also hold the update
  * to the observed live values; providers of Pulumi's plugins cannot.
  */
-export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {}
+export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {
+  /** Told what the program declares, secrets included, where that is known before the engine runs. */
+  onDeclared?: ((resources: readonly DeclaredResource[]) => void) | undefined;
+}
 
 /** With a plan of {@link StackEngine.previewDestroy}, the state has to have the same resources as it had then. */
 export interface DestroyOptions extends OperationOptions, HeldOptions {
@@ -162,8 +165,6 @@ export interface UpResult {
   resources: StackResource[];
   /** The deleted resources, in their last state. */
   deleted: StackResource[];
-  /** What the program declared; `undefined` where the SDK registers resources. */
-  declared?: readonly DeclaredResource[] | undefined;
 }
 
 export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {

@@ -4,7 +4,6 @@ import { type Failure, failureOf } from "../../providers/errors";
 import type { Given, ResourceFailure } from "../../providers/host/session";
 import type { Observations } from "../../providers/observation";
 import { withoutPasswords } from "../../providers/passwords";
-import type { DeclaredResource } from "../../providers/registration";
 import type { BindingPlan } from "./binding-plan";
 import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
@@ -45,8 +44,6 @@ export interface Ran {
   refused: readonly ResourceFailure[];
   /** What the program threw. */
   programError: unknown;
-  /** What the program declared, where the engine was given that as data. */
-  declared?: readonly DeclaredResource[] | undefined;
   /** Of a preview, see {@link ProviderSession.given}. */
   given?: ReadonlyMap<string, Given>;
   /** Of a preview that makes a plan, see {@link ProviderSession.observed}. */

@@ -153,6 +153,7 @@ export class GoEngine extends Operations implements StackEngine {
     let ended: Ended = {};
     try {
       if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
+      if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
       const operation = { ...of, refresh, savesOnce, plans, plan, message };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
@@ -183,7 +184,6 @@ export class GoEngine extends Operations implements StackEngine {
       given,
       observed: seen,
       programError: programError ?? prepared?.error(),
-      declared: prepared && "resources" in prepared.parameter ? prepared.parameter.resources : undefined,
     };
   }
 

@@ -108,7 +108,6 @@ export abstract class Operations
         restDone,
         resources,
         deleted,
-        declared: ran.declared,
       };
     } finally {
       this.#writing.delete(stack);

@@ -38,9 +38,12 @@ export async function recordFailedFinish(reconcile: Reconcile, { object, failure
   return retry(failures);
 }
 
-/** Whether a failure may pass and hides what was made until then: no mark leads to it, and no plugin has refused it, perhaps for good. */
+/** Of plugins, which may refuse something for good, and of programs, which may never end. */
+const LASTING: readonly string[] = ["UpdateFailed", "Timeout", "ProgramTimedOut"];
+
+/** Whether a failure may pass and hides what was made until then: no mark leads to it. */
 function mayPass({ errorClass, reason, urn }: UpdateFailure): boolean {
-  return errorClass === "retryable" && reason !== "UpdateFailed" && (urn === undefined || !isKubernetesObject(urn));
+  return errorClass === "retryable" && !LASTING.includes(reason) && (urn === undefined || !isKubernetesObject(urn));
 }
 
 export async function recordDestroy(

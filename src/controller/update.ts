@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import type { DeclaredResource } from "../../providers/registration";
 import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { UpOptions, UpResult } from "../automation/engine";
@@ -64,7 +65,9 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     state.lastComparison = undefined; // what is applied makes it untrue
-    const result = await up(reconcile, program.of(object), { refresh: action.refresh, ...pass.options });
+    const told: { declared?: readonly DeclaredResource[] } = {};
+    const onDeclared = (declared: readonly DeclaredResource[]) => void Object.assign(told, { declared });
+    const result = await up(reconcile, program.of(object), { refresh: action.refresh, ...pass.options, onDeclared });
     context.metrics.ran(result, action.cause);
     state.stackUnlisted = false;
     const wasMissing = wasStateMissing(reconcile, result);
@@ -78,7 +81,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     else if (action.mayHaveUntracked || wasMissing) {
       await removeUntracked(reconcile, result.resources, { release: false });
     }
-    const declarations = result.declared && (await declarationsDigest(context, result.declared));
+    const declarations = told.declared && (await declarationsDigest(context, told.declared));
     const ended = await writer.removeDecision(await progress.end(), state.writes);
     return { type: "updated", action, object: ended, result, program, declarations, pass };
   } catch (error) {

@@ -175,12 +175,12 @@ async function outcomeOf(step: Step, side: Side, stack: string) {
 }
 
 /**
- * A result without times, in an order of its own, as much is done side by side; and without `restDone` and `declared`: the
- * SDK's program does not tell.
+ * A result without times, in an order of its own, as much is done side by side; and without `restDone`: the SDK's program does
+ * not tell.
  */
 function told(result: unknown): unknown {
   return JSON.parse(JSON.stringify(result ?? null), (key, value) => {
-    if (["startTime", "endTime", "restDone", "declared"].includes(key)) return undefined;
+    if (["startTime", "endTime", "restDone"].includes(key)) return undefined;
     // The CLI says this of what is protected besides why.
     if (key === "failures") return sorted(value.filter((failure: Error) => failure.message !== "update failed"));
     return Array.isArray(value) && typeof value[0] === "object" ? sorted(value) : value;
