@@ -10,6 +10,8 @@ export const NAMESPACE = "kindstack-system";
 export const OPERATOR = "app.kubernetes.io/component=operator";
 /** What is deleted before the operator is; kubectl takes the resources' names. */
 export const KINDS = ["tenants.multitenancy", "tenants.capsule", "postgreswriters", "podsets", "memcacheds"];
+/** Of the state in the cluster's database, which has one passphrase. */
+export const PASSPHRASE = "correct horse battery staple";
 /** What only something that hangs takes, also on a slow machine. */
 const TIMEOUT = "--timeout=180s";
 
@@ -46,7 +48,7 @@ export async function prepareInstallation(values: object = {}): Promise<string> 
     "kindstack-state",
     "-n",
     NAMESPACE,
-    "--from-literal=passphrase=correct horse battery staple",
+    `--from-literal=passphrase=${PASSPHRASE}`,
     `--from-literal=backendUrl=${node.databaseUrl}`,
   ]);
   const { username, password, pathname } = new URL(node.databaseUrl);

@@ -10,7 +10,7 @@ import { testTools } from "../tools";
 import { removeCgroups } from "./cgroups";
 import { buildImage } from "./image";
 import { missingPackages, NAMESPACES, shortcomings } from "./machine";
-import { nodeTools } from "./tools";
+import { nodeTools, pulumiTools } from "./tools";
 
 /*
  * npm run test:node [-- check | packages | short | ipv6 | FILTER...]
@@ -23,6 +23,7 @@ import { nodeTools } from "./tools";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
+const PULUMI_TEST = "test/node/pulumi.node.test.ts";
 const IMAGE = "registry.example.com/kindstack:0.1.0";
 
 /** As process 1 of its namespaces: what kubelet and containerd expect of a machine, then the tests. */
@@ -52,15 +53,18 @@ async function main(): Promise<number> {
   const control = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => control.abort());
   const { signal } = control;
+  const runs = runsOf(form, filters);
+  const needsPulumi = runs.some(({ files }) => files.length === 0 || files.some((file) => PULUMI_TEST.includes(file)));
   const binaries: Record<string, string> = {};
   const controlPlane = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "postgres"] as const;
-  for (const tool of [...controlPlane.map((name) => tools[name]), ...Object.values(nodeTools), testTools.helm]) {
+  const needed = [...controlPlane.map((name) => tools[name]), ...Object.values(nodeTools), testTools.helm];
+  for (const tool of [...needed, ...(needsPulumi ? pulumiTools : [])]) {
     binaries[tool.name] = await resolveBinary(tool, { observe: report, signal });
   }
   const { archive: image, cli, times: imageTimes } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
   signal.throwIfAborted();
 
-  for (const run of runsOf(form, filters)) {
+  for (const run of runs) {
     const code = await runOnNodes(run, { binaries, image, imageTimes, cli }, signal);
     if (code !== 0) return code;
   }

@@ -12,6 +12,7 @@ import { type ImageParts, writeParts } from "./image";
 import { NodePki } from "./pki";
 import { startRegistry } from "./registry";
 import type { StepTime } from "./times";
+import { pulumiTools } from "./tools";
 import { flags, type Start, startWorker, type Worker } from "./worker";
 
 /** What main.ts has prepared. */
@@ -42,6 +43,8 @@ export interface NodeCluster {
   imageTimes: StepTime[];
   cli: string;
   helm: string;
+  /** The folders of Pulumi's CLI and its plugins, where they are needed. */
+  pulumi: string[];
 }
 
 const DOMAIN = "cluster.local";
@@ -260,6 +263,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
     imageTimes: input.imageTimes,
     cli: input.cli,
     helm: binaries.helm ?? "helm",
+    pulumi: pulumiTools.flatMap(({ name }) => binaries[name] ?? []).map((file) => path.dirname(file)),
   };
 }
 

@@ -1,6 +1,7 @@
 import { goBuild } from "../../src/toolchain/go";
 import type { Source, Tool } from "../../src/toolchain/tool";
-import { kubernetes } from "../../src/toolchain/tools";
+import { kubernetes, tools } from "../../src/toolchain/tools";
+import { testTools } from "../tools";
 
 const CONTAINERD = "2.2.9";
 const COREDNS = "1.14.7";
@@ -47,5 +48,12 @@ export const nodeTools = {
     ],
   },
 } as const satisfies Record<string, Tool>;
+
+/** The CLI and its plugins: only the test of `pulumi up` needs them, and to build them takes minutes. */
+export const pulumiTools: readonly Tool[] = [
+  tools.pulumi,
+  tools["pulumi-language-nodejs"],
+  testTools["pulumi-resource-kubernetes"],
+];
 
 export type NodeTool = keyof typeof nodeTools;
