@@ -268,6 +268,9 @@ describe("of what an owner creates at the same moment where one is allowed", () 
         if (!isApiError(error, 404)) throw error; // the younger one may have been deleted by now
       });
     }
+    // Of two that come within a second, either one may be the surplus.
+    const { creationTimestamp = "" } = (await get(namespace(`${name}-a`))).metadata;
+    await eventually(() => expect(Date.now()).toBeGreaterThan(Date.parse(creationTimestamp) + 1_000));
     const surplus = await create(namespace(`${name}-b`, labels(name)));
     return { surplus };
   }
