@@ -16,7 +16,6 @@ import { Proposals } from "./proposals";
 const proposals = new Proposals();
 const { operator } = proposals;
 
-/** An object that was approved and is applied. */
 /** What a command prints on a terminal, where a person types this. */
 function onTerminal(words: string[], typed: string): string {
   const command = [process.execPath, MAIN, ...words].map((word) => `'${word}'`).join(" ");
@@ -24,6 +23,7 @@ function onTerminal(words: string[], typed: string): string {
   return spawnSync("script", ["-qec", command, "/dev/null"], { input: typed, encoding: "utf8", env }).stdout;
 }
 
+/** An object that was approved and is applied. */
 async function applied(text = "one"): Promise<string> {
   const name = uniqueName("note");
   await proposals.write(name, { text });
@@ -249,6 +249,8 @@ describe("an object whose destructive changes wait", () => {
       expect(await proposals.made(`${name}-extra`)).toBeUndefined();
     } finally {
       await proposals.setMode("Propose");
+      // The operator sees a namespace's mode by a watch: an object that is created before that is applied.
+      await eventually(async () => expect((await proposals.find(name))?.status).toMatchObject({ mode: "Propose" }));
     }
   });
 });
