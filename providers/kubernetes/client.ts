@@ -52,7 +52,7 @@ export class KubernetesClient extends ApiServer {
     this.#types = of instanceof KubernetesClient ? of.#types : new ResourceTypes(this);
   }
 
-  /** A client for whom a token is of, at the same API server; to be closed by itself. */
+  /** A client with the rights of a bearer token, at the same API server; the caller closes it. */
   ofToken(token: string): KubernetesClient {
     return new KubernetesClient(this.configOf({ name: "token", token }));
   }

@@ -77,7 +77,7 @@ export type Step<R extends keyof Reconcile, C extends keyof KindContext = never>
   Exclude<R, "context">
 > & { context: Pick<KindContext, C> };
 
-/** Whether what we acted on is not what is there any more; the next reconcile will see what is. */
+/** Whether an error says that an object has changed, or has gone, since it was observed. The next reconcile sees that. */
 export function isOutdated(error: unknown): boolean {
   return isApiError(error, 409) || (isApiError(error, 404) && error.reason !== "UnknownKind");
 }

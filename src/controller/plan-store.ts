@@ -103,8 +103,8 @@ export class PlanStore {
   }
 
   /**
-   * The latest decision that holds for an object and the digest of its plan; a rejection where two are of the same second. One that is
-   * ignored is told where there is no other.
+   * The latest valid decision on an object's plan of this digest. Of two decisions within one second, the rejection counts. An ignored
+   * approval is returned only where there is no other decision.
    *
    * @param authors whose approvals are ignored; see {@link authorsOf}
    */

@@ -50,7 +50,7 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
   }
 }
 
-/** What is alive may have changed as well. */
+/** Live resources may have changed as well: the kind's own status fields are written again. */
 async function recordRest(
   reconcile: Reconcile,
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,

@@ -19,7 +19,7 @@ import { type PlannedResource, touchedObject } from "./effects";
 import type { StackPlan } from "./plan";
 import { type FieldChange, type Gated, UNCHECKED } from "./resource-plan";
 
-/** As what a plan counts what is done to a resource. What stays as it is does not count. */
+/** The counter of a plan for each action on a resource. Actions that leave the resource as it is are not counted. */
 const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
   create: "create",
   adopt: "update",

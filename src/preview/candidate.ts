@@ -166,13 +166,22 @@ function couldNot(what: string, error: unknown): string {
   return `${what} could not be looked up: ${errorMessageOf(error)}`;
 }
 
+/** By kind: to make a digest reads all files of the program, which is too slow for each of many objects. */
+const programDigests = new WeakMap<AnyKind, string>();
+
+function digestOfProgram(kind: AnyKind): string {
+  const digest = programDigests.get(kind) ?? programDigest(kind);
+  programDigests.set(kind, digest);
+  return digest;
+}
+
 /** The digests of the plan that the operator makes in a cluster that is as it is now. */
 function digestsOf(
   key: KeyObject,
   { references = [], ...subject }: Omit<Subject, "lookup" | "view">,
   plan: StackPlan,
 ): Pick<PlanDigests, "digest" | "group"> {
-  const basis = { ...plan, ...subject, references, programDigest: programDigest(subject.kind) };
+  const basis = { ...plan, ...subject, references, programDigest: digestOfProgram(subject.kind) };
   const { digest, group } = planDigests(key, basis);
   return { digest, group };
 }

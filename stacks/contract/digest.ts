@@ -30,12 +30,17 @@ const packageSchema = Type.Object({
  */
 export function programDigest({ directory, capabilities }: Pick<AnyKind, "directory" | "capabilities">): string {
   const contents = [
-    filesBelow(directory).map((file) => [file.slice(directory.length), digestOf(file)]),
+    contentsOf(directory),
     importedDigests(directory, { deep: true }),
     interfaceDigest(),
     capabilities.settings?.() ?? null,
   ];
   return createHash("sha256").update(JSON.stringify(contents)).digest("hex").slice(0, 16);
+}
+
+/** The files of a folder by their paths in it, each with the digest of its contents. */
+function contentsOf(directory: string): [path: string, digest: string][] {
+  return filesBelow(directory).map((file) => [file.slice(directory.length), digestOf(file)]);
 }
 
 function digestOf(file: string): string {
@@ -115,8 +120,7 @@ function addPackage(found: Map<string, string>, name: string, from: string, { de
   if (directory === undefined || found.has(directory)) return;
   const { version, dependencies, optionalDependencies, peerDependencies } = packageOf(directory);
   const isLinked = !directory.includes(`${sep}node_modules${sep}`);
-  const files = isLinked ? filesBelow(directory).map((file) => [file.slice(directory.length), digestOf(file)]) : [];
-  found.set(directory, JSON.stringify([name, version, files]));
+  found.set(directory, JSON.stringify([name, version, isLinked ? contentsOf(directory) : []]));
   if (!deep) return;
   const others = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
   for (const other of others) addPackage(found, other, directory, { deep });
