@@ -3,6 +3,7 @@ import { STATE_MISSING_ANNOTATION, type StateDecision } from "../../stacks/contr
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { StackObject, UpResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import { planUpdate } from "../plan/plan";
 import type { Reconcile } from "./context";
@@ -49,6 +50,25 @@ export function isStateMissing({ failures }: Pick<UpResult, "failures">): boolea
 }
 
 export const STATE_MISSING = "StateMissing";
+
+/** Adds to `StateMissing` that the decision on the object has no effect on this operation, and which one has. */
+export function explainDecision(
+  failures: readonly UpdateFailure[],
+  decision: StateDecision | undefined,
+  operation: "update" | "deletion",
+): UpdateFailure[] {
+  const why = decision && NO_EFFECT[operation][decision];
+  if (why === undefined) return [...failures];
+  const note = `. The annotation ${STATE_MISSING_ANNOTATION} is ${decision}, which ${why}`;
+  return failures.map((failure) =>
+    failure.reason === STATE_MISSING ? { ...failure, message: failure.message + note } : failure,
+  );
+}
+
+const NO_EFFECT: Readonly<Record<"update" | "deletion", Partial<Record<StateDecision, string>>>> = {
+  update: { Forget: "takes effect when the object is deleted" },
+  deletion: { Recreate: "has no effect on a deletion: Adopt and Forget have" },
+};
 
 /** Whether an update made the stack of an object that has had one. */
 export function wasStateMissing({ facts }: Reconcile, { found }: Pick<UpResult, "found">): boolean {

@@ -8,7 +8,7 @@ import type { Reconcile, Result, Step } from "./context";
 import { finishes, takesOverLost } from "./decide";
 import { describeChanges, describeFailures } from "./describe";
 import { reportPass } from "./gate";
-import { isStateMissing, STATE_MISSING } from "./missing-state";
+import { explainDecision, isStateMissing, STATE_MISSING } from "./missing-state";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
 import { report } from "./report";
 
@@ -70,9 +70,10 @@ export async function recordDestroy(
 
 export async function recordFailedDestroy(
   reconcile: Reconcile,
-  { object, failures, deleted }: DestroyFailed,
+  { object, failures: found, deleted }: DestroyFailed,
 ): Promise<Result> {
   const { context, state, facts, logger } = reconcile;
+  const failures = explainDecision(found, facts.settings.stateDecision, "deletion");
   const { writer } = context;
   const isMissing = isStateMissing({ failures });
   if (isMissing) state.stackUnlisted = true;

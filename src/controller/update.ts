@@ -12,7 +12,13 @@ import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { declarationsDigest, declaresTheSame } from "./declarations";
 import { passGate } from "./gate";
-import { objectForUpdate, refusePluginsCreations, reportMissingState, wasStateMissing } from "./missing-state";
+import {
+  explainDecision,
+  objectForUpdate,
+  refusePluginsCreations,
+  reportMissingState,
+  wasStateMissing,
+} from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram } from "./program";
@@ -75,7 +81,8 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
-      return await failed([...result.failures, ...program.conflicts]);
+      const failures = explainDecision(result.failures, facts.settings.stateDecision, "update");
+      return await failed([...failures, ...program.conflicts]);
     }
     if (pass.untracked !== undefined) await removePlannedUntracked(reconcile, pass.untracked, { isGone: false });
     else if (action.mayHaveUntracked || wasMissing) {

@@ -1370,6 +1370,15 @@ describe("an object whose state is lost", () => {
     expect(harness.previews).toBe(1);
   });
 
+  it("says of a decision for its deletion that it waits for that", async () => {
+    const harness = await told();
+    harness.decide("Forget");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.stalled()?.message).toContain("is Forget, which takes effect when the object is deleted");
+    expect(harness.updates).toBe(1);
+    expect(harness.object.metadata.annotations).toEqual({ [STATE_MISSING_ANNOTATION]: "Forget" });
+  });
+
   it("is adopted where its provider finds it", async () => {
     const harness = await told();
     harness.planned = [{ urn: "urn", type: "pulumi-nodejs:dynamic/own:Thing", name: "thing", operation: "create" }];
@@ -1406,6 +1415,7 @@ describe("an object whose state is lost", () => {
       expect(harness.stalled()).toMatchObject({ status: "True", reason: "StateMissing" });
       expect(harness.reconciling()?.reason).toBe("Deleting");
     }
+    expect(harness.stalled()?.message).toContain("is Recreate, which has no effect on a deletion");
     expect([harness.released, harness.forgotten, harness.updates]).toEqual([[], [], 1]);
     harness.decide("Forget");
     harness.remove();

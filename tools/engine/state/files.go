@@ -46,20 +46,34 @@ func (f files) Read(_ context.Context, key string) ([]byte, error) {
 func (f files) Write(_ context.Context, key string, data []byte) error {
 	aside, err := f.writeAside(data)
 	if err != nil {
-		return err
+		return f.cannotWrite(key, err)
 	}
 	err = inFolder(os.Rename, aside, f.path(key))
 	if err != nil {
 		_ = os.Remove(aside)
 	}
-	return err
+	return f.cannotWrite(key, err)
+}
+
+// cannotWrite names the file that was to be written, not the one aside, whose name is another at each try: conditions show
+// the text, and one that changes is written at each try as well.
+func (f files) cannotWrite(key string, err error) error {
+	if link, isLink := errors.AsType[*os.LinkError](err); isLink {
+		err = link.Err
+	} else if path, isPath := errors.AsType[*fs.PathError](err); isPath {
+		err = path.Err
+	}
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: "write", Path: f.path(key), Err: err}
 }
 
 // Create gives what was written aside a second name, which no other file may have.
 func (f files) Create(_ context.Context, key string, data []byte) (bool, error) {
 	aside, err := f.writeAside(data)
 	if err != nil {
-		return false, err
+		return false, f.cannotWrite(key, err)
 	}
 	defer func() { _ = os.Remove(aside) }()
 	err = inFolder(os.Link, aside, f.path(key))
@@ -69,7 +83,7 @@ func (f files) Create(_ context.Context, key string, data []byte) (bool, error) 
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil, f.cannotWrite(key, err)
 }
 
 // createExclusively is for volumes on which a file has one name.

@@ -35,10 +35,12 @@ func unmarshal(data []byte) (*apitype.CheckpointV3, error) {
 	if err == nil {
 		return checkpoint, nil
 	}
-	if versioned, invalid := unmarshalVersioned(data); invalid == nil {
-		err = explainNewer(err, versioned.Version, versioned.Checkpoint.Latest)
+	versioned, invalid := unmarshalVersioned(data)
+	if invalid != nil {
+		return nil, fmt.Errorf("it is torn, or no state of Pulumi's (%w): restore a backup; without one, remove it from "+
+			"the backend, and decide with `kindstack state resolve`", err)
 	}
-	return nil, err
+	return nil, explainNewer(err, versioned.Version, versioned.Checkpoint.Latest)
 }
 
 // versionedCheckpoint is a checkpoint whose deployment is left as it is.

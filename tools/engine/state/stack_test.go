@@ -107,3 +107,14 @@ func TestNothingButTheCheckpointIsLeftOfAWrite(t *testing.T) {
 		t.Fatal("an empty folder takes an inode")
 	}
 }
+
+func TestAFailedWriteIsToldInTheSameWordsEachTime(t *testing.T) {
+	store := openFiles(t.TempDir())
+	if err := os.MkdirAll(store.path("taken/file"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := "write " + store.path("taken") + ": file exists"
+	if err := store.Write(context.Background(), "taken", nil); err == nil || err.Error() != want {
+		t.Fatalf("%v", err)
+	}
+}
