@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import pLimit from "p-limit";
 import type { KubernetesClient, Manifest } from "../providers/kubernetes/client";
 import type { Program } from "../src/automation/program";
-import { type AnyKind, ownerDescription, parseObject } from "../stacks/contract/kind";
+import { type AnyKind, ownerDescription, parseServed } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
 import { runProgram } from "../stacks/contract/run-program";
 import { postgresWriter } from "../stacks/kinds/postgres-writer/kind";
@@ -48,9 +48,9 @@ export function writersProgram(writers: readonly Writer[], age = AGE): Program {
 export function programOf(kind: AnyKind, manifest: Manifest): Program {
   const { name = "" } = manifest.metadata;
   const metadata = { ...manifest.metadata, name, uid: randomUUID(), resourceVersion: "0", generation: 1 };
-  const object = parseObject(kind, { ...manifest, metadata });
+  const object = parseServed(kind, { ...manifest, metadata });
   const owner = { uid: metadata.uid, description: ownerDescription(kind, objectKey(metadata)) };
-  return () => runProgram(kind, object, { owner, owned: [], recorded: new Set(), watched: [] });
+  return async () => runProgram(kind, await object, { owner, owned: [], recorded: new Set(), watched: [] });
 }
 
 /** Those that do not exist yet. */

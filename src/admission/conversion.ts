@@ -36,7 +36,7 @@ export function conversionPath(kind: AnyKind): string {
  *
  * @throws Refusal
  */
-export function answerConversion(kind: AnyKind, text: string, logger: Logger): object {
+export async function answerConversion(kind: AnyKind, text: string, logger: Logger): Promise<object> {
   const { request } = parseBody(reviewSchema, text, "a ConversionReview of apiextensions.k8s.io/v1");
   const { uid, desiredAPIVersion, objects } = request;
   const answer = (response: object) => ({
@@ -45,7 +45,9 @@ export function answerConversion(kind: AnyKind, text: string, logger: Logger): o
     response: { uid, ...response },
   });
   try {
-    const convertedObjects = objects.map((object) => convertObject(kind, object as Manifest, desiredAPIVersion));
+    const convertedObjects = await Promise.all(
+      objects.map((object) => convertObject(kind, object as Manifest, desiredAPIVersion)),
+    );
     return answer({ convertedObjects, result: { status: "Success" } });
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind), to: desiredAPIVersion }, "failed to convert an object");

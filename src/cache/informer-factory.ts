@@ -37,7 +37,7 @@ export class InformerFactory {
     { apiVersion, kind }: { apiVersion: string; kind: string },
     options: Pick<
       InformerOptions,
-      "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "onRestore" | "transform"
+      "indexers" | "labelSelector" | "metadataOnly" | "onChange" | "onRestore" | "prepare" | "transform"
     >,
     name = `${apiVersion}/${kind}`,
   ): Promise<Informer> {

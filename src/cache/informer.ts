@@ -33,6 +33,8 @@ export interface InformerOptions {
   indexers?: Indexers | undefined;
   /** What the cache keeps of an object, for example without large fields that are not read. */
   transform?: (object: LiveObject) => LiveObject;
+  /** Called with objects that the cache is to have, before it has them, such as for what indexers need and only others know. */
+  prepare?: ((objects: readonly LiveObject[]) => Promise<void>) | undefined;
   /** Called after the cache has changed, one change at a time, in the order of the API server. */
   onChange: (change: ObjectChange) => void;
   /**
@@ -157,6 +159,7 @@ export class Informer extends Store {
     }
 
     const objects = items.map((item) => this.#transformed(item));
+    await this.options.prepare?.(objects);
     const listed = new Set(objects.map(({ metadata }) => objectKey(metadata)));
     for (const cached of this.list()) {
       const key = objectKey(cached.metadata);
@@ -193,7 +196,9 @@ export class Informer extends Store {
       for await (const received of watchEvents(chunks)) {
         this.#lastContact = performance.now();
         idleTimer.refresh();
-        for (const event of received) {
+        const kept = received.map((event) => this.#kept(event));
+        await this.options.prepare?.(kept.flatMap((event) => (isOfObject(event) ? [event.object] : [])));
+        for (const event of kept) {
           if (signal.aborted) return;
           this.#handle(event);
           events++;
@@ -229,11 +234,16 @@ export class Informer extends Store {
       throw new ApiError(code, reason, message);
     }
     if (event.type !== "BOOKMARK") {
-      const object = this.#transformed(event.object);
+      const { object } = event;
       if (event.type === "DELETED") this.#remove(objectKey(object.metadata), object, { reported: true });
       else this.#store(object);
     }
     this.#resourceVersion = event.object.metadata.resourceVersion;
+  }
+
+  /** An event with what the cache keeps of its object. */
+  #kept(event: WatchEvent): WatchEvent {
+    return isOfObject(event) ? { ...event, object: this.#transformed(event.object) } : event;
   }
 
   #transformed(object: LiveObject): LiveObject {
@@ -304,6 +314,10 @@ export class Informer extends Store {
     this.#refusal = undefined;
     this.#lastError = undefined;
   }
+}
+
+function isOfObject(event: WatchEvent): event is Extract<WatchEvent, { type: "ADDED" | "MODIFIED" | "DELETED" }> {
+  return event.type !== "ERROR" && event.type !== "BOOKMARK";
 }
 
 function isRefused(error: unknown): error is ApiError {

@@ -1,4 +1,4 @@
-import { parseObject } from "../../stacks/contract/kind";
+import { parseServed } from "../../stacks/contract/kind";
 import { planUpdate, refuseUnknown } from "../plan/plan";
 import { readInputs } from "../plan/view";
 import type { Action } from "./action";
@@ -49,7 +49,7 @@ async function executeComparison(reconcile: Reconcile): Promise<Outcome> {
   const { kind } = context;
   try {
     const request = planRequest(reconcile, objectForUpdate(reconcile));
-    const parsed = parseObject(kind, object);
+    const parsed = await parseServed(kind, object);
     const program = bindProgram(reconcile, parsed, await readInputs(request.view, kind, parsed))(object);
     const plan = await planUpdate({ ...request, program, refresh: true, binds: false });
     if (plan.failures.length > 0) return { type: "compared", resources: [], failures: plan.failures };

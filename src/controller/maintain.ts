@@ -1,5 +1,5 @@
 import { isApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
-import { parseObject } from "../../stacks/contract/kind";
+import { parseServed } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, type KindContext, type Step } from "./context";
 import { type CachedView, type KindCache, ownedOf } from "./kind-cache";
@@ -33,7 +33,7 @@ export async function maintain(step: MaintainStep): Promise<number> {
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;
   try {
-    parsed = parseObject(kind, object);
+    parsed = await parseServed(kind, object);
   } catch {
     return 0; // an update will say what is wrong with the object
   }

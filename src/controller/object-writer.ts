@@ -127,7 +127,7 @@ export class ObjectWriter {
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
         unserved: (id: string) => cache.unserved(id),
       };
-      const status = composeStatus(kind, object, owned, change, new Date());
+      const status = await composeStatus(kind, object, owned, change, new Date());
       const sentAt = performance.now();
       const written = await state.writes.status(status, () => writeStatus(client, object, status));
       const version = written.metadata.resourceVersion;

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
-import { type AnyKind, adoptsAfterCrash, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, adoptsAfterCrash, kindName, parseServed, statusOf } from "../../stacks/contract/kind";
 import {
   type CommonStatus,
   controllerReference,
@@ -46,7 +46,7 @@ export async function observe(
   if (seen === undefined) return undefined;
   const { namespace, name, generation } = seen.object.metadata;
   const logger = context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
-  return { ...seen, facts: factsOf(seen), logger, signal };
+  return { ...seen, facts: await factsOf(seen), logger, signal };
 }
 
 /** Names the drift that a poll found, among what has drifted. */
@@ -78,7 +78,7 @@ function isDestroyed({ metadata }: LiveObject, { destroyed }: ObjectState): bool
   return metadata.uid === destroyed && metadata.finalizers?.includes(FINALIZER) === true;
 }
 
-function factsOf(seen: ObservedObject): Facts {
+async function factsOf(seen: ObservedObject): Promise<Facts> {
   const now = performance.now();
   const status = ownStatus(seen.context.kind, seen.object);
   const object = objectFacts(seen, status);
@@ -86,7 +86,7 @@ function factsOf(seen: ObservedObject): Facts {
     object,
     settings: settingsOf(seen, object),
     stack: stackFacts(seen, status),
-    drift: driftFacts(seen, status),
+    drift: await driftFacts(seen, status),
     last: lastFacts(seen, now),
     timing: timingOf(seen, now),
   };
@@ -137,47 +137,47 @@ function stackFacts({ context, item, object, state }: ObservedObject, { stack }:
   };
 }
 
-function driftFacts(seen: ObservedObject, { stack }: CommonStatus): DriftFacts {
+async function driftFacts(seen: ObservedObject, { stack }: CommonStatus): Promise<DriftFacts> {
   const { context, object, state, blockedMs } = seen;
   const { polledDrift: polled, expectations, blockers, driftUnknown: unknown } = state;
   const former = [controllerReference(object)];
   const drift = findDrift(stack?.resources ?? [], expectations.applied, context.cache.view, former);
   const { edited, missing, unseen } = drift;
   /** What is not as it was applied, or lacking, by what the caches show. @param running what is taken to be running */
-  const driftedOf = (running: readonly string[]) => {
-    const lacking = unseen.length > 0 ? [] : lackingOf(seen, running);
+  const driftedOf = async (running: readonly string[]) => {
+    const lacking = unseen.length > 0 ? [] : await lackingOf(seen, running);
     return [...edited, ...missing, ...lacking, ...(polled === undefined ? [] : [POLLED_DRIFT])];
   };
-  const completed = completedOf(seen);
-  const ids = driftedOf([]);
+  const completed = await completedOf(seen);
+  const ids = await driftedOf([]);
   return {
     ...drift,
     ids: blockedMs > 0 ? ids.filter((id) => !blockers?.accountsFor(id)) : ids,
     polled,
     completed,
-    lacksMore: completed.length > 0 && driftedOf(completed).length > 0,
+    lacksMore: completed.length > 0 && (await driftedOf(completed)).length > 0,
     unknown,
   };
 }
 
 /** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */
-function completedOf(seen: ObservedObject): string[] {
+async function completedOf(seen: ObservedObject): Promise<string[]> {
   const { kind, logger } = seen.context;
   try {
-    return kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
+    return (await kind.capabilities.liveState?.completed?.(ownedOf(seen))) ?? [];
   } catch (error) {
     logger.error({ err: error, kind: kindName(kind), object: seen.item.key }, "liveState.completed of the kind failed");
     return [];
   }
 }
 
-function lackingOf(seen: ObservedObject, running: readonly string[]): string[] {
+async function lackingOf(seen: ObservedObject, running: readonly string[]): Promise<string[]> {
   const { kind, cache } = seen.context;
   const { liveState } = kind.capabilities;
   if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];
   try {
     const owned = asRunning(ownedOf(seen), running);
-    return liveState.needsReconcile(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
+    return await liveState.needsReconcile(await parseServed(kind, seen.object), owned, cache.watched(seen.item.key));
   } catch {
     return []; // an update will say what is wrong with the object
   }

@@ -7,6 +7,7 @@ import { type ObjectChange, statesOf, withoutManagedFields } from "../cache/chan
 import { ProvenFreshness } from "../cache/freshness";
 import type { Informer } from "../cache/informer";
 import { Controller, type ControllerEnvironment } from "./controller";
+import { Derived } from "./derived";
 import type { KindCache } from "./kind-cache";
 import { objectItem } from "./object-item";
 import { ObjectWriter } from "./object-writer";
@@ -49,10 +50,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const owned: Informer[] = [];
   for (const type of kind.owns) if (!unserved.includes(type)) owned.push(await owners.watch(type));
   const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...type }) => {
+    const keys = new Derived(
+      async (object) => keysOf(object),
+      (error) => logger.error({ err: error, kind: name, type: type.kind }, "keysOf of a watch failed"),
+    );
     const onChange = (change: ObjectChange) => {
-      for (const key of new Set(statesOf(change).flatMap(keysOf))) requeue(key, BURST_DELAY_MS);
+      for (const key of new Set(statesOf(change).flatMap(keys.of))) requeue(key, BURST_DELAY_MS);
     };
-    const options = { labelSelector, indexers: { [KEY_INDEX]: keysOf }, transform: withoutManagedFields, onChange };
+    const { prepare } = keys;
+    const indexers = { [KEY_INDEX]: keys.of };
+    const options = { labelSelector, indexers, prepare, transform: withoutManagedFields, onChange };
     return informers.create(type, options, `${type.apiVersion}/${type.kind}?${labelSelector}`);
   });
   const watched = await Promise.all(watches);
@@ -68,11 +75,14 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     const options = { metadataOnly: true, transform: withoutContents, onChange };
     referenced.set(id, await informers.create(type, options, `${id} read by ${name}`));
   }
-  const targetsOf = (object: LiveObject) => referencesOf(kind, object).map(([, target]) => objectId(target));
+  const targets = new Derived(async (object) =>
+    (await referencesOf(kind, object)).map(([, target]) => objectId(target)),
+  );
   const onChange = (change: ObjectChange) => controller.objectChanged(change);
   const onRestore = () => controller.restored();
   const ownOptions = {
-    indexers: { [REFERENCE_INDEX]: targetsOf },
+    ...(reads.length > 0 && { prepare: targets.prepare }),
+    indexers: { [REFERENCE_INDEX]: targets.of },
     transform: withoutManagedFields,
     onChange,
     onRestore,

@@ -2,17 +2,16 @@ import { withoutInternal } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
-import type { OutputsOf } from "../../stacks/contract/capabilities";
-import type { AnyKind } from "../../stacks/contract/kind";
+import type { AnyKind, OutputField } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";
 
 /** The fields of a kind's status that outputs of its resources give. @see Capabilities.outputs */
-export function outputFields(
+export async function outputFields(
   kind: AnyKind,
   object: LiveObject,
   resources: readonly StackResource[],
-): object | undefined {
+): Promise<object | undefined> {
   const { outputs } = kind.capabilities;
   if (outputs === undefined) return undefined;
   const byName = new Map(resources.map((resource) => [resource.name, resource.outputs]));
@@ -20,9 +19,10 @@ export function outputFields(
     const found = byName.get(name);
     return found && (withoutMasked(withoutInternal(found)) as Properties);
   };
-  const fields = Object.entries(outputs) as [string, (of: OutputsOf, object: KindObject) => unknown][];
+  const fields = Object.entries(outputs) as [string, OutputField][];
   const parsed = object as unknown as KindObject; // the update has validated it
-  return Object.fromEntries(fields.map(([field, give]) => [field, give(outputsOf, parsed)]));
+  const values = fields.map(async ([field, give]) => [field, await give(outputsOf, parsed)] as const);
+  return Object.fromEntries(await Promise.all(values));
 }
 
 function withoutMasked(value: unknown): unknown {

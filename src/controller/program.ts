@@ -27,14 +27,19 @@ export interface ClaimedProgram {
  *
  * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
  */
-export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
+export async function claimProgram(
+  reconcile: Reconcile,
+  parsed: KindObject,
+  inputs: ProgramInputs,
+): Promise<ClaimedProgram> {
   const { context, object } = reconcile;
   const { kind, claims } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
   const { watched } = inputs;
   const withheld = new Set<string>();
-  const claimed = () => (exclusive?.of(parsed, watched) ?? []).filter((id) => !withheld.has(id));
+  const all = (await exclusive?.of(parsed, watched)) ?? [];
+  const claimed = () => all.filter((id) => !withheld.has(id));
   const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
   const conflicts: UpdateFailure[] = [];
   for (let taken = take(reconcile, claimed(), watched); taken !== undefined; ) {
@@ -43,7 +48,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
     conflicts.push({ errorClass: "terminal", reason: "Conflict", message: taken.message });
     taken = take(reconcile, claimed(), watched);
   }
-  const program = withheld.size > 0 ? (exclusive?.withhold?.(parsed, withheld) ?? parsed) : parsed;
+  const program = withheld.size > 0 ? ((await exclusive?.withhold?.(parsed, withheld)) ?? parsed) : parsed;
   return {
     conflicts,
     of: bindProgram(reconcile, program, inputs),
@@ -56,10 +61,10 @@ export function bindProgram(reconcile: Reconcile, parsed: KindObject, inputs: Pr
   const { context, object, state, logger } = reconcile;
   const { kind } = context;
   return (current) => {
-    const references = referenceRecords(kind, parsed, inputs.referenced);
     const known = programContext(kind, object, inputs, recordedIds(current));
     const told = { ...known, cached: ownedOf(reconcile), log: logOf(logger, "program") };
     return async () => {
+      const references = await referenceRecords(kind, parsed, inputs.referenced);
       state.reads = { references };
       const observed = observingMetadata(parsed, () => {
         state.reads = { references, metadata: metadataDigest(object.metadata) };

@@ -34,12 +34,12 @@ export interface OwnedObjects {
  *
  * @param parsed `undefined` for an object that cannot be parsed
  */
-export function findUnready(
+export async function findUnready(
   kind: AnyKind,
   parsed: KindObject | undefined,
   stack: StackRecord | undefined,
   { objects, isSeen, unserved }: OwnedObjects,
-): Unready {
+): Promise<Unready> {
   for (const { id } of stack?.resources ?? []) {
     const error = unserved(id);
     if (error !== undefined) return { waiting: [], failed: [], unserved: `${nameOf(id)}: ${error.message}` };
@@ -47,7 +47,7 @@ export function findUnready(
   const { readyWhen } = kind.capabilities;
   if (readyWhen !== undefined && parsed !== undefined) {
     try {
-      return { waiting: readyWhen(parsed, objects), failed: [] };
+      return { waiting: await readyWhen(parsed, objects), failed: [] };
     } catch (error) {
       return { waiting: [], failed: [`readyWhen of ${kind.kind} fails: ${errorMessageOf(error)}`] };
     }

@@ -50,7 +50,7 @@ export async function recordUpdate(
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
   await context.plans?.remove(context, object); // before the status says that nothing waits
-  const outputs = outputFields(context.kind, object, result.resources);
+  const outputs = await outputFields(context.kind, object, result.resources);
   await report(reconcile, object, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { errorMessageOf } from "../../providers/errors";
+import { failureOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import type { KindCondition } from "../../stacks/contract/capabilities";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
-import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, parseServed, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { isPaused } from "../../stacks/contract/readiness";
@@ -26,13 +27,13 @@ export interface StatusChange {
  *
  * An object that cannot be parsed keeps the kind's fields of its last status.
  */
-export function composeStatus(
+export async function composeStatus(
   kind: AnyKind,
   object: LiveObject,
   owned: OwnedObjects,
   change: StatusChange,
   now: Date,
-): CommonStatus {
+): Promise<CommonStatus> {
   const {
     conditions: before = [],
     observedGeneration,
@@ -49,24 +50,17 @@ export function composeStatus(
     .filter(({ type }) => type !== "Paused" || pauses); // each reconcile that the pause stops says so again
   const former = { observedGeneration, stack, lastHandledReconcile };
   const common = present({ ...former, ...present(changed), mode: mode === "Apply" ? undefined : mode });
-  const parsed = parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
-  const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned), common.stack);
-  const standard = mergeConditions(stated, readiness, now);
-  if (parsed === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
-  const failure = failureIn(standard);
+  const parsed = await parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
+  // Asked for together: where the kind's code is in another process, that is one message.
+  const [unready, report] = await Promise.all([
+    findUnready(kind, parsed, common.stack, owned),
+    parsed && reportOf(kind, parsed, owned.objects, failureIn(stated)),
+  ]);
+  const standard = mergeConditions(stated, readyConditions(stated, unready, common.stack), now);
+  if (report === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
   const generation = object.metadata.generation ?? 0;
-  let reported: object;
-  let special: NewCondition[];
-  try {
-    reported = kind.report(parsed, owned.objects) as object;
-    special = kind.capabilities.conditions?.(parsed, owned.objects, failure) ?? [];
-  } catch (error) {
-    reported = own;
-    // The author of a kind can mend it; the rest of the status is as it is.
-    const message = `the report of ${kind.kind} fails: ${errorMessageOf(error)}`;
-    special = [{ type: "Ready", status: "False", reason: "InternalError", message }];
-  }
-  special = special.map(({ message, ...condition }) => {
+  const { reported = own } = report;
+  const special = report.conditions.map(({ message, ...condition }) => {
     return { ...condition, message: clipped(message), observedGeneration: generation };
   });
   return {
@@ -82,9 +76,30 @@ function onlyOutputs({ capabilities: { outputs = {} } }: AnyKind, own: object): 
   return Object.fromEntries(Object.entries(own).filter(([field]) => Object.hasOwn(outputs, field)));
 }
 
-function parse(kind: AnyKind, object: LiveObject): KindObject | undefined {
+/** What the kind itself says of an object. The author of a kind can mend one that fails; the rest of the status is as it is. */
+async function reportOf(
+  kind: AnyKind,
+  parsed: KindObject,
+  owned: readonly LiveObject[],
+  failure: string | undefined,
+): Promise<{ reported?: object; conditions: KindCondition[] }> {
   try {
-    return parseObject(kind, object);
+    const [reported, conditions = []] = await Promise.all([
+      kind.report(parsed, owned),
+      kind.capabilities.conditions?.(parsed, owned, failure),
+    ]);
+    return { reported, conditions };
+  } catch (error) {
+    const { errorClass, reason, message: cause } = failureOf(error);
+    const message = `the report of ${kind.kind} fails: ${cause}`;
+    const isOwn = errorClass === "bug" || reason === "InternalError";
+    return { conditions: [{ type: "Ready", status: "False", reason: isOwn ? "InternalError" : reason, message }] };
+  }
+}
+
+async function parse(kind: AnyKind, object: LiveObject): Promise<KindObject | undefined> {
+  try {
+    return await parseServed(kind, object);
   } catch {
     return undefined;
   }

@@ -25,7 +25,7 @@ export async function removePlannedUntracked(
   untracked: readonly LiveObject[],
   { isGone }: { isGone: boolean },
 ): Promise<void> {
-  const ending = new Set(isGone ? deletedWith(kind, key, untracked) : []);
+  const ending = new Set(isGone ? await deletedWith(kind, key, untracked) : []);
   for (const object of untracked) {
     if (ending.has(object)) await deleteObject(client, object, undefined);
     else await removeOrphan(client, object, { release: false });
@@ -35,7 +35,7 @@ export async function removePlannedUntracked(
 /** Deletes what others made for an object that is gone, also what no update has seen. */
 export async function removeDeletedWith({ context: { client, kind }, item: { key } }: Reconcile): Promise<void> {
   if (!deletesOthers(kind)) return;
-  for (const object of deletedWith(kind, key, await watchedObjects(client, kind, key)))
+  for (const object of await deletedWith(kind, key, await watchedObjects(client, kind, key)))
     await deleteObject(client, object, undefined);
 }
 

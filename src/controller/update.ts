@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { DeclaredResource } from "../../providers/registration";
-import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
+import { adoptsAfterCrash, parseServed, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { UpOptions, UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
@@ -41,14 +41,15 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     return { type: "updateFailed", object: await progress.end(), failures, partial };
   };
   try {
-    const parsed = parseObject(kind, found);
+    const parsed = await parseServed(kind, found);
     const request = planRequest(reconcile, objectForUpdate(reconcile));
     const inputs = await readInputs(request.view, kind, parsed);
     inputs.owned = asRunning(inputs.owned, action.postponed);
-    if (action.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
+    const lacking = action.onlyLacking && (await liveState?.needsReconcile(parsed, inputs.owned, inputs.watched));
+    if (lacking && lacking.length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
-    const program = claimProgram(reconcile, parsed, inputs);
+    const program = await claimProgram(reconcile, parsed, inputs);
     const isOnlyCode = action.cause === "ProgramChanged" && facts.drift.ids.length === 0;
     const former = isOnlyCode ? facts.object.status.stack : undefined;
     if (former !== undefined && (await declaresTheSame(context, former, program.of(found)))) {

@@ -81,7 +81,10 @@ async function readWatched({ context, item, object }: Reconcile): Promise<LiveOb
   const recorded = [...recordedIds(object)].filter((id) => watchesOf(parseObjectId(id)).length > 0);
   const expected = new Set([...recorded, ...cache.watched(item.key).map(objectId)]);
   const unlisted = await findUnlisted(client, listed, [...expected]);
-  refuseStale(unlisted.filter((one) => watchesOf(one).some((watch) => watch.keysOf(one).includes(item.key))));
+  const concern = await Promise.all(
+    unlisted.map(async (one) => (await Promise.all(watchesOf(one).map((watch) => watch.keysOf(one)))).flat()),
+  );
+  refuseStale(unlisted.filter((_, index) => concern[index]?.includes(item.key)));
   return listed;
 }
 

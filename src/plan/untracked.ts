@@ -45,14 +45,13 @@ export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): bool
 }
 
 /** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
-export function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): LiveObject[] {
+export async function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): Promise<LiveObject[]> {
   const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
-  return objects.filter(
-    (object) =>
-      object.metadata.deletionTimestamp === undefined &&
-      watches.some(
-        (watch) =>
-          watch.apiVersion === object.apiVersion && watch.kind === object.kind && watch.keysOf(object).includes(key),
-      ),
-  );
+  const remaining = objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const keysOf = async (object: LiveObject) => {
+    const own = watches.filter(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind);
+    return (await Promise.all(own.map((watch) => watch.keysOf(object)))).flat();
+  };
+  const keys = await Promise.all(remaining.map(keysOf));
+  return remaining.filter((_, index) => keys[index]?.includes(key));
 }

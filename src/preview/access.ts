@@ -19,26 +19,24 @@ const CONCURRENT_REVIEWS = 8;
  * What a caller needs for a preview: `create` on `previews.kindstack.dev` where the objects are, and `get` on each object,
  * since a preview shows what it is now.
  */
-export function rightsForPreview(selection: Selection, kinds: readonly AnyKind[]): NeededRight[] {
+export async function rightsForPreview(selection: Selection, kinds: readonly AnyKind[]): Promise<NeededRight[]> {
   return unique(
     selection.candidates.flatMap(({ kind, manifest: { metadata } }) => [
       stackRight("create", "previews", kind, metadata.namespace),
       objectRight("get", kind, metadata.namespace, metadata.name),
     ]),
-  ).concat(rightsToRead(selection, kinds));
+  ).concat(await rightsToRead(selection, kinds));
 }
 
 /** `get` on all targets of references: a preview shows resources that programs derive from them. */
-export function rightsToRead({ candidates }: Selection, kinds: readonly AnyKind[]): NeededRight[] {
+export async function rightsToRead({ candidates }: Selection, kinds: readonly AnyKind[]): Promise<NeededRight[]> {
+  const kept = candidates.filter(({ removed }) => !removed);
+  const references = await Promise.all(kept.map(({ kind, manifest }) => referencesOf(kind, manifest)));
   return unique(
-    candidates.flatMap(({ kind, manifest, removed }) =>
-      removed
-        ? []
-        : referencesOf(kind, manifest).map(([reference, { metadata }]) => {
-            const { apiGroups, resources } = resourceOf(reference, kinds);
-            return { verb: "get", group: apiGroups[0] ?? "", resource: resources[0] ?? "", ...metadata };
-          }),
-    ),
+    references.flat().map(([reference, { metadata }]) => {
+      const { apiGroups, resources } = resourceOf(reference, kinds);
+      return { verb: "get", group: apiGroups[0] ?? "", resource: resources[0] ?? "", ...metadata };
+    }),
   );
 }
 

@@ -6,7 +6,7 @@ import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { parseDeclared } from "../../stacks/contract/declared";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, parseServed, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
 import { referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
@@ -114,13 +114,13 @@ export async function previewUpdate(
   const request = { kind, object, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
   const plan = await planUpdate(request);
   const action = plan.exists ? actionOf(plan.resources) : "create";
-  const references = referenceRecords(kind, object, inputs.referenced);
+  const references = await referenceRecords(kind, object, inputs.referenced);
   return {
     ...(await foundPlan(options, { kind, object, lookup, view, references }, plan, action)),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
     ...(verdict.type === "unknown" && cluster.unreachable === undefined && { notValidated: verdict.why }),
-    claims: kind.capabilities.claims?.of(object, inputs.watched) ?? [],
-    held: live ? claimsOf(kind, live, inputs.watched) : [],
+    claims: (await kind.capabilities.claims?.of(object, inputs.watched)) ?? [],
+    held: live ? await claimsOf(kind, live, inputs.watched) : [],
   };
 }
 
@@ -187,11 +187,15 @@ function digestsOf(
 }
 
 /** What an object of the cluster holds: what it claims, once it was updated. */
-export function claimsOf(kind: AnyKind, live: LiveObject, watched: readonly LiveObject[] = []): string[] {
+export async function claimsOf(
+  kind: AnyKind,
+  live: LiveObject,
+  watched: readonly LiveObject[] = [],
+): Promise<string[]> {
   const { claims } = kind.capabilities;
   if (claims === undefined || statusOf(live).stack === undefined) return [];
   try {
-    return claims.of(parseObject(kind, live), watched);
+    return await claims.of(await parseServed(kind, live), watched);
   } catch {
     return []; // one that its kind does not take any more holds nothing
   }

@@ -60,7 +60,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     let selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
     await inspection.authorize?.([
-      ...rightsForPreview(selection, kinds),
+      ...(await rightsForPreview(selection, kinds)),
       ...(prune ? rightsForDiff(kinds, prune) : []),
     ]);
     const sources = await inspection.open();
@@ -77,7 +77,7 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     const sources = await inspection.open();
     const selection = await selectLive(sources.cluster, kinds, request);
     limitObjects(inspection, selection);
-    await inspection.authorize?.(rightsToRead(selection, inspection.kinds));
+    await inspection.authorize?.(await rightsToRead(selection, inspection.kinds));
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
   },
 

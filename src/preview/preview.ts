@@ -191,11 +191,11 @@ async function otherClaims(
       const others = (await listServed(cluster, kind)).filter(
         (manifest) => !present.has(identityOf({ kind, manifest })),
       );
-      const claims = others.map((manifest) => ({
+      const claims = others.map(async (manifest) => ({
         owner: ownerDescription(kind, objectKey(manifest.metadata)),
-        claims: claimsOf(kind, manifest),
+        claims: await claimsOf(kind, manifest),
       }));
-      found.claims.push(...claims);
+      found.claims.push(...(await Promise.all(claims)));
     } catch (error) {
       found.unknown.push(
         `what other objects of ${kindName(kind)} have could not be looked up: ${errorMessageOf(error)}`,

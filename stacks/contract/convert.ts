@@ -1,7 +1,6 @@
 import { TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type AnyKind, kindApiVersion } from "./kind";
-import type { ServedVersion } from "./served-version";
+import { type AnyKind, type CalledCapabilities, kindApiVersion } from "./kind";
 
 /**
  * Converts an object to another version of its kind's API, through the stored one.
@@ -9,14 +8,18 @@ import type { ServedVersion } from "./served-version";
  * @param apiVersion with the kind's group; by default that of the stored version
  * @throws TerminalError `Invalid` for a version that the kind does not serve; what the kind's conversion throws
  */
-export function convertObject<T extends Manifest>(kind: AnyKind, object: T, apiVersion = kindApiVersion(kind)): T {
+export async function convertObject<T extends Manifest>(
+  kind: AnyKind,
+  object: T,
+  apiVersion = kindApiVersion(kind),
+): Promise<T> {
   if (object.apiVersion === apiVersion) return object;
   const versionOf = (name: string) => (name === kindApiVersion(kind) ? undefined : servedVersionOf(kind, name));
   const [from, to] = [versionOf(object.apiVersion), versionOf(apiVersion)];
   const { annotations: given, ...metadata } = object.metadata;
   const parts = { spec: object.spec ?? {}, annotations: given ?? {} };
-  const stored = from?.toStored(parts) ?? parts;
-  const { spec, annotations } = to?.fromStored(stored) ?? stored;
+  const stored = (await from?.toStored(parts)) ?? parts;
+  const { spec, annotations } = (await to?.fromStored(stored)) ?? stored;
   const isAnnotated = given !== undefined || Object.keys(annotations).length > 0;
   return { ...object, apiVersion, metadata: { ...metadata, ...(isAnnotated && { annotations }) }, spec };
 }
@@ -28,7 +31,10 @@ export function apiVersionsOf(kind: AnyKind): string[] {
 }
 
 /** A version that is served besides the stored one. @throws TerminalError `Invalid` when there is no such version */
-export function servedVersionOf(kind: AnyKind, apiVersion: string): ServedVersion {
+export function servedVersionOf(
+  kind: AnyKind,
+  apiVersion: string,
+): NonNullable<CalledCapabilities["versions"]>[number] {
   const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
   if (served !== undefined) return served;
   const all = apiVersionsOf(kind);

@@ -2,7 +2,7 @@ import { Default } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { apiVersionsOf, convertObject, servedVersionOf } from "./convert";
-import { type AnyKind, kindApiVersion, parseObject } from "./kind";
+import { type AnyKind, kindApiVersion, parseServed } from "./kind";
 import type { KindObject } from "./object";
 import type { ManifestDocument } from "./parse-manifests";
 import { violatedRules } from "./rules";
@@ -18,7 +18,7 @@ import { structuralSchema } from "./structural";
 export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
   const declared = await parseIn(writtenIn(kind, manifest.apiVersion), manifest);
   if (manifest.apiVersion === kindApiVersion(kind)) return declared;
-  return parseIn(kind, convertObject(kind, declared as unknown as LiveObject));
+  return parseIn(kind, await convertObject(kind, declared as unknown as LiveObject));
 }
 
 async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
@@ -28,7 +28,7 @@ async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject>
   const unknown = unknownField(schema, spec, "spec");
   if (unknown !== undefined) throw new TerminalError("Invalid", `${unknown}: there is no such field`);
   const declared = { ...manifest, spec };
-  const object = parseObject(kind, declared);
+  const object = await parseServed(kind, declared);
   const violated = await violatedRules(kind, declared);
   if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
   return object;

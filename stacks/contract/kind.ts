@@ -4,7 +4,7 @@ import { TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { obeyedAnnotations } from "./annotations";
-import type { Capabilities, NamedType, ProgramContext } from "./capabilities";
+import type { Capabilities, NamedType, OutputsOf, ProgramContext } from "./capabilities";
 import { definitionProblem, refuseDefinition } from "./definition";
 import { describeError } from "./describe-error";
 import { type CommonStatus, type KindObject, objectKey } from "./object";
@@ -73,11 +73,51 @@ export function defineKind<const S extends Type.TSchema, const T extends Type.TO
   return kind;
 }
 
-/** Any kind, as the operator handles it: it never looks into a spec. */
-// biome-ignore lint/suspicious/noExplicitAny: the boundary between the kinds' own types and code that serves all kinds
-export type AnyKind = Kind<any, any>;
+/** What a function of a kind answers: at once in this process, later where the kind's code runs in another one. */
+export type Awaitable<T> = T | Promise<T>;
 
-export function kindApiVersion(kind: AnyKind): string {
+/** Functions of a kind, as the operator calls them. */
+type Called<T> = {
+  [Name in keyof T]: T[Name] extends ((...given: infer Given) => infer Answer) | undefined
+    ? Extract<T[Name], undefined> | ((...given: Given) => Awaitable<Awaited<Answer>>)
+    : T[Name];
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: the boundary between the kinds' own types and code that serves all kinds
+type Written<Spec = any, Status = any> = Kind<Spec, Status>;
+type Capability<Name extends keyof Written["capabilities"]> = NonNullable<Written["capabilities"][Name]>;
+
+/** A function of {@link Capabilities.outputs}. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type OutputField = (outputsOf: OutputsOf, object: KindObject<any, any>) => unknown;
+
+/** The capabilities of a kind, as the operator calls them. */
+export interface CalledCapabilities
+  extends Omit<
+    Called<Written["capabilities"]>,
+    "settings" | "versions" | "watches" | "reads" | "liveState" | "claims" | "external" | "outputs"
+  > {
+  /** Known from the start: the environment of a process does not change. */
+  readonly settings?: Capability<"settings">;
+  readonly versions?: readonly Called<Capability<"versions">[number]>[];
+  readonly watches?: readonly Called<Capability<"watches">[number]>[];
+  readonly reads?: Readonly<Record<string, Called<Capability<"reads">[string]>>>;
+  readonly liveState?: Called<Capability<"liveState">>;
+  readonly claims?: Called<Capability<"claims">>;
+  readonly external?: Called<Capability<"external">>;
+  /** By fields of the status, an {@link OutputField} each. */
+  readonly outputs?: object;
+}
+
+/** Any kind, as the operator handles it: it never looks into a spec, and waits for each answer. */
+export interface AnyKind extends Omit<Written, "validate" | "report" | "capabilities"> {
+  validate?(object: KindObject): Awaitable<void>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  report(object: KindObject<any, any>, owned: readonly LiveObject[]): Awaitable<object>;
+  readonly capabilities: CalledCapabilities;
+}
+
+export function kindApiVersion(kind: KindNames): string {
   return `${kind.group}/${kind.version}`;
 }
 
@@ -87,7 +127,7 @@ export function kindType(kind: AnyKind): ObjectType {
 }
 
 /** `tenants.multitenancy.codereliant.io`: the name of a kind, unique in a cluster. */
-export function kindName(kind: AnyKind): string {
+export function kindName(kind: KindNames): string {
   return `${kind.plural}.${kind.group}`;
 }
 
@@ -112,14 +152,27 @@ export function adoptsAfterCrash({ owns, capabilities: { sdkRuntime, providers, 
   return external !== undefined || (providers === undefined && owns.length > 0);
 }
 
-const validators = new WeakMap<AnyKind, ReturnType<typeof Compile>>();
+const validators = new WeakMap<object, ReturnType<typeof Compile>>();
 
 /**
  * Parses what came from the API server, whose CRD may be an older one, or from a file.
  *
  * @throws TerminalError naming the field, its value and what is allowed
  */
+export async function parseServed(kind: AnyKind, object: LiveObject): Promise<KindObject> {
+  const fitting = fitSchema(kind, object) as KindObject;
+  await kind.validate?.(fitting);
+  return fitting;
+}
+
+/** The same for a kind of this process. */
 export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: LiveObject): KindObject<Spec, Status> {
+  const fitting = fitSchema(kind, object) as KindObject<Spec, Status>;
+  kind.validate?.(fitting);
+  return fitting;
+}
+
+function fitSchema(kind: Pick<AnyKind, "spec">, object: LiveObject): unknown {
   let validator = validators.get(kind);
   if (validator === undefined) {
     validator = Compile(kind.spec);
@@ -133,9 +186,7 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
     const problem = "is beyond 2^53, and not exact any more; write it as a text, if the kind takes one";
     throw new TerminalError("Invalid", `${rounded} ${problem}`);
   }
-  const parsed = object as unknown as KindObject<Spec, Status>;
-  kind.validate?.(parsed);
-  return parsed;
+  return object;
 }
 
 /** The path of a number that may have been rounded as it was read, also in fields that a CRD says nothing about. */

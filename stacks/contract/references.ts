@@ -6,7 +6,7 @@ import {
   type Manifest,
   type ObjectType,
 } from "../../providers/kubernetes/client";
-import type { Reference } from "./capabilities";
+import type { NamedType } from "./capabilities";
 import type { AnyKind } from "./kind";
 import { type KindObject, objectId, type ReferenceRecord } from "./object";
 
@@ -16,9 +16,11 @@ interface Target extends ObjectType {
 }
 
 /** What each reference of an object leads to, with the name that the kind gives the reference; nothing where it names nothing. */
-function targetsOf(kind: AnyKind, object: KindObject): [alias: string, Target, Reference][] {
-  return Object.entries(kind.capabilities.reads ?? {}).flatMap(([alias, reference]) => {
-    const name = reference.name(object);
+async function targetsOf(kind: AnyKind, object: KindObject): Promise<[alias: string, Target, NamedType][]> {
+  const references = Object.entries(kind.capabilities.reads ?? {});
+  const names = await Promise.all(references.map(([, reference]) => reference.name(object)));
+  return references.flatMap(([alias, reference], index) => {
+    const name = names[index];
     const namespace = reference.scope === "Cluster" ? undefined : (reference.namespace ?? object.metadata.namespace);
     if (!name) return [];
     const metadata = { name, ...(namespace !== undefined && { namespace }) };
@@ -27,9 +29,10 @@ function targetsOf(kind: AnyKind, object: KindObject): [alias: string, Target, R
 }
 
 /** The references of an object that have a target, with the target; no references of an object that does not fit its schema. */
-export function referencesOf(kind: AnyKind, object: Manifest): [Reference, Target][] {
+export async function referencesOf(kind: AnyKind, object: Manifest): Promise<[NamedType, Target][]> {
   try {
-    return targetsOf(kind, object as unknown as KindObject).map(([, target, reference]) => [reference, target]);
+    const targets = await targetsOf(kind, object as unknown as KindObject);
+    return targets.map(([, target, reference]) => [reference, target]);
   } catch {
     return [];
   }
@@ -44,15 +47,19 @@ export async function readReferenced(
   kind: AnyKind,
   object: KindObject,
 ): Promise<Referenced> {
-  const found = targetsOf(kind, object).map(
+  const found = (await targetsOf(kind, object)).map(
     async ([alias, target]) => [alias, await known(client.find(target))] as const,
   );
   return new Map(await Promise.all(found));
 }
 
 /** What was referred to, as the status records it. */
-export function referenceRecords(kind: AnyKind, object: KindObject, referenced: Referenced): ReferenceRecord[] {
-  const records = targetsOf(kind, object).map(([alias, target]) => {
+export async function referenceRecords(
+  kind: AnyKind,
+  object: KindObject,
+  referenced: Referenced,
+): Promise<ReferenceRecord[]> {
+  const records = (await targetsOf(kind, object)).map(([alias, target]) => {
     const version = referenced.get(alias)?.metadata.resourceVersion;
     return { id: objectId(target), ...(version !== undefined && { version }) };
   });

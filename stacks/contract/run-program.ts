@@ -2,7 +2,7 @@ import { invalidProgram } from "../../providers/errors";
 import { type Log, standardError } from "../../providers/log";
 import { withProgram } from "../../providers/running-program";
 import type { ProgramContext } from "./capabilities";
-import { type AnyKind, kindName } from "./kind";
+import { type AnyKind, type Kind, kindName } from "./kind";
 import { type KindObject, objectKey } from "./object";
 import type { Referenced } from "./references";
 
@@ -12,9 +12,9 @@ import type { Referenced } from "./references";
  * @param context without `log`, it goes to standard error
  * @throws what the program throws; TerminalError `InvalidProgram` where it declares what the kind may not
  */
-export function runProgram(
-  kind: AnyKind,
-  object: KindObject,
+export function runProgram<Spec, Status>(
+  kind: AnyKind | Kind<Spec, Status>,
+  object: KindObject<Spec, Status>,
   {
     log = standardError(`${kindName(kind)} ${objectKey(object.metadata)}`),
     referenced = new Map(),

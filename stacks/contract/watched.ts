@@ -5,8 +5,9 @@ import type { AnyKind } from "./kind";
 export async function watchedObjects(client: KubernetesClient, kind: AnyKind, key: string): Promise<LiveObject[]> {
   const lists = await Promise.all(
     (kind.capabilities.watches ?? []).map(async (watch) => {
-      const { items } = await client.list(watch, { labelSelector: watch.selectorOf(key) });
-      return items.filter((object) => watch.keysOf(object).includes(key));
+      const { items } = await client.list(watch, { labelSelector: await watch.selectorOf(key) });
+      const keys = await Promise.all(items.map((object) => watch.keysOf(object)));
+      return items.filter((_, index) => keys[index]?.includes(key));
     }),
   );
   return lists.flat();

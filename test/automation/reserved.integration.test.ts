@@ -11,7 +11,7 @@ import { behindEngine, unescapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DynamicProvider, Properties } from "../../providers/provider";
 import { declaredBy as registeredBy } from "../../providers/registration";
-import { type AnyKind, ownerDescription, parseObject } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription, parseServed } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
 import { kinds } from "../../stacks/kinds";
@@ -87,7 +87,7 @@ function sampleOf(kind: AnyKind): LiveObject {
 }
 
 /** The sample of a kind with these texts in it and, where it can be, as its name. */
-function hostile(kind: AnyKind, texts: readonly string[]): LiveObject {
+async function hostile(kind: AnyKind, texts: readonly string[]): Promise<LiveObject> {
   let asked = 0;
   const next = () => texts[asked++ % texts.length] as string;
   const sample = sampleOf(kind);
@@ -95,7 +95,7 @@ function hostile(kind: AnyKind, texts: readonly string[]): LiveObject {
   const spec = withTexts(kind.spec as SpecSchema, sample.spec, next);
   const object = { ...sample, metadata: { ...sample.metadata, name, namespace: "default" }, spec };
   try {
-    parseObject(kind, object);
+    await parseServed(kind, object);
     return object;
   } catch {
     return { ...object, spec: sample.spec }; // what the kind refuses for other reasons
@@ -106,8 +106,8 @@ function programOf(kind: AnyKind, object: LiveObject): () => void | Promise<void
   const key = objectKey(object.metadata);
   const owner = { uid: "uid", description: ownerDescription(kind, key) };
   const watched = [labelled("oil-dev", object.metadata.name)];
-  const parsed = parseObject(kind, object);
-  return () => runProgram(kind, parsed, { owner, owned: [], recorded: new Set(), watched });
+  return async () =>
+    runProgram(kind, await parseServed(kind, object), { owner, owned: [], recorded: new Set(), watched });
 }
 
 /** What a program declares, as users wrote it. */
@@ -135,7 +135,7 @@ describe("texts that the engine reserves", () => {
       let run = 0;
       await fc.assert(
         fc.asyncProperty(fc.array(almostReserved, { minLength: 8, maxLength: 8 }), async (texts) => {
-          const program = programOf(kind, hostile(kind, texts));
+          const program = programOf(kind, await hostile(kind, texts));
           const stack = `${name}-${run++}`;
           recorder.created = [];
           recorder.compared = [];

@@ -26,35 +26,35 @@ const giving = (give: (of: OutputsOf, object: KindObject) => unknown): AnyKind =
 });
 
 describe("fields of the status that outputs give", () => {
-  it("are what the kind makes of the outputs of its resources, also of plugins", () => {
+  it("are what the kind makes of the outputs of its resources, also of plugins", async () => {
     const kind = giving((of) => `${of("bucket")?.url}/${of("folder")?.path}${of("none")?.id ?? ""}`);
     expect(
-      outputFields(kind, object, [resource("bucket", { url: "s3://a" }), resource("folder", { path: "b" })]),
+      await outputFields(kind, object, [resource("bucket", { url: "s3://a" }), resource("folder", { path: "b" })]),
     ).toEqual({
       url: "s3://a/b",
     });
-    expect(outputFields(memcached, object, [])).toBeUndefined();
+    expect(await outputFields(memcached, object, [])).toBeUndefined();
   });
 
-  it("may depend on the object, whose name those of its resources begin with", () => {
+  it("may depend on the object, whose name those of its resources begin with", async () => {
     const kind = giving((of, { metadata }) => of(`${metadata.name}/key`)?.id);
-    expect(outputFields(kind, object, [resource("a/key", { id: "k" })])).toEqual({ url: "k" });
+    expect(await outputFields(kind, object, [resource("a/key", { id: "k" })])).toEqual({ url: "k" });
   });
 
-  it("never show what the engine keeps as a secret", () => {
+  it("never show what the engine keeps as a secret", async () => {
     const all = giving((of) => of("password"));
     const outputs = { result: "[secret]", length: 3, of: ["[secret]", 1], data: { key: "[secret]", plain: "p" } };
-    expect(outputFields(all, object, [resource("password", outputs)])).toEqual({
+    expect(await outputFields(all, object, [resource("password", outputs)])).toEqual({
       url: { length: 3, of: [1], data: { plain: "p" } },
     });
   });
 
-  it("stay until the next update, and go when it gives none", () => {
+  it("stay until the next update, and go when it gives none", async () => {
     const kind = giving(() => "unused");
     const status = (change: object) =>
       composeStatus(kind, object, { objects: [], isSeen: () => true, unserved: () => undefined }, change, new Date());
-    expect(status({})).toMatchObject({ url: "s3://a" });
-    expect(status({ outputs: { url: "s3://b" } })).toMatchObject({ url: "s3://b" });
-    expect(status({ outputs: { url: undefined } })).not.toHaveProperty("url");
+    expect(await status({})).toMatchObject({ url: "s3://a" });
+    expect(await status({ outputs: { url: "s3://b" } })).toMatchObject({ url: "s3://b" });
+    expect(await status({ outputs: { url: undefined } })).not.toHaveProperty("url");
   });
 });

@@ -37,11 +37,11 @@ interface Seen {
 }
 
 /** A Memcached whose stack has a Deployment, after an update or another look. */
-function updated(
+async function updated(
   conditions: Parameters<typeof composeStatus>[3]["conditions"],
   { owned = [works], isSeen = true, unserved, kind = memcached, now = NOW }: Seen = {},
   before: object = {},
-): LiveObject {
+): Promise<LiveObject> {
   const object: LiveObject = {
     apiVersion: "cache.example.com/v1alpha1",
     kind: "Memcached",
@@ -51,7 +51,10 @@ function updated(
   };
   const stack = { name: "s", program: "p", resources: [{ id: objectId(works), fields: "f" }] };
   const shown = { objects: owned, isSeen: () => isSeen, unserved: () => unserved };
-  return { ...object, status: composeStatus(kind, object, shown, { ...(conditions && { conditions }), stack }, now) };
+  return {
+    ...object,
+    status: await composeStatus(kind, object, shown, { ...(conditions && { conditions }), stack }, now),
+  };
 }
 
 const conditionsOf = ({ status }: LiveObject) => (status as { conditions: never[] }).conditions;
@@ -64,12 +67,12 @@ const summary = (object: LiveObject) =>
 const messageOf = (object: LiveObject, type: string) => findCondition(conditionsOf(object), type)?.message;
 
 describe("Ready", () => {
-  it("is True when the stack is synced and what it made works", () => {
-    expect(summary(updated(succeededConditions(1)))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
+  it("is True when the stack is synced and what it made works", async () => {
+    expect(summary(await updated(succeededConditions(1)))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
   });
 
-  it("is not, and the object is Reconciling, while what it made does not work yet", () => {
-    const waiting = updated(succeededConditions(1), { owned: [starts] });
+  it("is not, and the object is Reconciling, while what it made does not work yet", async () => {
+    const waiting = await updated(succeededConditions(1), { owned: [starts] });
     expect(summary(waiting)).toEqual([
       "Ready=False Progressing",
       "Synced=True Succeeded",
@@ -79,62 +82,68 @@ describe("Ready", () => {
     expect(messageOf(waiting, "Ready")).toBe(messageOf(waiting, "Reconciling"));
   });
 
-  it("follows what it made, however that changes, and keeps the rest", () => {
-    const waiting = updated(succeededConditions(1), { owned: [starts] });
-    const ready = updated(undefined, { now: LATER }, waiting.status as object);
+  it("follows what it made, however that changes, and keeps the rest", async () => {
+    const waiting = await updated(succeededConditions(1), { owned: [starts] });
+    const ready = await updated(undefined, { now: LATER }, waiting.status as object);
     expect(summary(ready)).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
     expect(findCondition(conditionsOf(ready), "Synced")?.lastTransitionTime).toBe("2026-01-02T03:04:05Z");
     expect(findCondition(conditionsOf(ready), "Ready")?.lastTransitionTime).toBe("2026-01-02T04:04:05Z");
-    expect(summary(updated(undefined, { owned: [starts] }, ready.status as object))).toEqual(summary(waiting));
+    expect(summary(await updated(undefined, { owned: [starts] }, ready.status as object))).toEqual(summary(waiting));
   });
 
-  it("says the same of the same: nothing is written, and no time moves", () => {
+  it("says the same of the same: nothing is written, and no time moves", async () => {
     for (const owned of [[works], [starts], [fails], []]) {
-      const first = updated(succeededConditions(1), { owned });
-      expect(updated(succeededConditions(1), { owned, now: LATER }, first.status as object)).toEqual(first);
-      expect(updated(undefined, { owned, now: LATER }, first.status as object)).toEqual(first);
+      const first = await updated(succeededConditions(1), { owned });
+      expect(await updated(succeededConditions(1), { owned, now: LATER }, first.status as object)).toEqual(first);
+      expect(await updated(undefined, { owned, now: LATER }, first.status as object)).toEqual(first);
     }
   });
 
-  it("is not, and the object is Stalled, when what it made has failed", () => {
-    expect(summary(updated(succeededConditions(1), { owned: [fails] }))).toEqual([
+  it("is not, and the object is Stalled, when what it made has failed", async () => {
+    expect(summary(await updated(succeededConditions(1), { owned: [fails] }))).toEqual([
       "Ready=False ResourceFailed",
       "Synced=True Succeeded",
       "Stalled=True ResourceFailed",
     ]);
   });
 
-  it("is not while the caches have not seen what was applied", () => {
-    expect(summary(updated(succeededConditions(1), { isSeen: false }))[0]).toBe("Ready=False Progressing");
-    expect(summary(updated(succeededConditions(1), { owned: [] }))[0]).toBe("Ready=False Progressing");
+  it("is not while the caches have not seen what was applied", async () => {
+    expect(summary(await updated(succeededConditions(1), { isSeen: false }))[0]).toBe("Ready=False Progressing");
+    expect(summary(await updated(succeededConditions(1), { owned: [] }))[0]).toBe("Ready=False Progressing");
   });
 
-  it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", () => {
+  it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", async () => {
     const unserved = unknownKind(works);
-    expect(summary(updated(succeededConditions(1), { unserved }))).toEqual([
+    expect(summary(await updated(succeededConditions(1), { unserved }))).toEqual([
       "Ready=Unknown UnknownKind",
       "Synced=True Succeeded",
     ]);
-    expect(summary(updated(succeededConditions(1), { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
+    expect(summary(await updated(succeededConditions(1), { unserved, owned: [] }))[0]).toBe(
+      "Ready=Unknown UnknownKind",
+    );
   });
 
-  it("is as Synced is when that is not True, whatever works", () => {
+  it("is as Synced is when that is not True, whatever works", async () => {
     const refused = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
-    expect(summary(updated(failedConditions(1, [refused])))).toEqual([
+    expect(summary(await updated(failedConditions(1, [refused])))).toEqual([
       "Ready=False Away",
       "Synced=False Away",
       "Reconciling=True Retrying",
     ]);
-    expect(summary(updated(updatingConditions(1, "Creating", false)))).toEqual([
+    expect(summary(await updated(updatingConditions(1, "Creating", false)))).toEqual([
       "Ready=Unknown Creating",
       "Synced=Unknown Creating",
       "Reconciling=True Creating",
     ]);
   });
 
-  it("leaves the Reconciling of an update that runs", () => {
-    const ready = updated(succeededConditions(1));
-    const updating = updated(updatingConditions(1, "Updating", true), { owned: [starts] }, ready.status as object);
+  it("leaves the Reconciling of an update that runs", async () => {
+    const ready = await updated(succeededConditions(1));
+    const updating = await updated(
+      updatingConditions(1, "Updating", true),
+      { owned: [starts] },
+      ready.status as object,
+    );
     expect(summary(updating)).toEqual([
       "Ready=False Progressing",
       "Synced=True Succeeded",
@@ -142,30 +151,33 @@ describe("Ready", () => {
     ]);
   });
 
-  it("goes by the kind's own rule where it has one", () => {
+  it("goes by the kind's own rule where it has one", async () => {
     const capabilities = { ...memcached.capabilities, readyWhen: () => ["the moon is not full"] };
-    const waiting = updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
     expect(summary(waiting)[0]).toBe("Ready=False Progressing");
     expect(messageOf(waiting, "Ready")).toBe("the moon is not full");
     const always = { ...memcached.capabilities, readyWhen: () => [] };
-    const other = updated(succeededConditions(1), { owned: [starts], kind: { ...memcached, capabilities: always } });
+    const other = await updated(succeededConditions(1), {
+      owned: [starts],
+      kind: { ...memcached, capabilities: always },
+    });
     expect(summary(other)[0]).toBe("Ready=True Succeeded");
   });
 
-  it("says that the kind's own rule fails", () => {
+  it("says that the kind's own rule fails", async () => {
     const readyWhen = () => {
       throw new RangeError("no such Pod");
     };
-    const failing = updated(succeededConditions(1), {
+    const failing = await updated(succeededConditions(1), {
       kind: { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } },
     });
     expect(messageOf(failing, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
   });
 
-  it("names five of many", () => {
+  it("names five of many", async () => {
     const texts = ["a", "b", "c", "d", "e", "f", "g"];
     const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
-    const waiting = updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
     expect(messageOf(waiting, "Ready")).toBe("a; b; c; d; e; and 2 more");
   });
 });

@@ -36,8 +36,10 @@ const ready: Condition = { ...synced, type: "Ready", message: "all resources are
 const stack = { name: "tenant.acme", program: "digest" };
 
 describe("composeStatus", () => {
-  it("adds to the standard fields what the kind says of the object and of what it owns", () => {
-    expect(compose(withStatus({ stack, observedGeneration: 1, conditions: [ready, synced] }), {}, [adopted])).toEqual({
+  it("adds to the standard fields what the kind says of the object and of what it owns", async () => {
+    expect(
+      await compose(withStatus({ stack, observedGeneration: 1, conditions: [ready, synced] }), {}, [adopted]),
+    ).toEqual({
       namespaceCount: 1,
       adminEmail: "admin@acme.example",
       adoptedNamespaces: ["acme-dev"],
@@ -47,29 +49,29 @@ describe("composeStatus", () => {
     });
   });
 
-  it("leaves out lists that are empty and what is undefined, as the API server does", () => {
-    const status = compose(tenantObject());
+  it("leaves out lists that are empty and what is undefined, as the API server does", async () => {
+    const status = await compose(tenantObject());
     expect(status).toEqual({ namespaceCount: 0, adminEmail: "admin@acme.example", conditions: [] });
   });
 
-  it("shortens what the kind says in a condition, which the API server would not take", () => {
+  it("shortens what the kind says in a condition, which the API server would not take", async () => {
     const namespaces = Array.from({ length: 1_000 }, (_, index) =>
       namespace(`${"oil-".repeat(14)}${index}`, { labels: { [OWNER_UID_LABEL]: oilTenant().metadata.uid } }),
     );
-    const status = composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW);
+    const status = await composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW);
     const messages = status.conditions?.map(({ message }) => message) ?? [];
     expect(messages).toContainEqual(expect.stringContaining("waiting until the API server enforces"));
     expect(messages.filter((message) => message.length > 2_000)).toEqual([]);
   });
 
-  it("drops the kind's fields of an earlier time that no longer hold", () => {
-    expect(compose(withStatus({ adoptedNamespaces: ["gone"], namespaceCount: 7 }))).toMatchObject({
+  it("drops the kind's fields of an earlier time that no longer hold", async () => {
+    expect(await compose(withStatus({ adoptedNamespaces: ["gone"], namespaceCount: 7 }))).toMatchObject({
       namespaceCount: 0,
     });
-    expect(compose(withStatus({ adoptedNamespaces: ["gone"] }))).not.toHaveProperty("adoptedNamespaces");
+    expect(await compose(withStatus({ adoptedNamespaces: ["gone"] }))).not.toHaveProperty("adoptedNamespaces");
   });
 
-  it("says that the kind's report fails, and keeps the fields that were", () => {
+  it("says that the kind's report fails, and keeps the fields that were", async () => {
     const failing = {
       ...tenant,
       report: () => {
@@ -77,7 +79,7 @@ describe("composeStatus", () => {
       },
     };
     const before = withStatus({ stack, namespaceCount: 7, conditions: [ready, synced] });
-    expect(composeStatus(failing, before, shown([]), {}, NOW)).toMatchObject({
+    expect(await composeStatus(failing, before, shown([]), {}, NOW)).toMatchObject({
       namespaceCount: 7,
       stack,
       conditions: [
@@ -92,50 +94,52 @@ describe("composeStatus", () => {
     });
   });
 
-  it("puts what is new over what was, and keeps the rest", () => {
+  it("puts what is new over what was, and keeps the rest", async () => {
     const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready, synced] });
-    const status = compose(before, { observedGeneration: 2, conditions: updatingConditions(2, "Updating", true) });
+    const status = await compose(before, {
+      observedGeneration: 2,
+      conditions: updatingConditions(2, "Updating", true),
+    });
     expect(status).toMatchObject({ stack, observedGeneration: 2, lastHandledReconcile: "a" });
     expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
   });
 
-  it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", () => {
+  it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", async () => {
     const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
-    const updating = compose(withStatus({}), { conditions: updatingConditions(1, "Creating", false) });
+    const updating = await compose(withStatus({}), { conditions: updatingConditions(1, "Creating", false) });
     expect(types(updating)).toEqual(["Ready", "Synced", "Reconciling"]);
     const succeeded = { conditions: succeededConditions(1) };
-    expect(types(compose(withStatus(updating), succeeded))).toEqual(["Ready", "Synced"]);
+    expect(types(await compose(withStatus(updating), succeeded))).toEqual(["Ready", "Synced"]);
     const refused = { errorClass: "terminal", reason: "WrongType", message: "no date" } as const;
-    const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
+    const stalled = await compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
     expect(types(stalled)).toEqual(["Ready", "Synced", "Stalled"]);
-    expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready", "Synced"]);
-    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1, undefined, [], undefined) }))).toEqual(
-      ["Ready", "Synced", "Paused"],
-    );
-    expect(types(compose(withStatus({ conditions: [ready, synced] }), { conditions: resumedConditions(1) }))).toEqual([
-      "Ready",
-      "Synced",
-    ]);
+    expect(types(await compose(withStatus(stalled), succeeded))).toEqual(["Ready", "Synced"]);
+    expect(
+      types(await compose(withStatus(updating), { conditions: pausedConditions(1, undefined, [], undefined) })),
+    ).toEqual(["Ready", "Synced", "Paused"]);
+    expect(
+      types(await compose(withStatus({ conditions: [ready, synced] }), { conditions: resumedConditions(1) })),
+    ).toEqual(["Ready", "Synced"]);
   });
 
-  it("moves a condition's time only when its status changes", () => {
+  it("moves a condition's time only when its status changes", async () => {
     const before = withStatus({ conditions: [ready, synced] });
-    const timeOf = (change: StatusChange) => compose(before, change).conditions?.[0]?.lastTransitionTime;
-    expect(timeOf({ conditions: succeededConditions(2) })).toBe(ready.lastTransitionTime);
-    expect(timeOf({ conditions: failedConditions(2, []) })).toBe("2026-01-02T03:04:05Z");
+    const timeOf = async (change: StatusChange) => (await compose(before, change)).conditions?.[0]?.lastTransitionTime;
+    expect(await timeOf({ conditions: succeededConditions(2) })).toBe(ready.lastTransitionTime);
+    expect(await timeOf({ conditions: failedConditions(2, []) })).toBe("2026-01-02T03:04:05Z");
   });
 
-  it("keeps the own fields of an object that cannot be parsed, and still says what is wrong", () => {
+  it("keeps the own fields of an object that cannot be parsed, and still says what is wrong", async () => {
     const broken = { ...withStatus({ namespaceCount: 7, stack }), spec: { namespaces: "acme" } };
-    const status = compose(broken, { conditions: failedConditions(1, []) });
+    const status = await compose(broken, { conditions: failedConditions(1, []) });
     expect(status).toMatchObject({ namespaceCount: 7, stack });
     expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
   });
 
-  it("is pure: it changes neither the object nor what it owns", () => {
+  it("is pure: it changes neither the object nor what it owns", async () => {
     const object = Object.freeze(withStatus(Object.freeze({ conditions: Object.freeze([ready, synced]) })));
-    const first = compose(object, { conditions: succeededConditions(2) }, [adopted]);
-    expect(compose(object, { conditions: succeededConditions(2) }, [adopted])).toEqual(first);
+    const first = await compose(object, { conditions: succeededConditions(2) }, [adopted]);
+    expect(await compose(object, { conditions: succeededConditions(2) }, [adopted])).toEqual(first);
   });
 });
 
@@ -147,27 +151,27 @@ describe("the conditions of a kind's own", () => {
     spec: { size: 1, containerPort: 11211 },
     status,
   });
-  const conditionsOf = (change: StatusChange, status: object = {}): CommonStatus["conditions"] =>
-    composeStatus(memcached, object(status), shown([]), change, NOW).conditions;
+  const conditionsOf = async (change: StatusChange, status: object = {}): Promise<CommonStatus["conditions"]> =>
+    (await composeStatus(memcached, object(status), shown([]), change, NOW)).conditions;
 
-  it("stand beside the standard ones and are of the present generation", () => {
-    const conditions = conditionsOf({ conditions: succeededConditions(3) });
+  it("stand beside the standard ones and are of the present generation", async () => {
+    const conditions = await conditionsOf({ conditions: succeededConditions(3) });
     expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Available", "Progressing", "Degraded"]);
     expect(conditions?.every(({ observedGeneration }) => observedGeneration === 3)).toBe(true);
   });
 
-  it("know why the last update failed", () => {
+  it("know why the last update failed", async () => {
     const failure = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
-    expect(conditionsOf({ conditions: failedConditions(3, [failure]) })).toContainEqual(
+    expect(await conditionsOf({ conditions: failedConditions(3, [failure]) })).toContainEqual(
       expect.objectContaining({ type: "Degraded", status: "True", message: "the API server is away" }),
     );
   });
 
-  it("know that nothing failed, while a pause holds something up as well", () => {
+  it("know that nothing failed, while a pause holds something up as well", async () => {
     const sound = expect.objectContaining({ type: "Degraded", status: "False" });
-    expect(conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(sound);
+    expect(await conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(sound);
     const conditions = pausedConditions(3, undefined, ["The spec has changed"], synced);
-    expect(conditionsOf({ conditions }, { conditions: [ready, synced] })).toContainEqual(sound);
+    expect(await conditionsOf({ conditions }, { conditions: [ready, synced] })).toContainEqual(sound);
   });
 });
 
@@ -179,7 +183,7 @@ describe("writeStatus", () => {
   });
 
   it("makes no request when nothing has changed", async () => {
-    const object = withStatus(compose(tenantObject(), { conditions: succeededConditions(1) }));
+    const object = withStatus(await compose(tenantObject(), { conditions: succeededConditions(1) }));
     await expect(writeStatus(refusing, object, { ...(object.status as object) })).resolves.toBe(object);
   });
 });

@@ -19,10 +19,10 @@ const preview = (verb: string, namespace?: string) => ({
 });
 
 describe("what a caller needs", () => {
-  it("for a preview, is to create previews where the objects are, once for each place, and to get each object", () => {
+  it("for a preview, is to create previews where the objects are, once for each place, and to get each object", async () => {
     const candidates = [candidate(tenant, "acme"), candidate(writer, "a", "x"), candidate(writer, "b", "x")];
 
-    expect(rightsForPreview({ candidates, problems: [], ignored: 0 }, kinds)).toEqual([
+    expect(await rightsForPreview({ candidates, problems: [], ignored: 0 }, kinds)).toEqual([
       preview("create"),
       { verb: "get", group: "multitenancy.codereliant.io", resource: "tenants", name: "acme" },
       preview("create", "x"),
@@ -31,13 +31,13 @@ describe("what a caller needs", () => {
     ]);
   });
 
-  it("is also to get what objects refer to, by the plural of the kind that it is of", () => {
+  it("is also to get what objects refer to, by the plural of the kind that it is of", async () => {
     const person = { ...tenant, group: "example.com", kind: "Person", plural: "people" } as AnyKind;
     const reads = { person: { apiVersion: "example.com/v1", kind: "Person", name: () => "ada" } };
     const kind = { ...writer, capabilities: { reads } } as AnyKind;
     const selection = { candidates: [candidate(kind, "a", "x")], problems: [], ignored: 0 };
 
-    expect(rightsForPreview(selection, [kind, person])).toContainEqual({
+    expect(await rightsForPreview(selection, [kind, person])).toContainEqual({
       verb: "get",
       group: "example.com",
       resource: "people",
@@ -46,7 +46,7 @@ describe("what a caller needs", () => {
     });
   });
 
-  it("for a comparison of many objects, is to list all of them", () => {
+  it("for a comparison of many objects, is to list all of them", async () => {
     expect(rightsForDiff([writer], {})).toEqual([
       preview("create"),
       { verb: "list", group: "demo.yash.com", resource: "postgreswriters" },
@@ -54,7 +54,7 @@ describe("what a caller needs", () => {
     expect(rightsForDiff(kinds, {})).toHaveLength(1 + kinds.length);
   });
 
-  it("for a stack, is to see stacks where the object is, and to get the object", () => {
+  it("for a stack, is to see stacks where the object is, and to get the object", async () => {
     const object = { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" };
 
     expect(rightsForStack("states", writer, "x", "a")).toEqual([
@@ -76,7 +76,10 @@ describe("what a caller needs", () => {
         return { status: { allowed: body.spec.resourceAttributes.verb === "create" } };
       },
     };
-    const rights = rightsForPreview({ candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 }, kinds);
+    const rights = await rightsForPreview(
+      { candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 },
+      kinds,
+    );
 
     await expect(
       requireRights(client as never, { username: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),

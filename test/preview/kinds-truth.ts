@@ -10,7 +10,7 @@ import { installKinds } from "../../src/operator/install";
 import type { ResourcePlan } from "../../src/plan/resource-plan";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
-import { type AnyKind, kindType, ownerOf, parseObject } from "../../stacks/contract/kind";
+import { type AnyKind, kindType, ownerOf, parseServed } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
 import { objectId, objectKey, stackName } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
@@ -118,7 +118,7 @@ export async function openKindsStage() {
       recorded,
       watched: [],
     };
-    const program = () => runProgram(kind, parseObject(kind, object), context as never);
+    const program = async () => runProgram(kind, await parseServed(kind, object), context as never);
     return engine.up(stack, program, { refresh, sdkRuntime: kind.capabilities.sdkRuntime });
   }
 

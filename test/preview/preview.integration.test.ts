@@ -25,7 +25,7 @@ import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, parseServed } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey, stackName } from "../../stacks/contract/object";
@@ -116,7 +116,7 @@ async function make(manifest: Named): Promise<LiveObject> {
   const kind = kindOf(kinds, manifest) as AnyKind;
   const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
   const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
-  const parsed = parseObject(kind, object);
+  const parsed = await parseServed(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
   const identity = await clusterOf(cluster.client);

@@ -4,12 +4,14 @@ import { describe, expect, it } from "vitest";
 import { KubernetesObject } from "../../providers/kubernetes/index";
 import type { DynamicProvider } from "../../providers/provider";
 import { objectOf, planBetween, registeredBy } from "../../src/testing/index";
-import type { AnyKind } from "../../stacks/contract/kind";
+import type { Kind } from "../../stacks/contract/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 import { THING_STUB, Thing, Things } from "../automation/things";
+
+type Written = Kind<TenantSpec, object>;
 
 describe("objectOf", () => {
   it("fills in the schema's defaults and refuses what the schema refuses", () => {
@@ -80,7 +82,7 @@ describe("planBetween", () => {
         things[name as "diff"].bind(things),
       ]),
     ) as unknown as DynamicProvider;
-    const kind: AnyKind = {
+    const kind: Written = {
       ...tenant,
       program: ({ spec }) => void new Thing("thing", { key: spec.adminEmail, value: "1" }),
       capabilities: { providers: [{ stub: THING_STUB, provider }] },
@@ -95,18 +97,18 @@ const acme = (namespaces: string[]) => objectOf(tenant, { adminEmail: "a@example
 
 describe("a kind's program in a test", () => {
   it("may only declare what the kind owns", async () => {
-    const kind: AnyKind = { ...tenant, owns: [] };
+    const kind: Written = { ...tenant, owns: [] };
     await expect(registeredBy(kind, objectOf(tenant, { adminEmail: "a@a.b", namespaces: ["acme"] }))).rejects.toThrow(
       "to owns of Tenant",
     );
   });
 
   it("may only do what a plain program can, unless the kind has the SDK's runtime", async () => {
-    const program: AnyKind["program"] = () => {
+    const program: Written["program"] = () => {
       const options = { ignoreChanges: ["value"], hooks: {} } as object;
       new Thing("thing", { key: "a", value: "1" }, options);
     };
-    await expect(registeredBy({ ...tenant, program } as AnyKind, acme([]))).rejects.toThrow("the option hooks");
+    await expect(registeredBy({ ...tenant, program }, acme([]))).rejects.toThrow("the option hooks");
   });
 
   it("is given outputs, and what its references lead to", async () => {
@@ -117,7 +119,7 @@ describe("a kind's program in a test", () => {
       }
     }
     const reads = { login: { apiVersion: "v1", kind: "Secret", name: () => "login" } };
-    const kind: AnyKind = {
+    const kind: Written = {
       ...tenant,
       owns: [{ apiVersion: "v1", kind: "Secret" }],
       capabilities: { sdkRuntime: true, reads },

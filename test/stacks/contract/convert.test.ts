@@ -41,19 +41,19 @@ const rodIn = (name: string, spec: object): Manifest => ({
 });
 
 describe("an object", () => {
-  it("is converted to the stored version, from it, and between others by way of it", () => {
-    expect(convertObject(rod, rodIn("v1", { size: 5 }))).toEqual(rodIn("v3", { length: 6 }));
-    expect(convertObject(rod, rodIn("v3", { length: 6 }), "example.com/v2")).toEqual({
+  it("is converted to the stored version, from it, and between others by way of it", async () => {
+    expect(await convertObject(rod, rodIn("v1", { size: 5 }))).toEqual(rodIn("v3", { length: 6 }));
+    expect(await convertObject(rod, rodIn("v3", { length: 6 }), "example.com/v2")).toEqual({
       ...rodIn("v2", { size: 4 }),
       metadata: { name: "rod", labels: { a: "b" }, annotations: { from: "stored" } },
     });
-    expect(convertObject(rod, rodIn("v1", { size: 5 }), "example.com/v2").spec).toEqual({ size: 4 });
+    expect((await convertObject(rod, rodIn("v1", { size: 5 }), "example.com/v2")).spec).toEqual({ size: 4 });
     const same = rodIn("v2", { size: 5 });
-    expect(convertObject(rod, same, "example.com/v2")).toBe(same);
+    expect(await convertObject(rod, same, "example.com/v2")).toBe(same);
   });
 
-  it("of a version that is not served is refused, with those that are", () => {
-    expect(() => convertObject(rod, rodIn("v4", {}))).toThrow(
+  it("of a version that is not served is refused, with those that are", async () => {
+    await expect(convertObject(rod, rodIn("v4", {}))).rejects.toThrow(
       "apiVersion: example.com/v4 is not served; it must be example.com/v3 or example.com/v1 or example.com/v2",
     );
     expect(apiVersionsOf(rod)).toEqual(["example.com/v3", "example.com/v1", "example.com/v2"]);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { AdmissionWebhook, KindAdmission } from "../../../stacks/contract/admission";
-import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
+import type { AnyKind } from "../../../stacks/contract/kind";
 import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/kinds/index";
 import { tenant } from "../../../stacks/kinds/tenant/kind";
 
 function kindWith(changes: Partial<AnyKind>): AnyKind {
-  return defineKind({ ...tenant, group: "g.example.com", plural: "things", owns: [], capabilities: {}, ...changes });
+  return { ...tenant, group: "g.example.com", plural: "things", owns: [], capabilities: {}, ...changes };
 }
 
 describe("the operator's rules", () => {

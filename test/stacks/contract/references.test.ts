@@ -58,8 +58,8 @@ const server = {
 };
 
 describe("references", () => {
-  it("lead to the object's own namespace, to the one that the author fixes, or to none", () => {
-    const ids = referencesOf(notice, objectOf(notice, { secretName: "a" }, { namespace: "team" })).map(
+  it("lead to the object's own namespace, to the one that the author fixes, or to none", async () => {
+    const ids = (await referencesOf(notice, objectOf(notice, { secretName: "a" }, { namespace: "team" }))).map(
       ([, { metadata }]) => metadata,
     );
     expect(ids).toEqual([
@@ -74,16 +74,16 @@ describe("references", () => {
     const referenced = await readReferenced(server, notice, object);
     await runProgram(notice, object, { ...given, referenced });
     expect(seen).toEqual([{ of: "team" }, "defaults", undefined]);
-    expect(referenceRecords(notice, object, referenced)).toEqual([
+    expect(await referenceRecords(notice, object, referenced)).toEqual([
       { id: "v1/Secret/team/a", version: "7" },
       { id: "v1/ConfigMap/platform/defaults", version: "7" },
       { id: "example.com/v1/Tier//gold" },
     ]);
   });
 
-  it("are none where the object names nothing, or does not fit its schema", () => {
-    expect(referencesOf(notice, objectOf(notice, {}))).toHaveLength(2);
-    expect(referencesOf(notice, { ...objectOf(notice, {}), spec: undefined } as never)).toEqual([]);
+  it("are none where the object names nothing, or does not fit its schema", async () => {
+    expect(await referencesOf(notice, objectOf(notice, {}))).toHaveLength(2);
+    expect(await referencesOf(notice, { ...objectOf(notice, {}), spec: undefined } as never)).toEqual([]);
   });
 
   it("that the kind does not have cannot be read", () => {
