@@ -101,7 +101,7 @@ async function decide({ timeoutMs, review }: Reviewer, request: AdmissionRequest
   }
 }
 
-const REASONS = { 403: "Forbidden", 409: "AlreadyExists", 503: "ServiceUnavailable" } as const;
+const REASONS = { 403: "Forbidden", 409: "AlreadyExists", 422: "Invalid", 503: "ServiceUnavailable" } as const;
 
 function refused({ message, code = 403 }: Extract<Decision, { allowed: false }>) {
   return { allowed: false, status: { status: "Failure", message, code, reason: REASONS[code] } };

@@ -31,7 +31,7 @@ export interface PatchOperation {
 /** A refusal's message says what would be allowed; the user reads it. */
 export type Decision =
   | { allowed: true; patch?: readonly PatchOperation[] }
-  | { allowed: false; message: string; code?: 403 | 409 | 503 };
+  | { allowed: false; message: string; code?: 403 | 409 | 422 | 503 };
 
 /**
  * A type of objects that reviews look up: the kind itself, one that it owns, one of {@link KindAdmission.objects}, or another

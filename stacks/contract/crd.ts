@@ -1,9 +1,9 @@
 import Type from "typebox";
 import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
-import { type AnyKind, type KindNames, kindName, type PrinterColumn } from "./kind";
+import { type AnyKind, type KindNames, kindName } from "./kind";
 import { stackRecordSchema } from "./object";
-import type { ScalePaths } from "./served-version";
+import type { PrinterColumn, ScalePaths } from "./served-version";
 import { structuralSchema } from "./structural";
 
 /** All kinds at once: `kubectl get kindstack -A`. */
@@ -53,7 +53,7 @@ export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
 
 /** A CustomResourceDefinition. @param category what `kubectl get` takes for several kinds at once */
 export function definitionOf(
-  { group, scope, kind, plural, singular, shortNames = [] }: KindNames & Pick<AnyKind, "scope">,
+  { group, scope, kind, plural, singular, shortNames = [], categories = [] }: KindNames & Pick<AnyKind, "scope">,
   category: string,
   spec: object,
 ): Manifest {
@@ -63,7 +63,7 @@ export function definitionOf(
     plural,
     singular,
     ...(shortNames.length > 0 && { shortNames: [...shortNames] }),
-    categories: [category],
+    categories: [...new Set([category, ...categories])],
   };
   const metadata = { name: `${plural}.${group}`, labels: INSTALLED_LABELS };
   return { ...DEFINITION_TYPE, metadata, spec: { group, scope, names, ...spec } };
@@ -89,18 +89,23 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
         subresources: subresourcesOf(kind.capabilities),
         additionalPrinterColumns: [...kind.columns, ...READY_COLUMNS, AGE_COLUMN],
       },
-      ...versions.map(({ version, spec, deprecationWarning, ...served }) => ({
+      ...versions.map(({ version, spec, deprecationWarning, columns = commonColumns(kind), ...served }) => ({
         name: version,
         served: converter !== undefined,
         storage: false,
         ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
         schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
         subresources: subresourcesOf(served),
-        additionalPrinterColumns: [...READY_COLUMNS, AGE_COLUMN],
+        additionalPrinterColumns: [...columns, ...READY_COLUMNS, AGE_COLUMN],
       })),
     ],
     ...(versions.length > 0 && converter !== undefined && { conversion: { strategy: "Webhook", webhook } }),
   });
+}
+
+/** The columns whose paths are the same in all versions. */
+function commonColumns({ columns }: AnyKind): PrinterColumn[] {
+  return columns.filter(({ jsonPath }) => /^\.(status|metadata)\b/.test(jsonPath));
 }
 
 function objectSchema(kind: AnyKind): object {

@@ -22,6 +22,17 @@ const SCALE = Type.Object({
   labelSelectorPath: Type.Optional(Type.String({ pattern: "^\\.(spec|status)\\." })),
 });
 
+const COLUMNS = Type.Array(
+  Type.Object({
+    name: Type.String({ minLength: 1 }),
+    type: Type.Enum(["string", "integer", "number", "boolean", "date"]),
+    jsonPath: JSON_PATH,
+    format: Type.Optional(Type.String({ minLength: 1 })),
+    description: Type.Optional(Type.String()),
+    priority: Type.Optional(Type.Integer({ minimum: 0 })),
+  }),
+);
+
 /** What a kind's definition must have to be served; the compiler holds only those to its types who ask it. */
 const validator = Compile(
   Type.Object({
@@ -38,17 +49,12 @@ const validator = Compile(
     plural: NAME,
     singular: NAME,
     shortNames: Type.Optional(Type.Array(NAME)),
+    categories: Type.Optional(Type.Array(NAME)),
     scope: Type.Enum(["Cluster", "Namespaced"]),
     description: Type.String(),
     spec: Type.Object({}),
     status: OBJECT_SCHEMA,
-    columns: Type.Array(
-      Type.Object({
-        name: Type.String({ minLength: 1 }),
-        type: Type.Enum(["string", "integer", "number", "boolean", "date"]),
-        jsonPath: JSON_PATH,
-      }),
-    ),
+    columns: COLUMNS,
     owns: Type.Array(OBJECT_TYPE),
     directory: Type.Refine(
       Type.String(),
@@ -79,7 +85,14 @@ const validator = Compile(
         ),
       ),
       versions: Type.Optional(
-        Type.Array(Type.Object({ version: VERSION, spec: Type.Object({}), scale: Type.Optional(SCALE) })),
+        Type.Array(
+          Type.Object({
+            version: VERSION,
+            spec: Type.Object({}),
+            scale: Type.Optional(SCALE),
+            columns: Type.Optional(COLUMNS),
+          }),
+        ),
       ),
       scale: Type.Optional(SCALE),
     }),

@@ -49,9 +49,15 @@ export type {
 } from "./capabilities";
 export type { Condition } from "./condition";
 export { generateName } from "./generate-name";
-export { defineKind, type Kind, type KindNames, type PrinterColumn } from "./kind";
+export { defineKind, type Kind, type KindNames } from "./kind";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
-export { type Convertible, type ScalePaths, type ServedVersion, servedVersion } from "./served-version";
+export {
+  type Convertible,
+  type PrinterColumn,
+  type ScalePaths,
+  type ServedVersion,
+  servedVersion,
+} from "./served-version";
 export {
   type PolicySpec,
   policyBinding,

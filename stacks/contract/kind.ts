@@ -8,13 +8,7 @@ import type { Capabilities, NamedType, OutputsOf, ProgramContext } from "./capab
 import { definitionProblem, refuseDefinition } from "./definition";
 import { describeError } from "./describe-error";
 import { type CommonStatus, type KindObject, objectKey } from "./object";
-
-/** A column of `kubectl get`; SYNCED, READY, REASON, PAUSED and AGE are added to every kind. */
-export interface PrinterColumn {
-  name: string;
-  type: "string" | "integer" | "number" | "boolean" | "date";
-  jsonPath: string;
-}
+import type { PrinterColumn } from "./served-version";
 
 /** How a kind is called. */
 export interface KindNames {
@@ -24,6 +18,8 @@ export interface KindNames {
   readonly plural: string;
   readonly singular: string;
   readonly shortNames?: readonly string[];
+  /** What `kubectl get` takes for several kinds at once; each kind is in `kindstack` as well. */
+  readonly categories?: readonly string[];
 }
 
 /**

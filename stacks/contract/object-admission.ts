@@ -5,6 +5,7 @@ import type { AnyKind } from "./kind";
 import { kindOf } from "./kind-name";
 import { recordOrphaned } from "./orphan-record";
 import type { Spelling } from "./spelling";
+import { storedVersionWebhooks } from "./stored-version-webhook";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
 /** Of what serves all kinds: the policy, its binding, the webhook configuration. */
@@ -28,12 +29,15 @@ const MAX_FOLLOWED = 32;
 /** What the API server notes on an object until the garbage collector has released what it owned. */
 const ORPHAN_FINALIZER = "orphan";
 
-/** What concerns objects of all kinds: annotations that cannot be understood, and `kubectl delete --cascade=orphan`. */
+/**
+ * What concerns objects of all kinds: annotations that cannot be understood, `kubectl delete --cascade=orphan`, and requests in
+ * another version than the stored one.
+ */
 export function objectAdmission(kinds: readonly AnyKind[]): KindAdmission {
   return {
     watches: {},
     objects: () => annotationPolicy(kinds),
-    webhooks: () => [orphanWebhook(kinds)],
+    webhooks: () => [orphanWebhook(kinds), ...storedVersionWebhooks(kinds)],
   };
 }
 

@@ -2,9 +2,10 @@ import type Type from "typebox";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE, approvalSpecSchema } from "./approval";
 import { AGE_COLUMN, definitionOf } from "./crd";
-import type { KindNames, PrinterColumn } from "./kind";
+import type { KindNames } from "./kind";
 import { PLAN_TYPE, planSpecSchema, planStatusSchema } from "./plan";
 import { planPolicies } from "./plan-policy";
+import type { PrinterColumn } from "./served-version";
 import { structuralSchema } from "./structural";
 
 const [GROUP = "", VERSION = ""] = PLAN_TYPE.apiVersion.split("/");
@@ -14,7 +15,7 @@ interface Definition extends Pick<KindNames, "kind" | "plural" | "shortNames"> {
   description: string;
   spec: Type.TSchema;
   status?: Type.TSchema;
-  columns: readonly (PrinterColumn & { priority?: number })[];
+  columns: readonly PrinterColumn[];
 }
 
 /** The CRDs of plans and approvals, and the policies that protect them. They come with the CRDs of kinds. */

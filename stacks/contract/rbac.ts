@@ -72,12 +72,16 @@ export const INSPECTION_SECRET = "kindstack-preview-tls";
  */
 export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
   const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
-  const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined).map(kindName);
+  const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined);
   return merged([
     ...kinds.flatMap((kind) => admissionRulesOf(kindName(kind), kind.capabilities.admission, kinds)),
     ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission(kinds), kinds),
     // The CRD names the webhook that converts between versions.
-    ...(converted.length > 0 ? [{ ...DEFINITIONS_RULE, resourceNames: converted, verbs: ["patch"] }] : []),
+    ...(converted.length > 0
+      ? [{ ...DEFINITIONS_RULE, resourceNames: converted.map(kindName), verbs: ["patch"] }]
+      : []),
+    // A creation in another version is tried by a dry run in the stored one.
+    ...converted.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["create"] })),
     { ...own, verbs: ["get"] },
   ]);
 }

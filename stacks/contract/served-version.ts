@@ -7,6 +7,18 @@ export interface Convertible<Spec> {
   annotations: Readonly<Record<string, string>>;
 }
 
+/** A column of `kubectl get`; SYNCED, READY, REASON, PAUSED and AGE are added to every kind. */
+export interface PrinterColumn {
+  name: string;
+  type: "string" | "integer" | "number" | "boolean" | "date";
+  jsonPath: string;
+  /** How a value is shown, as in OpenAPI: `byte`. */
+  format?: string;
+  description?: string;
+  /** Above 0, the column is shown only by `kubectl get -o wide`. */
+  priority?: number;
+}
+
 /** The paths of the scale subresource (`kubectl scale`, autoscalers), such as `.spec.replicas`. */
 export interface ScalePaths {
   specReplicasPath: string;
@@ -29,6 +41,8 @@ export interface ServedVersion<Stored = unknown, S extends Type.TSchema = Type.T
   readonly deprecationWarning?: string;
   /** As for the stored version, where the paths may be others: an autoscaler may name the object in this version. */
   readonly scale?: ScalePaths;
+  /** Default: the kind's columns of the status and the metadata, which are the same in all versions. */
+  readonly columns?: readonly PrinterColumn[];
   // To infer the schema from these takes the compiler seconds.
   toStored(object: Convertible<NoInfer<Type.Static<S>>>): Convertible<Stored>;
   fromStored(object: Convertible<Stored>): Convertible<NoInfer<Type.Static<S>>>;

@@ -20,7 +20,7 @@ const v1Spec = Type.Object({ image: Type.String(), replicas: Type.Integer({ mini
 const v2Spec = Type.Object({
   container: Type.Object({ image: Type.String() }),
   replicas: Type.Integer({ minimum: 0, maximum: 9, default: 1 }),
-  tier: Type.Optional(Type.String()),
+  tier: Type.Optional(Type.String({ maxLength: 6 })),
 });
 const names = { group: GROUP, kind: "Fleet", plural: "fleets", singular: "fleet", scope: "Namespaced" } as const;
 const rest = {
@@ -39,11 +39,25 @@ const fleet = defineKind({
   version: "v2",
   spec: v2Spec,
   capabilities: {
+    scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+    rules: [
+      { rule: "size(self.metadata.name) <= 8", message: "the name is too long" },
+      {
+        rule: "!has(self.spec.tier) || self.spec.tier == 'gold' || self.spec.replicas <= 5",
+        message: "gold is for more",
+      },
+      {
+        rule: "self.spec.container.image.startsWith('new') || !oldSelf.spec.container.image.startsWith('new')",
+        message: "no way back",
+      },
+      { rule: "!self.spec.container.image.startsWith('url') || isURL(self.spec.container.image)", message: "no URL" },
+    ],
     versions: [
       servedVersion({
         version: "v1",
         spec: v1Spec,
         deprecationWarning: "use v2",
+        scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
         toStored: ({ spec: { image, replicas }, annotations: { [TIER]: tier, ...annotations } }) => {
           if (image === "cannot-be-converted") throw new Error("spec.image: it has no registry");
           return { spec: { container: { image }, replicas, ...(tier !== undefined && { tier }) }, annotations };
@@ -92,14 +106,15 @@ function untilServed(version: string): Promise<unknown> {
   return eventually(() => cluster.client.json("GET", pathOf(version)));
 }
 
-const manifestOf = (version: string, name: string, spec: object): Manifest => ({
+const MERGE = { contentType: "application/merge-patch+json" };
+const manifestOf = (version: string, name: string, spec: object, annotations?: Record<string, string>): Manifest => ({
   apiVersion: `${GROUP}/${version}`,
   kind: "Fleet",
-  metadata: { name, namespace: cluster.namespace },
+  metadata: { name, namespace: cluster.namespace, ...(annotations && { annotations }) },
   spec,
 });
-const create = (version: string, name: string, spec: object) =>
-  cluster.client.json<LiveObject>("POST", pathOf(version), { body: manifestOf(version, name, spec) });
+const create = (...[version, name, spec, annotations]: Parameters<typeof manifestOf>) =>
+  cluster.client.json<LiveObject>("POST", pathOf(version), { body: manifestOf(version, name, spec, annotations) });
 const read = (version: string, name: string) => cluster.client.json<LiveObject>("GET", pathOf(version, name));
 
 describe("a kind with several versions", () => {
@@ -107,6 +122,7 @@ describe("a kind with several versions", () => {
     await installKinds(cluster.client, [onlyV1]);
     await untilServed("v1");
     await create("v1", "old", { image: "memcached:1", replicas: 2 });
+    await create("v1", "from-earlier", { image: "a" });
 
     // Without an operator that converts, only what is stored is served.
     await installKinds(cluster.client, [fleet]);
@@ -133,6 +149,7 @@ describe("a kind with several versions", () => {
 
     const list = await cluster.client.json<{ items: LiveObject[] }>("GET", pathOf("v1"));
     expect(list.items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion])).toEqual([
+      ["from-earlier", `${GROUP}/v1`],
       ["new", `${GROUP}/v1`],
       ["old", `${GROUP}/v1`],
     ]);
@@ -145,6 +162,44 @@ describe("a kind with several versions", () => {
     await expect(create("v1", "no", { image: "cannot-be-converted" })).rejects.toThrow(
       /spec.image: it has no registry/,
     );
+  });
+
+  it("refuses in the other version what the stored one refuses, by its schema and by any rule", async () => {
+    await installKinds(cluster.client, [fleet]);
+    await serve();
+    const tier = (value: string) => ({ [TIER]: value });
+    // The API server takes a webhook a moment after it was applied.
+    let tries = 0;
+    await eventually(() =>
+      expect(create("v1", `longname-${tries++}`, { image: "a" })).rejects.toThrow("the name is too long"),
+    );
+    await expect(create("v1", "tall", { image: "a" }, tier("platinum"))).rejects.toThrow(/spec.tier/);
+    await expect(create("v1", "many", { image: "a", replicas: 6 }, tier("tin"))).rejects.toThrow("gold is for more");
+    await expect(create("v1", "url", { image: "url" })).rejects.toThrow("no URL");
+    await create("v1", "fine", { image: "new", replicas: 5 }, tier("tin"));
+    await expect(create("v1", "fine", { image: "new" })).rejects.toThrow("already exists");
+
+    const change = (body: object, path = "") =>
+      cluster.client.json<LiveObject>("PATCH", pathOf("v1", "fine") + path, { body, ...MERGE });
+    await expect(change({ spec: { replicas: 6 } })).rejects.toThrow("gold is for more");
+    await expect(change({ spec: { replicas: 7 } }, "/scale")).rejects.toThrow("gold is for more");
+    await expect(change({ spec: { image: "old" } })).rejects.toThrow("no way back");
+    expect((await change({ spec: { replicas: 4 } })).spec).toMatchObject({ replicas: 4 });
+    await change({ spec: { replicas: 3 } }, "/scale");
+    expect((await read("v2", "fine")).spec).toMatchObject({ container: { image: "new" }, replicas: 3, tier: "tin" });
+  });
+
+  it("lets an object that a stricter version refuses change in its metadata, and end", async () => {
+    await installKinds(cluster.client, [fleet]);
+    await serve();
+    const change = (body: object) =>
+      cluster.client.json<LiveObject>("PATCH", pathOf("v1", "from-earlier"), { body, ...MERGE });
+    // The API server takes the webhook's new address a moment later.
+    await eventually(() => change({ metadata: { labels: { a: "a" } } }));
+    await change({ metadata: { labels: { a: "b" }, finalizers: ["test.kindstack.dev/held"] } });
+    await cluster.client.delete(manifestOf("v1", "from-earlier", {}), "from-earlier", cluster.namespace);
+    await change({ metadata: { finalizers: [] } });
+    await expect(read("v1", "from-earlier")).rejects.toThrow("not found");
   });
 
   it("stays served when the definition is applied again, and moves what is stored to the new version", async () => {

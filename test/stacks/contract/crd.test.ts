@@ -124,15 +124,31 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
   });
 });
 
+const served = (name: string, own: object) => ({
+  version: name,
+  spec: Type.Object({ size: Type.Integer() }),
+  toStored: (object: Convertible<unknown>) => object,
+  fromStored: (object: Convertible<unknown>) => object,
+  ...own,
+});
+
+it("a served version has its own columns, or those that are the same in all versions", () => {
+  const column = (name: string, jsonPath: string) => ({ name, jsonPath, type: "string", priority: 1 }) as const;
+  const own = [column("Size", ".spec.size")];
+  const kind = {
+    ...memcached,
+    categories: ["caches"],
+    columns: [column("Image", ".spec.image"), column("Pods", ".status.pods")],
+    capabilities: { versions: [served("v1", { columns: own }), served("v2", {})] },
+  } as AnyKind;
+  const { names, versions } = customResourceDefinition(kind, {}).spec as Definition;
+  expect(names).toMatchObject({ categories: ["kindstack", "caches"] });
+  const shown = versions.map(({ additionalPrinterColumns: all }) => all.slice(0, -6));
+  expect(shown).toEqual([kind.columns, own, [kind.columns[1]]]);
+});
+
 it("a served version has the scale subresource that it names, and no other", () => {
   const scale = { specReplicasPath: ".spec.size", statusReplicasPath: ".status.size" };
-  const served = (name: string, own: object) => ({
-    version: name,
-    spec: Type.Object({ size: Type.Integer() }),
-    toStored: (object: Convertible<unknown>) => object,
-    fromStored: (object: Convertible<unknown>) => object,
-    ...own,
-  });
   const kind = { ...memcached, capabilities: { versions: [served("v1", { scale }), served("v2", {})] } } as AnyKind;
   const { versions } = customResourceDefinition(kind, {}).spec as { versions: { subresources: object }[] };
   expect(versions.map(({ subresources }) => subresources)).toEqual([
