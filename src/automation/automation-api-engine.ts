@@ -6,7 +6,7 @@ import pLimit from "p-limit";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
 import { NotRegisteredError } from "../../providers/registration";
-import type { BackendOwner, HistoryEntry, RemoveOptions, StackEngine } from "./engine";
+import type { BackendOwner, HistoryEntry, StackEngine } from "./engine";
 import { EngineGoneError } from "./engine-process";
 import { reportOf } from "./event-log";
 import type { Ran } from "./failures";
@@ -154,14 +154,6 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 
   async forgetDestroyed(): Promise<void> {}
-
-  async removeStack(stack: string, { owner, context }: RemoveOptions = {}): Promise<void> {
-    context?.fence.check();
-    await this.#turn(async () => {
-      await this.#refuseOthers(owner);
-      if (await findStack(stack, this.workspace)) await this.workspace.removeStack(stack, { force: true });
-    });
-  }
 
   allow(): void {}
 

@@ -1,4 +1,4 @@
-import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
+import type { OpMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
 import type { Observations } from "../../providers/observation";
 import type { WorkContext } from "../../providers/provider";
 import type { DeclaredResource } from "../../providers/registration";
@@ -39,16 +39,10 @@ export interface StackEngine {
   destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
   /** What `destroy` would do: nothing when there is no such stack. */
   previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
-  /** Interrupts what runs on a stack in this process: the engine finishes the current step and saves. */
-  cancel(stack: string): Promise<void>;
   /** The updates, newest first; `undefined` when there is no such stack. */
   history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
-  /** What the stack itself exports. */
-  outputs(stack: string, signal?: AbortSignal): Promise<OutputMap>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** Removes the state and history of a stack whose resources are gone, as a destroy would. A stack that does not exist is a success. */
-  removeStack(stack: string, options?: RemoveOptions): Promise<void>;
   /** Removes what tells that stacks were destroyed: their objects are gone. */
   forgetDestroyed(stacks: readonly string[]): Promise<void>;
   /** All stacks of the backend. */
@@ -97,12 +91,6 @@ export interface StackObject {
    * operation does nothing, and fails with `StateMissing`.
    */
   mustExist: boolean;
-}
-
-/** For {@link StackEngine.removeStack}. */
-export interface RemoveOptions extends WorkOptions {
-  /** See {@link StackEngine.destroy}. */
-  object?: Pick<StackObject, "uid"> | undefined;
 }
 
 export interface OperationOptions extends WorkOptions {

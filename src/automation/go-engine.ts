@@ -3,7 +3,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
-import type { BackendOwner, DestroyOptions, HistoryEntry, RemoveOptions, StackEngine, UpResult } from "./engine";
+import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
 import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
@@ -102,11 +102,6 @@ export class GoEngine extends Operations implements StackEngine {
 
   async listStacks(signal?: AbortSignal): Promise<{ name: string }[]> {
     return (await this.#ask(answers.names, "names", {}, signal)).names.map((name) => ({ name }));
-  }
-
-  async removeStack(stack: string, { object, owner, context, signal }: RemoveOptions = {}): Promise<void> {
-    context?.fence.check();
-    await this.#ask(answers.anything, "remove", { stack, owner, object: object?.uid }, signal);
   }
 
   async backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined> {

@@ -1,4 +1,3 @@
-import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/host";
@@ -15,7 +14,6 @@ import { reportOf } from "./event-log";
 import { assess, type Ran } from "./failures";
 import { plannedChanges } from "./planned-changes";
 import type { Program } from "./program";
-import { outputsIn, type StackState } from "./stack-state";
 
 export interface OperationsOptions {
   host: ProviderHost;
@@ -37,11 +35,11 @@ export interface Operation {
 
 /** The common part of all implementations of {@link StackEngine}: one operation writes a stack at a time, and has a result. */
 export abstract class Operations
-  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy" | "cancel" | "outputs">
+  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy">
 {
   readonly #previews: LimitFunction;
-  /** What interrupts the operation that writes a stack. */
-  readonly #writing = new Map<string, AbortController>();
+  /** The stacks that operations write. */
+  readonly #writing = new Set<string>();
 
   constructor(readonly options: OperationsOptions) {
     this.#previews = pLimit(options.previewsAtOnce ?? 1);
@@ -49,8 +47,6 @@ export abstract class Operations
 
   /** @throws RetryableError `Locked`, `Unreadable`, `NoEngine` */
   protected abstract run(operation: Operation): Promise<Ran>;
-
-  abstract exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
 
   up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {
     return this.#write("up", stack, options, program);
@@ -72,14 +68,6 @@ export abstract class Operations
     return this.#preview("previewDestroy", stack, options);
   }
 
-  async cancel(stack: string): Promise<void> {
-    this.#writing.get(stack)?.abort();
-  }
-
-  async outputs(stack: string, signal?: AbortSignal): Promise<OutputMap> {
-    return outputsIn(await this.exportStack(stack, signal));
-  }
-
   async #write(
     method: "up" | "refresh" | "destroy",
     stack: string,
@@ -89,12 +77,10 @@ export abstract class Operations
     if (this.#writing.has(stack)) {
       throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
     }
-    const cancelled = new AbortController();
-    this.#writing.set(stack, cancelled);
+    this.#writing.add(stack);
     const startTime = new Date();
     try {
-      const signal = AbortSignal.any([cancelled.signal, ...(options.signal ? [options.signal] : [])]);
-      const ran = await this.run({ method, stack, program, options: { ...options, signal } });
+      const ran = await this.run({ method, stack, program, options });
       options.context?.fence.check(); // whatever ended it, it is another's stack now
       const report = reportOf(ran.events);
       const { changes: resourceChanges, resources, deleted } = report;

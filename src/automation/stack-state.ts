@@ -1,9 +1,7 @@
-import type { OutputMap } from "@pulumi/pulumi/automation/stack";
 import type { Deployment } from "@pulumi/pulumi/automation/workspace";
 import Type from "typebox";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
-import { MASKED, maskSecrets } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 
 export interface RecordedResource {
@@ -36,17 +34,6 @@ export const stackStateSchema = Type.Unsafe<StackState>({ type: "object", requir
 /** The URNs in a state, parents first. */
 export function urnsIn({ deployment }: StackState): string[] {
   return (deployment.resources ?? []).map(({ urn }) => urn);
-}
-
-/** What the stack itself exports; secrets read `[secret]`. */
-export function outputsIn(state: StackState | undefined): OutputMap {
-  const stack = state?.deployment.resources?.find(({ type }) => type === "pulumi:pulumi:Stack");
-  return Object.fromEntries(
-    Object.entries(stack?.outputs ?? {}).map(([name, output]) => {
-      const value = maskSecrets(output);
-      return [name, { value, secret: value !== output && value === MASKED }];
-    }),
-  );
 }
 
 /** The Kubernetes objects in a state, as far as a state knows them. */

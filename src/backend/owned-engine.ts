@@ -6,7 +6,7 @@ import type { BackendOwnership } from "./ownership";
 /** What works on the stacks of a backend that is the operator's. */
 export type OwnedEngine = Pick<
   StackEngine,
-  "up" | "preview" | "destroy" | "previewDestroy" | "exportStack" | "removeStack" | "listStacks" | "forgetDestroyed"
+  "up" | "preview" | "destroy" | "previewDestroy" | "listStacks" | "forgetDestroyed"
 >;
 
 /**
@@ -42,8 +42,6 @@ function withOptions(
     preview: (stack, program, options) => given((more) => engine.preview(stack, program, { ...options, ...more })),
     destroy: (stack, options) => given((more) => engine.destroy(stack, { ...options, ...more })),
     previewDestroy: (stack, options) => given((more) => engine.previewDestroy(stack, { ...options, ...more })),
-    removeStack: (stack, options) => given((more) => engine.removeStack(stack, { ...options, ...more })),
-    exportStack: (stack, signal) => engine.exportStack(stack, signal),
     listStacks: (signal) => engine.listStacks(signal),
     forgetDestroyed: (stacks) => engine.forgetDestroyed(stacks),
   };

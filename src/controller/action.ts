@@ -63,8 +63,6 @@ export interface DestroyAction {
   /** Leave the resources as they are. */
   release: boolean;
   mayHaveUntracked: boolean;
-  /** What an earlier destroy waited for may have been all that was left. */
-  mayBeEmpty: boolean;
   /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */
   progressReported: boolean;
 }

@@ -41,11 +41,6 @@ export class Blockers {
     this.#cached = new Set(this.#pending.filter((failure) => cachedOf(context, failure) !== undefined));
   }
 
-  /** The URNs of the resources that wait. */
-  get urns(): (string | undefined)[] {
-    return this.#pending.map(({ urn }) => urn);
-  }
-
   /**
    * Looks whether all of it is still there: then nothing has to be tried again for `remainingMs`; 0 when something is gone, or the
    * object has changed.
@@ -74,12 +69,6 @@ export class Blockers {
   /** The API server need not be asked again for a while. */
   looked({ checkedAt }: { checkedAt: number }): void {
     this.#checkedAt = checkedAt;
-  }
-
-  /** Whether the API server has nothing of it any more. */
-  async areGone(context: Lookup): Promise<boolean> {
-    const answers = await Promise.all(this.#pending.map((failure) => isThere(context, failure)));
-    return answers.every((answer) => !answer) && this.#pending.every(({ object }) => object !== undefined);
   }
 
   /** Whether the object of this id is missing because of it: it is waited for, or goes with its namespace. */

@@ -61,8 +61,6 @@ export interface Reconcile {
   state: ObjectState;
   /** What a look at the blockers of the last attempt has found. */
   waiting: Awaited<ReturnType<Blockers["look"]>> | undefined;
-  /** What the last attempt waited for until now. */
-  unblocked: Blockers | undefined;
   facts: Facts;
   /** Adds the object to each line. */
   logger: Logger;

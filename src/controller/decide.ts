@@ -259,16 +259,14 @@ function finish(facts: Facts): UpdateAction {
   return { ...update(facts, "Finishing", false), type: "finish", looksAgain: false, progressReport: "late" };
 }
 
-function destroy(facts: Omit<Facts, "stack" | "drift">): DestroyAction {
-  const { object, settings, timing } = facts;
-  const untracked = mayHaveUntracked(facts);
+function destroy(facts: Pick<Facts, "object" | "settings" | "last">): DestroyAction {
+  const { object, settings } = facts;
   return {
     type: "destroy",
     gate: "none",
     // What is only observed is not deleted.
     release: settings.releases || settings.mode === "Observe",
-    mayHaveUntracked: untracked,
-    mayBeEmpty: timing.unblocked && !untracked,
+    mayHaveUntracked: mayHaveUntracked(facts),
     progressReported: object.isTombstone || isBeingDestroyed(object.status.conditions),
   };
 }

@@ -1,21 +1,21 @@
 import { parseServed } from "../../stacks/contract/kind";
-import { planUpdate, refuseUnknown } from "../plan/plan";
+import { refuseUnknown } from "../plan/plan";
 import { readInputs } from "../plan/view";
 import type { Action } from "./action";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
-import { objectForUpdate } from "./missing-state";
 import type { Outcome } from "./outcome";
 import { bindProgram } from "./program";
 import { backendConditions, refuse } from "./refuse";
+import { ObjectStack } from "./stack";
 import { executeUpdate } from "./update";
-import { planRequest } from "./view";
 
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, action: Action): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
   const refused = await refuse(reconcile, action);
   if (refused !== undefined) return refused;
+  const stack = new ObjectStack(reconcile);
   switch (action.type) {
     case "nothing":
     case "backOff":
@@ -32,26 +32,25 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
       logger.info("finalizer restored");
       return { type: "finalizerAdded" };
     case "compare":
-      return executeComparison(reconcile);
+      return executeComparison(reconcile, stack);
     case "update":
       if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
-      return executeUpdate(reconcile, action);
+      return executeUpdate(reconcile, stack, action);
     case "finish":
-      return finished(await executeUpdate(reconcile, action));
+      return finished(await executeUpdate(reconcile, stack, action));
     case "destroy":
-      return executeDestroy(reconcile, action);
+      return executeDestroy(reconcile, stack, action);
   }
 }
 
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
-async function executeComparison(reconcile: Reconcile): Promise<Outcome> {
+async function executeComparison(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
   const { context, object, logger, signal } = reconcile;
   const { kind } = context;
   try {
-    const request = planRequest(reconcile, objectForUpdate(reconcile));
     const parsed = await parseServed(kind, object);
-    const program = bindProgram(reconcile, parsed, await readInputs(request.view, kind, parsed))(object);
-    const plan = await planUpdate({ ...request, program, refresh: true, binds: false });
+    const program = bindProgram(reconcile, parsed, await readInputs(stack.view, kind, parsed))(object);
+    const plan = await stack.planUpdate(program, { binds: false });
     if (plan.failures.length > 0) return { type: "compared", resources: [], failures: plan.failures };
     refuseUnknown(plan);
     return { type: "compared", resources: plan.resources.map(({ shown }) => shown), failures: [] };

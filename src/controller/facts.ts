@@ -107,8 +107,6 @@ export interface LastFacts {
 export interface Timing {
   /** The next look at the blockers of the last attempt or destroy; 0 when one is gone. */
   blockedMs: number;
-  /** Whether there were blockers, and one is gone now. */
-  unblocked: boolean;
   /** The next repair, and the next replacement of what completed. */
   repairMs: number;
   replacementMs: number;

@@ -2,9 +2,9 @@ import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { foundNothing } from "../../providers/observation";
-import type { ApprovalRecord, StackRecord } from "../../stacks/contract/object";
+import type { ApprovalRecord } from "../../stacks/contract/object";
 import type { PlanSpec } from "../../stacks/contract/plan";
-import type { UpOptions } from "../automation/engine";
+import type { PreviewResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { planContents } from "../plan/contents";
 import type { PlanDigests } from "../plan/digest";
@@ -14,10 +14,10 @@ import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
-import type { KindContext, Reconcile } from "./context";
+import type { KindContext, Reconcile, Step } from "./context";
 import type { Comparison } from "./facts";
 import { reasonOf } from "./gated";
-import { describeDecision, type PlanDecision } from "./plan-decision";
+import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 
 /*
@@ -25,19 +25,14 @@ import type { Plans } from "./plan-store";
  * this was approved, by its digest, is it done, bound to the same plan: an approval of anything else has no effect.
  */
 
-/** What lets an operation begin. With a plan, the operation does exactly that. */
+/** What lets an operation begin. */
 export interface Pass {
   type: "pass";
-  /** What binds the engine. */
-  options: Pick<UpOptions, "plan" | "observed" | "message" | "refresh" | "savesOnce">;
-  /** What a plan removes besides the stack's resources; `undefined` without a plan. */
-  untracked?: readonly LiveObject[];
-  /** Of the approval, where the operation needs one. */
-  record: Pick<StackRecord, "approval">;
+  /** A plan: the operation does exactly that, or ends. */
+  bound?: Pick<PreviewResult, "plan" | "observed"> & Pick<StackPlan, "untracked">;
+  /** Where the operation needed one. */
+  approval?: ApprovalRecord;
 }
-
-/** What lets an operation begin that no plan binds. */
-export const OPEN: Pass = { type: "pass", options: {}, record: {} };
 
 /** A plan that waits for an approval, with the decision on it that does not apply it: a rejection, or an ignored approval. */
 export interface Proposed {
@@ -58,12 +53,13 @@ export async function passGate(
   action: UpdateAction | DestroyAction,
   plan: () => Promise<StackPlan>,
 ): Promise<Pass | { type: "failed"; failures: UpdateFailure[] } | Proposed> {
-  if (action.gate === "none") return OPEN;
+  if (action.gate === "none") return { type: "pass" };
   const planned = await plan();
   if (planned.failures.length > 0) return { type: "failed", failures: planned.failures };
   refuseUnknown(planned);
-  const bound = boundTo(planned);
-  if (!changesAnything(planned) || !needsApproval(action.gate, planned)) return bound;
+  refuseUnbound(planned);
+  const pass: Pass = { type: "pass", bound: planned };
+  if (!changesAnything(planned) || !needsApproval(action.gate, planned)) return pass;
 
   const { object, facts, state, context } = reconcile;
   const { kind, plans, programDigest } = context;
@@ -82,30 +78,22 @@ export async function passGate(
     const { approver: decidedBy, at: decidedAt } = decision;
     const applying = { state: "Applying", decidedBy, decidedAt } as const;
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
-    return approved(bound, decision);
+    return { ...pass, approval: approvalBy(decision) };
   }
   const begun =
     decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, planned, authors);
-  if (begun !== undefined) return approved(bound, begun);
+  if (begun !== undefined) return { ...pass, approval: approvalBy(begun) };
   return { type: "proposed", spec, authors, decision, resources: shownOf(planned) };
 }
 
 /** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
-function boundTo({ exists, plan, observed, operation, untracked }: StackPlan): Pass {
-  const isBound = plan !== undefined && observed !== undefined;
-  if (isBound || (operation !== "update" && !exists)) {
-    const refresh = operation === "update" && { refresh: true };
-    return { ...OPEN, options: { plan, observed, ...refresh }, untracked };
-  }
+function refuseUnbound({ exists, plan, observed, operation }: StackPlan): void {
+  if ((plan !== undefined && observed !== undefined) || (operation !== "update" && !exists)) return;
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
 }
 
-function approved(bound: Pass, { approver, digest, reason, at }: PlanDecision): Pass {
-  const approval = { approver, digest, at, ...(reason !== undefined && { reason }) };
-  const message = `approved ${describeApproval(approval)}`;
-  // What an update that is cut off has made and not saved may need another approval; what a destroy has deleted does not.
-  const savesOnce = bound.options.refresh && { savesOnce: false };
-  return { ...bound, record: { approval }, options: { ...bound.options, message, ...savesOnce } };
+function approvalBy({ approver, digest, reason, at }: PlanDecision): ApprovalRecord {
+  return { approver, digest, at, ...(reason !== undefined && { reason }) };
 }
 
 function needsApproval(gate: Gate, { resources, untracked }: StackPlan): boolean {
@@ -186,9 +174,9 @@ function isMade({ change, live, inputs }: PlannedResource, uid: string): boolean
 
 /** Tells of the approval of what was done, if it needed one. */
 export function reportPass(
-  { context: { writer } }: Reconcile,
+  { context: { writer } }: Step<never, "writer">,
   object: LiveObject,
-  { record: { approval } }: Pass,
+  { approval }: Pass,
 ): void {
   if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
 }
@@ -202,9 +190,4 @@ export function stillWaits(
   const { digest, authors, decision } = plan;
   if (plans?.get(kind, object)?.spec.digest !== digest) return false;
   return describeDecision(plans.find(kind, object, digest, authors)) === decision;
-}
-
-/** `by alice: CHG-4711 (sha256:…)` */
-function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
-  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
 }

@@ -1,13 +1,10 @@
-import { TerminalError } from "../../providers/errors";
 import { STATE_MISSING_ANNOTATION, type StateDecision } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { StackObject, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import type { Program } from "../automation/program";
-import { planUpdate } from "../plan/plan";
-import type { Reconcile } from "./context";
-import { planRequest } from "./view";
+import type { Step } from "./context";
+import type { Facts } from "./facts";
 
 /*
  * An object whose status names a stack that the backend lacks has lost its state: what it made is not known. That the state
@@ -16,7 +13,7 @@ import { planRequest } from "./view";
  */
 
 /** What an update, or its preview, is told of the object whose stack it works on. */
-export function objectForUpdate({ context: { kind }, facts }: Reconcile): StackObject {
+export function objectForUpdate({ context: { kind }, facts }: Step<"facts", "kind">): StackObject {
   const isFree = adoptsAfterCrash(kind) || decides(facts.settings.stateDecision, "Adopt", "Recreate");
   return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
@@ -26,9 +23,8 @@ export function objectForUpdate({ context: { kind }, facts }: Reconcile): StackO
  * are not.
  */
 export function objectForDestroy(
-  { context: { kind }, facts }: Reconcile,
-  release: boolean,
-  isPlanned: boolean,
+  { context: { kind }, facts }: Step<"facts", "kind">,
+  { release, isPlanned }: { release: boolean; isPlanned: boolean },
 ): StackObject {
   const plansAll = isPlanned && adoptsAfterCrash(kind) && kind.capabilities.external === undefined;
   const isKnownLost = !isPlanned && adoptsAfterCrash(kind) && facts.stack.unlisted;
@@ -36,7 +32,7 @@ export function objectForDestroy(
   return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
 
-function hadStack({ object }: Reconcile["facts"]): boolean {
+function hadStack({ object }: Pick<Facts, "object">): boolean {
   return object.status.stack !== undefined;
 }
 
@@ -71,12 +67,18 @@ const NO_EFFECT: Readonly<Record<"update" | "deletion", Partial<Record<StateDeci
 };
 
 /** Whether an update made the stack of an object that has had one. */
-export function wasStateMissing({ facts }: Reconcile, { found }: Pick<UpResult, "found">): boolean {
+export function wasStateMissing({ facts }: Step<"facts">, { found }: Pick<UpResult, "found">): boolean {
   return hadStack(facts) && !found;
 }
 
 /** Tells of an update that went on without the state. */
-export function reportMissingState({ context, item, object, facts, logger }: Reconcile): void {
+export function reportMissingState({
+  context,
+  item,
+  object,
+  facts,
+  logger,
+}: Step<"item" | "object" | "facts" | "logger", "kind" | "writer">): void {
   const stack = stackName(context.kind, item.key);
   const { stateDecision: decision } = facts.settings;
   const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";
@@ -85,22 +87,7 @@ export function reportMissingState({ context, item, object, facts, logger }: Rec
   context.writer.event(object, "Warning", STATE_MISSING, note);
 }
 
-/**
- * Before an update that is to adopt: nothing leads to what a plugin has made, and it would be made once more.
- *
- * @throws TerminalError `StateMissing`
- */
-export async function refusePluginsCreations(reconcile: Reconcile, program: Program): Promise<void> {
-  const { context, facts } = reconcile;
-  if (facts.settings.stateDecision !== "Adopt" || !hadStack(facts) || adoptsAfterCrash(context.kind)) return;
-  const request = planRequest(reconcile, objectForUpdate(reconcile));
-  const { exists, changes } = await planUpdate({ ...request, program, refresh: false, binds: false });
-  const made = changes.filter(({ operation, ofPlugin }) => operation === "create" && ofPlugin);
-  if (exists || made.length === 0) return;
-  const names = made.map(({ type, name }) => `${type} ${name}`).join(", ");
-  throw new TerminalError(
-    STATE_MISSING,
-    `a plugin cannot adopt ${names}. Restore the state, or change the annotation ${STATE_MISSING_ANNOTATION} to Recreate, ` +
-      "or to Forget and delete the object",
-  );
+/** Whether an update takes over what a lost state had, and nothing but a user's decision says that it finds all of that. */
+export function adoptsPlugins({ context: { kind }, facts }: Step<"facts", "kind">): boolean {
+  return facts.settings.stateDecision === "Adopt" && hadStack(facts) && !adoptsAfterCrash(kind);
 }

@@ -60,9 +60,8 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   if (shown === undefined || isDestroyed(shown, state)) return undefined;
   const waiting = await state.blockers?.look(context, shown);
   const blockedMs = waiting?.remainingMs ?? 0;
-  const unblocked = blockedMs === 0 ? state.blockers : undefined;
   const setMode = await context.modeOf(shown);
-  const seen = { context, item, object: shown, state, unblocked, isTombstone, waiting, blockedMs, setMode };
+  const seen = { context, item, object: shown, state, isTombstone, waiting, blockedMs, setMode };
   if (isTombstone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
@@ -204,11 +203,10 @@ function isValid({ context, object, state: { lastComparison: last } }: ObservedO
   return last.plan === undefined || stillWaits(context, object, last.plan);
 }
 
-function timingOf({ context, state, unblocked, blockedMs }: ObservedObject, now: number): Timing {
+function timingOf({ context, state, blockedMs }: ObservedObject, now: number): Timing {
   const { repairs, replacements, refreshes, lastComparison } = state;
   return {
     blockedMs,
-    unblocked: unblocked !== undefined,
     repairMs: repairs.notBefore - now,
     replacementMs: replacements.notBefore - now,
     conflictOverMs: repairs.conflictOverAt - now,

@@ -60,8 +60,8 @@ export interface Destroyed {
   action: DestroyAction;
   object: LiveObject;
   changes: OpMap;
-  /** How many resources earlier attempts deleted. */
-  deletedBefore: number;
+  /** How many resources all attempts have deleted. */
+  deleted: number;
   pass: Pass;
 }
 

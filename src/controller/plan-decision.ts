@@ -2,6 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type Approval, expiryOf } from "../../stacks/contract/approval";
 import { mayApprove } from "../../stacks/contract/author-policy";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { ApprovalRecord } from "../../stacks/contract/object";
 
 /** What an approval or a rejection that holds says. */
 export type PlanDecision = ReturnType<typeof asDecision>;
@@ -9,6 +10,11 @@ export type PlanDecision = ReturnType<typeof asDecision>;
 /** What tells one decision from the next, and from none. */
 export function describeDecision(decision: PlanDecision | undefined): string | undefined {
   return decision && [decision.at, decision.decision, decision.approver].join(" ");
+}
+
+/** `by alice: CHG-4711 (sha256:…)` */
+export function describeApproval({ approver, digest, reason }: ApprovalRecord): string {
+  return `by ${approver}${reason === undefined ? "" : `: ${reason}`} (${digest})`;
 }
 
 /** The digests of the plans that an approval names. */

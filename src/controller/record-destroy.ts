@@ -48,15 +48,14 @@ function mayPass({ errorClass, reason, urn }: UpdateFailure): boolean {
 
 export async function recordDestroy(
   reconcile: Reconcile,
-  { action, object, changes, deletedBefore, pass }: Destroyed,
+  { action, object, changes, deleted, pass }: Destroyed,
 ): Promise<Result> {
   const { kind, plans, writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: action.release, ...pass.record }, "destroyed");
+  reconcile.logger.info({ changes, release: action.release, approval: pass.approval }, "destroyed");
   reportPass(reconcile, object, pass);
   if (action.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
-    const deleted = deletedBefore + (changes.delete ?? 0);
     const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }

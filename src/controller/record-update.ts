@@ -39,7 +39,7 @@ export async function recordUpdate(
   const stack = {
     ...stackRecordOf(reconcile, result),
     ...(declarations !== undefined && { declarations }),
-    ...pass.record,
+    ...(pass.approval && { approval: pass.approval }),
   };
   const { repaired, undone } = countReverts(reconcile, action, result);
   const conflict = undone === undefined ? continuedConflict(reconcile, action) : conflictMessage(undone);
@@ -54,7 +54,7 @@ export async function recordUpdate(
   await report(reconcile, object, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
-  logger.info({ cause: action.cause, changes: resourceChanges, durationMs, ...pass.record }, "updated");
+  logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval: pass.approval }, "updated");
   const changes = describeChanges(resourceChanges);
   const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);

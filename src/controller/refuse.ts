@@ -7,7 +7,7 @@ import type { Outcome } from "./outcome";
 
 /** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
 export async function refuse(
-  { context, object, unblocked }: Step<"object" | "unblocked", "backend">,
+  { context, object, state }: Step<"object" | "state", "backend">,
   { type }: Action,
 ): Promise<Outcome | undefined> {
   if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "compare") return undefined;
@@ -16,7 +16,7 @@ export async function refuse(
   const failures = [problem];
   if (type === "update") return { type: "updateFailed", object, failures, partial: undefined };
   if (type === "finish") return { type: "finishFailed", object, failures };
-  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: unblocked?.deleted ?? 0 };
+  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? 0 };
   return { type: "compared", resources: [], failures };
 }
 

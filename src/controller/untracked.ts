@@ -8,51 +8,92 @@ import { describeTermination, referenceTo } from "../../providers/kubernetes/ter
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
+import type { UpResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
 import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
-import type { Reconcile } from "./context";
+import type { DestroyAction } from "./action";
+import type { Step } from "./context";
 import { recordedIds } from "./kind-cache";
 import { listOwned } from "./view";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
- * and so takes it over; when the object has changed meanwhile, or is deleted, only its owner's mark leads to it.
+ * and so takes it over; when the object has changed meanwhile, or is deleted, only its owner's mark leads to it. With a plan,
+ * only what the plan has told of is removed.
  */
 
-/** Removes what a plan has told of, if it is still what it was. @param isGone whether the object has been destroyed */
-export async function removePlannedUntracked(
-  { context: { client, kind }, item: { key } }: Reconcile,
-  untracked: readonly LiveObject[],
-  { isGone }: { isGone: boolean },
+type Owner = Step<"item" | "object" | "signal" | "work", "kind" | "cache" | "client">;
+
+/** @param planned what a plan has told of; `undefined` without one */
+export async function removeAfterUpdate(
+  owner: Owner,
+  { resources }: UpResult,
+  { planned, mayHaveUntracked }: { planned: readonly LiveObject[] | undefined; mayHaveUntracked: boolean },
 ): Promise<void> {
-  const ending = new Set(isGone ? await deletedWith(kind, key, untracked) : []);
-  for (const object of untracked) {
-    if (ending.has(object)) await deleteObject(client, object, undefined);
+  const { client } = owner.context;
+  if (planned !== undefined) for (const object of planned) await removeOrphan(client, object, { release: false });
+  else if (mayHaveUntracked) await removeUntracked(owner, resources, { release: false });
+}
+
+/**
+ * Removes what a destroy did not find in the state, and returns when that is gone.
+ *
+ * @param planned what a plan has told of; `undefined` without one
+ * @returns whether nothing is left that needs another plan
+ * @throws PendingError
+ */
+export async function removeAfterDestroy(
+  owner: Owner,
+  { release, mayHaveUntracked }: DestroyAction,
+  { found, deleted, summary }: UpResult,
+  planned: readonly LiveObject[] | undefined,
+): Promise<boolean> {
+  const { client } = owner.context;
+  const isPlanned = planned !== undefined;
+  if (isPlanned) await removePlanned(owner, planned);
+  else if (!release) await removeDeletedWith(owner);
+  // A state that had nothing proves nothing.
+  const isProven = found && (summary.resourceChanges.delete ?? 0) > 0;
+  if (!isPlanned && (mayHaveUntracked || !found)) await removeUntracked(owner, [], { release });
+  else if (!isPlanned && !isProven) await removeExternal(owner, [], { release });
+  else if (!found) await removeExternal(owner, [], { release: true }); // what is in no plan is not deleted
+  const marked = findMarked(owner, deleted).filter((object) => !isProven || !isEnding(object));
+  const known = new Set(planned?.map(objectId));
+  const isUnplanned = isPlanned && !release && marked.some((one) => !isEnding(one) && !known.has(objectId(one)));
+  if (!isUnplanned) await removeMarked(client, marked, { release });
+  return !isUnplanned;
+}
+
+/** If it is still what it was. */
+async function removePlanned(
+  { context: { client, kind }, item: { key } }: Owner,
+  planned: readonly LiveObject[],
+): Promise<void> {
+  const others = new Set(await deletedWith(kind, key, planned));
+  for (const object of planned) {
+    if (others.has(object)) await deleteObject(client, object, undefined);
     else await removeOrphan(client, object, { release: false });
   }
 }
 
 /** Deletes what others made for an object that is gone, also what no update has seen. */
-export async function removeDeletedWith({ context: { client, kind }, item: { key } }: Reconcile): Promise<void> {
+async function removeDeletedWith({ context: { client, kind }, item: { key } }: Owner): Promise<void> {
   if (!deletesOthers(kind)) return;
   for (const object of await deletedWith(kind, key, await watchedObjects(client, kind, key)))
     await deleteObject(client, object, undefined);
 }
 
 /** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */
-export async function removeMarked(
+async function removeMarked(
   client: KubernetesClient,
   marked: readonly LiveObject[],
   options: { release: boolean },
 ): Promise<void> {
-  for (const object of marked) {
-    if (object.metadata.deletionTimestamp === undefined) await removeOrphan(client, object, options);
-  }
+  for (const object of marked) if (!isEnding(object)) await removeOrphan(client, object, options);
   if (options.release) return;
   for (const object of marked) {
     const live = await known(client.find(object));
-    const isEnding = live?.metadata.uid === object.metadata.uid && live.metadata.deletionTimestamp !== undefined;
-    if (isEnding)
+    if (live?.metadata.uid === object.metadata.uid && isEnding(live))
       throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
   }
 }
@@ -62,32 +103,36 @@ export async function removeMarked(
  *
  * @param deleted what the destroy has deleted or released, which a cache may still show
  */
-export function findMarked({ context: { cache }, object }: Reconcile, deleted: readonly StackResource[]): LiveObject[] {
+function findMarked({ context: { cache }, object }: Owner, deleted: readonly StackResource[]): LiveObject[] {
   const { uid } = object.metadata;
   const ids = new Set(objectsAmong(deleted).map(({ manifest }) => objectId(manifest)));
   const isLeft = (owned: LiveObject) => ownerUidOf(owned) === uid && wasApplied(owned) && !ids.has(objectId(owned));
   return cache.owned(uid, recordedIds(object)).filter(isLeft);
 }
 
+function isEnding({ metadata }: LiveObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
 /** @param kept the resources that the object is to have */
-export async function removeUntracked(
-  reconcile: Reconcile,
+async function removeUntracked(
+  owner: Owner,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
-  const { context, object } = reconcile;
+  const { context, object } = owner;
   const { kind, cache } = context;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
   // A cache may be behind what an update has made that was cut off a moment ago.
   const cached = cache.owned(object.metadata.uid, recordedIds(object));
-  const owned = [...cached, ...(await listOwned(reconcile, kind.owns))];
+  const owned = [...cached, ...(await listOwned(owner, kind.owns))];
   for (const object of findUntracked(owned, ids)) await removeOrphan(context.client, object, options);
-  await removeExternal(reconcile, kept, options);
+  await removeExternal(owner, kept, options);
 }
 
 /** The same of what is outside of the cluster. */
-export async function removeExternal(
-  { context: { kind }, item, object, work, signal }: Reconcile,
+async function removeExternal(
+  { context: { kind }, item, object, work, signal }: Owner,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {

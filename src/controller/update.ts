@@ -1,33 +1,23 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { DeclaredResource } from "../../providers/registration";
-import { adoptsAfterCrash, parseServed, statusOf } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
-import type { UpOptions, UpResult } from "../automation/engine";
-import type { Program } from "../automation/program";
+import { parseServed, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
-import { planUpdate } from "../plan/plan";
 import { readInputs } from "../plan/view";
 import type { UpdateAction } from "./action";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { declarationsDigest, declaresTheSame } from "./declarations";
 import { passGate } from "./gate";
-import {
-  explainDecision,
-  objectForUpdate,
-  refusePluginsCreations,
-  reportMissingState,
-  wasStateMissing,
-} from "./missing-state";
+import { explainDecision, reportMissingState, wasStateMissing } from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram } from "./program";
 import { ProgressStatus } from "./progress-status";
-import { removePlannedUntracked, removeUntracked } from "./untracked";
-import { planRequest } from "./view";
+import type { ObjectStack } from "./stack";
+import { removeAfterUpdate } from "./untracked";
 
 /** Brings an object's stack in line with the object. */
-export async function executeUpdate(reconcile: Reconcile, action: UpdateAction): Promise<Outcome> {
+export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, action: UpdateAction): Promise<Outcome> {
   const { context, item, object: found, facts, state, logger, signal } = reconcile;
   const { kind, writer, cache } = context;
   const { liveState } = kind.capabilities;
@@ -42,8 +32,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
   };
   try {
     const parsed = await parseServed(kind, found);
-    const request = planRequest(reconcile, objectForUpdate(reconcile));
-    const inputs = await readInputs(request.view, kind, parsed);
+    const inputs = await readInputs(stack.view, kind, parsed);
     inputs.owned = asRunning(inputs.owned, action.postponed);
     const lacking = action.onlyLacking && (await liveState?.needsReconcile(parsed, inputs.owned, inputs.watched));
     if (lacking && lacking.length === 0) {
@@ -55,9 +44,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     if (former !== undefined && (await declaresTheSame(context, former, program.of(found)))) {
       return { type: "sameDeclarations", object: found, former };
     }
-    const pass = await passGate(reconcile, action, () =>
-      planUpdate({ ...request, program: program.of(found), refresh: true, binds: true }),
-    );
+    const pass = await passGate(reconcile, action, () => stack.planUpdate(program.of(found), { binds: true }));
     if (pass.type === "failed") return await failed(pass.failures);
     if (pass.type !== "pass") return pass;
 
@@ -74,7 +61,7 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
     state.lastComparison = undefined; // what is applied makes it untrue
     const told: { declared?: readonly DeclaredResource[] } = {};
     const onDeclared = (declared: readonly DeclaredResource[]) => void Object.assign(told, { declared });
-    const result = await up(reconcile, program.of(object), { refresh: action.refresh, ...pass.options, onDeclared });
+    const result = await stack.up(program.of(object), pass, { refresh: action.refresh, onDeclared });
     context.metrics.ran(result, action.cause);
     state.stackUnlisted = false;
     const wasMissing = wasStateMissing(reconcile, result);
@@ -85,10 +72,8 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
       const failures = explainDecision(result.failures, facts.settings.stateDecision, "update");
       return await failed([...failures, ...program.conflicts]);
     }
-    if (pass.untracked !== undefined) await removePlannedUntracked(reconcile, pass.untracked, { isGone: false });
-    else if (action.mayHaveUntracked || wasMissing) {
-      await removeUntracked(reconcile, result.resources, { release: false });
-    }
+    const mayHaveUntracked = action.mayHaveUntracked || wasMissing;
+    await removeAfterUpdate(reconcile, result, { planned: pass.bound?.untracked, mayHaveUntracked });
     const declarations = told.declared && (await declarationsDigest(context, told.declared));
     const ended = await writer.removeDecision(await progress.end(), state.writes);
     return { type: "updated", action, object: ended, result, program, declarations, pass };
@@ -98,15 +83,6 @@ export async function executeUpdate(reconcile: Reconcile, action: UpdateAction):
   } finally {
     await progress.end();
   }
-}
-
-async function up(reconcile: Reconcile, program: Program, held: UpOptions = {}): Promise<UpResult> {
-  const { context, item, signal } = reconcile;
-  const { kind, engine } = context;
-  await refusePluginsCreations(reconcile, program);
-  const { sdkRuntime } = kind.capabilities;
-  const options = { signal, object: objectForUpdate(reconcile), sdkRuntime, savesOnce: adoptsAfterCrash(kind) };
-  return engine.up(stackName(kind, item.key), program, { ...options, ...held });
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

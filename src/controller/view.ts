@@ -6,58 +6,49 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/k
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
-import type { StackObject } from "../automation/engine";
-import type { PlanRequest } from "../plan/plan";
 import { deletedWith } from "../plan/untracked";
 import type { View } from "../plan/view";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import { ownedOf, recordedIds } from "./kind-cache";
+
+/** Of a reconcile, what the world around its object is seen with. */
+export type Viewed = Step<"item" | "object" | "state", "kind" | "cache" | "client" | "cluster">;
 
 /**
  * The operator's view: caches where they are good enough, and the API server where not. What that cannot tell throws, and the reconcile
  * is tried again: what a program does not see it does not register, and what is not registered any more is deleted. Kinds that depend
  * on nothing in the cluster cost no request.
  */
-export function viewOf(reconcile: Reconcile): View {
-  const { context, item } = reconcile;
+export function viewOf(viewed: Viewed): View {
+  const { context, item } = viewed;
   const { cache, client, cluster, kind } = context;
   return {
     look: (manifest, snapshot) => lookUp(client, manifest, snapshot),
     cluster: async () => cluster,
     owned: async () => {
       const reads = kind.capabilities.liveState?.reads ?? [];
-      return (await Promise.all(reads.map((type) => readOwned(reconcile, type)))).flat();
+      return (await Promise.all(reads.map((type) => readOwned(viewed, type)))).flat();
     },
-    watched: () => readWatched(reconcile),
+    watched: () => readWatched(viewed),
     async marked() {
       const isUnserved = (type: ObjectType) => cache.unserved(objectId({ ...type, metadata: {} })) !== undefined;
-      return [...ownedOf(reconcile), ...(await listOwned(reconcile, kind.owns.filter(isUnserved)))];
+      return [...ownedOf(viewed), ...(await listOwned(viewed, kind.owns.filter(isUnserved)))];
     },
     deletedWith: async () => deletedWith(kind, item.key, cache.watched(item.key)),
   };
 }
 
-/** What all plans of a reconcile have in common. */
-export function planRequest(
-  reconcile: Reconcile,
-  stackObject: StackObject,
-): Pick<PlanRequest, "kind" | "object" | "view" | "engine" | "signal" | "stackObject"> {
-  const { context, object, signal } = reconcile;
-  const { kind, engine } = context;
-  return { kind, object, view: viewOf(reconcile), engine, signal, stackObject };
-}
-
 /** What the object has of a type. What it has from a predecessor carries another UID; only the caches lead to it. */
-async function readOwned(reconcile: Reconcile, type: ObjectType): Promise<LiveObject[]> {
-  const { client, kind } = reconcile.context;
-  const { uid, namespace } = reconcile.object.metadata;
-  const description = ownerDescription(kind, reconcile.item.key);
+async function readOwned(viewed: Viewed, type: ObjectType): Promise<LiveObject[]> {
+  const { client, kind } = viewed.context;
+  const { uid, namespace } = viewed.object.metadata;
+  const description = ownerDescription(kind, viewed.item.key);
   const isOfType = (object: ObjectType) => object.apiVersion === type.apiVersion && object.kind === type.kind;
   const isInherited = (object: LiveObject) => ownerUidOf(object) !== uid;
   // A list is of the object's own namespace.
   const isElsewhere = ({ metadata }: LiveObject) =>
     kind.scope === "Namespaced" && metadata.namespace !== undefined && metadata.namespace !== namespace;
-  const cached = ownedOf(reconcile).filter((object) => isOfType(object) && isInherited(object));
+  const cached = ownedOf(viewed).filter((object) => isOfType(object) && isInherited(object));
   const [{ items }, ...found] = await Promise.all([
     client.list(type, { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace }),
     ...cached.map((object) => known(client.find(object))),
@@ -65,14 +56,14 @@ async function readOwned(reconcile: Reconcile, type: ObjectType): Promise<LiveOb
   const inherited = found
     .filter((object) => object !== undefined)
     .filter((object) => object.metadata.annotations?.[OWNER_ANNOTATION] === description && isInherited(object));
-  const recorded = [...recordedIds(reconcile.object)].filter((id) => isOfType(parseObjectId(id)));
+  const recorded = [...recordedIds(viewed.object)].filter((id) => isOfType(parseObjectId(id)));
   const unlisted = (await findUnlisted(client, [...items, ...inherited], recorded)).filter((one) => !isInherited(one));
   refuseStale(unlisted.filter((object) => !isElsewhere(object)));
   return [...items, ...inherited, ...unlisted];
 }
 
 /** What the kind watches for the object; what the caches or the status know of it is in it. */
-async function readWatched({ context, item, object }: Reconcile): Promise<LiveObject[]> {
+async function readWatched({ context, item, object }: Viewed): Promise<LiveObject[]> {
   const { cache, client, kind } = context;
   const listed = await watchedObjects(client, kind, item.key);
   const { watches = [] } = kind.capabilities;
@@ -89,7 +80,10 @@ async function readWatched({ context, item, object }: Reconcile): Promise<LiveOb
 }
 
 /** The live objects of some types, in any version that the API server serves, with the mark of the object. */
-export async function listOwned({ context, object }: Reconcile, types: readonly ObjectType[]): Promise<LiveObject[]> {
+export async function listOwned(
+  { context, object }: Step<"object", "client">,
+  types: readonly ObjectType[],
+): Promise<LiveObject[]> {
   const { uid, namespace } = object.metadata;
   // Only in its namespace: users can set that label on their own objects.
   const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };

@@ -413,12 +413,11 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
   });
 
   describe("a state", () => {
-    it("is exported and imported, and a stack that was removed is imported anew", async () => {
+    it("is exported and imported, and a stack that was destroyed is imported anew", async () => {
       await engine.up(stack, { a: "1" });
       const state = await engine.engine.exportStack(stack);
       if (state === undefined) throw new Error("there is no state");
-      expect(await engine.engine.outputs(stack)).toEqual({});
-      await engine.engine.removeStack(stack);
+      await engine.engine.destroy(stack);
       expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
       await engine.engine.importStack(stack, state);
       expect(await engine.engine.listStacks()).toContainEqual({ name: stack });
@@ -447,23 +446,20 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       expect((await engine.up(stack, { a: "2" }, { object })).found).toBe(true);
     });
 
-    it.each(["destroy", "removeStack"] as const)(
-      "is known to be gone after %s, for this object, until it is forgotten",
-      async (end) => {
-        await engine.up(stack, { a: "1" });
-        await engine.engine[end](stack, { object });
-        expect(await destroy()).toMatchObject({ summary: { result: "succeeded" }, found: true });
-        expect(await engine.engine.previewDestroy(stack, { object })).toMatchObject({ exists: false, failures: [] });
-        const successor = { uid: "successor", mustExist: true };
-        expect((await engine.engine.destroy(stack, { object: successor })).failures).toEqual(missing);
-        expect((await engine.up(stack, { a: "1" }, { object })).failures).toEqual(missing);
-        expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
-        expect(await engine.engine.history(stack)).toBeUndefined();
-        await engine.engine.forgetDestroyed([stack, "another"]);
-        expect((await destroy()).failures).toEqual(missing);
-        expect((await engine.backendFiles()).filter((name) => name.includes(stack))).toEqual([]);
-      },
-    );
+    it("is known to be gone after a destroy, for this object, until it is forgotten", async () => {
+      await engine.up(stack, { a: "1" });
+      await engine.engine.destroy(stack, { object });
+      expect(await destroy()).toMatchObject({ summary: { result: "succeeded" }, found: true });
+      expect(await engine.engine.previewDestroy(stack, { object })).toMatchObject({ exists: false, failures: [] });
+      const successor = { uid: "successor", mustExist: true };
+      expect((await engine.engine.destroy(stack, { object: successor })).failures).toEqual(missing);
+      expect((await engine.up(stack, { a: "1" }, { object })).failures).toEqual(missing);
+      expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+      expect(await engine.engine.history(stack)).toBeUndefined();
+      await engine.engine.forgetDestroyed([stack, "another"]);
+      expect((await destroy()).failures).toEqual(missing);
+      expect((await engine.backendFiles()).filter((name) => name.includes(stack))).toEqual([]);
+    });
 
     it("saves no state before it is removed, where its resources are found again without", async () => {
       await engine.up(stack, { a: "1" });

@@ -51,17 +51,6 @@ describe("an interruption", () => {
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
 
-    it("ends as interrupted as well when its stack is cancelled, and other stacks go on", async () => {
-      const mine = await begin(() => engine.engine.up("acme", chain));
-      const other = await begin(() => engine.up("other", { a: "slow" }));
-      await engine.engine.cancel("acme");
-      mine.release();
-      other.release();
-      expect(await mine.updating).toMatchObject({ interrupted: true });
-      expect(await other.updating).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
-      await engine.engine.cancel("acme"); // nothing runs any more
-    });
-
     it("is done by the next update", async () => {
       const abort = new AbortController();
       const { updating, release } = await begin(() =>

@@ -74,7 +74,6 @@ describe.each([
       () => engine.preview("owned", program, { owner: "another" }),
       () => engine.destroy("owned", { owner: "another", release: true }),
       () => engine.previewDestroy("owned", { owner: "another" }),
-      () => engine.removeStack("owned", { owner: "another" }),
     ]) {
       await expect(work()).rejects.toMatchObject(refused);
     }

@@ -38,7 +38,7 @@ describe("the state in PostgreSQL", () => {
     it("has no stacks before the first update makes the table", async () => {
       expect(await engine.engine.listStacks()).toEqual([]);
       expect(await engine.engine.exportStack("first")).toBeUndefined();
-      await engine.engine.removeStack("first");
+      expect(await engine.engine.destroy("first")).toMatchObject({ found: false, failures: [] });
     });
 
     it("makes a stack the first time", async () => {

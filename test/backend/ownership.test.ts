@@ -1,7 +1,7 @@
 import pino from "pino";
 import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../providers/errors";
-import type { BackendOwner, RemoveOptions } from "../../src/automation/engine";
+import type { BackendOwner, DestroyOptions } from "../../src/automation/engine";
 import type { StackState } from "../../src/automation/stack-state";
 import { ownedEngine } from "../../src/backend/owned-engine";
 import { isOwner } from "../../src/backend/owner";
@@ -181,7 +181,7 @@ describe("an engine with an owner", () => {
   const engineOf = (world: World, owners: string[]) =>
     ownedEngine(
       {
-        removeStack: async (_stack: string, { owner = "" }: RemoveOptions = {}) => {
+        destroy: async (_stack: string, { owner = "" }: DestroyOptions = {}) => {
           owners.push(owner);
           if (owner !== world.owner?.id) throw new RetryableError("BackendForeign", "another's");
         },
@@ -193,7 +193,7 @@ describe("an engine with an owner", () => {
     const world = new World();
     world.owner = owned({ cluster: "staging" });
     const owners: string[] = [];
-    await expect(engineOf(world, owners).removeStack("a")).rejects.toMatchObject({
+    await expect(engineOf(world, owners).destroy("a")).rejects.toMatchObject({
       reason: "BackendForeign",
       dependency: "the state's backend",
     });
@@ -205,11 +205,11 @@ describe("an engine with an owner", () => {
     world.owner = owned({ id: "first" });
     const owners: string[] = [];
     const engine = engineOf(world, owners);
-    await engine.removeStack("a");
+    await engine.destroy("a");
     world.owner = owned({ id: "second" });
-    await engine.removeStack("a");
+    await engine.destroy("a");
     world.owner = owned({ id: "third", clusterUid: "uid-rebuilt" });
-    await expect(engine.removeStack("a")).rejects.toMatchObject({ reason: "BackendForeign" });
+    await expect(engine.destroy("a")).rejects.toMatchObject({ reason: "BackendForeign" });
     expect(owners).toEqual(["first", "first", "second", "second"]);
     expect(world.ownership.refusal?.message).toContain("UID uid-rebuilt");
   });

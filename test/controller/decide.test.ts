@@ -482,16 +482,6 @@ decisions("how an object is updated and destroyed", [
     { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: deleting } },
     { type: "destroy" },
   ],
-  [
-    "what a destroy waited for may have been the last",
-    { metadata: deleted, unblocked: true, attempt: attempt({ outcome: "succeeded" }) },
-    { mayBeEmpty: true },
-  ],
-  [
-    "but not where there may be untracked resources",
-    { metadata: deleted, unblocked: true, attempt: attempt() },
-    { mayBeEmpty: false },
-  ],
 ]);
 
 describe("resources are maintained", () => {

@@ -63,7 +63,6 @@ const AT_REST: Facts = {
   last: { attempt: undefined, comparison: undefined, planReason: undefined },
   timing: {
     blockedMs: 0,
-    unblocked: false,
     repairMs: 0,
     replacementMs: 0,
     conflictOverMs: 0,

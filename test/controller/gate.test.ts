@@ -60,7 +60,7 @@ const cut = { kind: "Pod", apiVersion: "v1", metadata: { name: "web-9", uid: "ui
 
 describe("without a gate", () => {
   it("nothing is planned", async () => {
-    expect(await pass("none", undefined)).toEqual({ type: "pass", options: {}, record: {} });
+    expect(await pass("none", undefined)).toEqual({ type: "pass" });
   });
 });
 
@@ -77,23 +77,17 @@ describe("what waits for an approval", () => {
 });
 
 describe("what passes", () => {
-  it("is bound to its plan, and an update compares with what is alive first", async () => {
+  it("is bound to its plan", async () => {
     const passed = await pass("destructive", planOf([resource("create")]));
-    expect(passed).toEqual({ type: "pass", options: { ...BOUND, refresh: true }, untracked: [], record: {} });
-    const destroy = planOf([], { operation: "delete" });
-    expect(await pass("all", destroy)).toMatchObject({ options: BOUND });
-    expect(await pass("all", destroy)).not.toHaveProperty("options.refresh");
+    expect(passed).toMatchObject({ type: "pass", bound: { ...BOUND, untracked: [] } });
+    expect(passed).not.toHaveProperty("approval");
+    expect(await pass("all", planOf([], { operation: "delete" }))).toMatchObject({ bound: BOUND });
   });
 
-  it("by an approval has its name, and an update saves each step: what is not saved may need another", async () => {
-    const approval = { approver: "alice", at: "now", digest: expect.any(String) };
-    expect(await pass("all", planOf([resource("create")]), () => "Approve")).toMatchObject({
-      options: { savesOnce: false, message: expect.stringMatching(/^approved by alice \(sha256:/) },
-      record: { approval },
-    });
-    const destroyed = await pass("all", planOf([resource("delete")], { operation: "delete" }), () => "Approve");
-    expect(destroyed).toMatchObject({ record: { approval } });
-    expect(destroyed).not.toHaveProperty("options.savesOnce");
+  it.each(["update", "delete"] as const)("by an approval has its name: %s", async (operation) => {
+    const plan = planOf([resource(operation)], { operation });
+    const approval = { approver: "alice", at: "now", digest: expect.stringMatching(/^sha256:/) };
+    expect(await pass("all", plan, () => "Approve")).toMatchObject({ bound: BOUND, approval });
   });
 });
 
@@ -107,7 +101,7 @@ describe("what an approved operation that was cut off has left to do", () => {
   const rest = planOf([resource("update", "two")]);
 
   it("needs no other approval", async () => {
-    expect(await pass("all", rest, approves, begun)).toMatchObject({ record: { approval: { digest } } });
+    expect(await pass("all", rest, approves, begun)).toMatchObject({ approval: { digest } });
   });
 
   it("waits where it is more than was approved, also if that is a creation", async () => {

@@ -105,8 +105,6 @@ function start(
         return upResult({ kind: "destroy" });
       },
       previewDestroy: async () => ({ exists: false, changes: [], failures: [] }),
-      exportStack: async () => undefined,
-      removeStack: async () => {},
       listStacks: async () => [...stacks].map((name) => ({ name })),
       forgetDestroyed: async () => {},
     },

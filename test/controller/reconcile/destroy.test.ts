@@ -44,7 +44,6 @@ it("a destroy whose state cannot be read when its wait is over says so", async (
   );
   await harness.reconcile();
   harness.remove();
-  harness.unreadable = true;
   expect(await harness.reconcile()).toEqual({ dependency: "Unreadable" });
   expect(harness.ready()?.reason).toBe("DeletionFailed");
   expect(harness.events.at(-1)).toBe("DeletionFailed");

@@ -167,8 +167,6 @@ export class Harness {
   readonly destroys: UpResult[] = [];
   /** Whether each destroy left the resources behind. */
   readonly released: boolean[] = [];
-  /** Whether the state of the stack can be read. */
-  unreadable = false;
   /** Why updates ran. */
   readonly causes: string[] = [];
   /** Whether updates are interrupted. */
@@ -264,14 +262,6 @@ export class Harness {
         program();
         return this.#preview();
       },
-      exportStack: async () => {
-        if (this.unreadable) throw new RetryableError("Unreadable", "away");
-        return {
-          version: 3,
-          deployment: { resources: [{ urn: "urn:pulumi:stack::kindstack::other", type: "other" }] },
-        };
-      },
-      removeStack: () => Promise.reject(new Error("nothing is to be destroyed")),
       listStacks: async () => [],
       forgetDestroyed: async () => {},
     };

@@ -1,0 +1,88 @@
+import { TerminalError } from "../../providers/errors";
+import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
+import { adoptsAfterCrash } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import type { StackObject, UpOptions, UpResult } from "../automation/engine";
+import type { Program } from "../automation/program";
+import { planDestroy, planUpdate, type StackPlan } from "../plan/plan";
+import type { View } from "../plan/view";
+import type { Step } from "./context";
+import type { Pass } from "./gate";
+import { adoptsPlugins, objectForDestroy, objectForUpdate, STATE_MISSING } from "./missing-state";
+import { describeApproval } from "./plan-decision";
+import { type Viewed, viewOf } from "./view";
+
+type StackStep = Viewed & Step<"facts" | "signal", "kind" | "engine">;
+
+/** One object's stack in one reconcile: what is planned of it and what is done to it, for the same object and in the same view. */
+export class ObjectStack {
+  readonly view: View;
+
+  constructor(private readonly step: StackStep) {
+    this.view = viewOf(step);
+  }
+
+  /** @param binds see {@link PlanRequest} */
+  planUpdate(program: Program, { binds }: { binds: boolean }): Promise<StackPlan> {
+    return planUpdate({ ...this.#request(objectForUpdate(this.step)), program, refresh: true, binds });
+  }
+
+  planDestroy(release: boolean): Promise<StackPlan> {
+    const request = this.#request(objectForDestroy(this.step, { release, isPlanned: true }));
+    return planDestroy({ ...request, release, refresh: false, binds: true });
+  }
+
+  /** @throws TerminalError `StateMissing`, see {@link adoptsPlugins} */
+  async up(
+    program: Program,
+    { bound, approval }: Pass,
+    options: Pick<UpOptions, "refresh" | "onDeclared">,
+  ): Promise<UpResult> {
+    const { context, signal } = this.step;
+    const { kind, engine } = context;
+    await this.#refusePluginsCreations(program);
+    // What an update that is cut off has made and not saved may need another approval; what a destroy has deleted does not.
+    const savesOnce = adoptsAfterCrash(kind) && approval === undefined;
+    const { sdkRuntime } = kind.capabilities;
+    const { refresh = false, onDeclared } = options;
+    return engine.up(this.#name, program, {
+      ...{ object: objectForUpdate(this.step), sdkRuntime, savesOnce, onDeclared, signal },
+      ...{ refresh: refresh || bound !== undefined, plan: bound?.plan, observed: bound?.observed },
+      message: approval && `approved ${describeApproval(approval)}`,
+    });
+  }
+
+  async destroy(release: boolean, { bound, approval }: Pass): Promise<UpResult> {
+    const { context, signal } = this.step;
+    return context.engine.destroy(this.#name, {
+      object: objectForDestroy(this.step, { release, isPlanned: bound !== undefined }),
+      ...{ release, savesOnce: adoptsAfterCrash(context.kind), signal },
+      ...{ plan: bound?.plan, observed: bound?.observed },
+      message: approval && `approved ${describeApproval(approval)}`,
+    });
+  }
+
+  get #name(): string {
+    return stackName(this.step.context.kind, this.step.item.key);
+  }
+
+  /** What all plans have in common. */
+  #request(stackObject: StackObject) {
+    const { context, object, signal } = this.step;
+    return { kind: context.kind, object, view: this.view, engine: context.engine, signal, stackObject };
+  }
+
+  /** Before an update that is to adopt: nothing leads to what a plugin has made, and it would be made once more. */
+  async #refusePluginsCreations(program: Program): Promise<void> {
+    if (!adoptsPlugins(this.step)) return;
+    const { exists, changes } = await this.planUpdate(program, { binds: false });
+    const made = changes.filter(({ operation, ofPlugin }) => operation === "create" && ofPlugin);
+    if (exists || made.length === 0) return;
+    const names = made.map(({ type, name }) => `${type} ${name}`).join(", ");
+    throw new TerminalError(
+      STATE_MISSING,
+      `a plugin cannot adopt ${names}. Restore the state, or change the annotation ${STATE_MISSING_ANNOTATION} to Recreate, ` +
+        "or to Forget and delete the object",
+    );
+  }
+}
