@@ -41,44 +41,38 @@ const IN_PROGRESS: Record<Cause, string> = {
   Finishing: "finishing the last update before the deletion",
 };
 
+/*
+ * Conditions have the generation of the reconcile that reports them, unless they say another one.
+ */
+
 /** While an update runs. `Synced` keeps what it says of an earlier generation, unless it never said anything. */
-export function updatingConditions(generation: number, cause: Cause, isKnown: boolean): NewCondition[] {
-  const reconciling: NewCondition = {
-    type: "Reconciling",
-    status: "True",
-    reason: cause,
-    message: IN_PROGRESS[cause],
-    observedGeneration: generation,
-  };
-  if (isKnown) return [reconciling];
-  return [{ ...reconciling, type: "Synced", status: "Unknown" }, reconciling];
+export function updatingConditions(cause: Cause, isKnown: boolean): NewCondition[] {
+  const why = { reason: cause, message: IN_PROGRESS[cause] };
+  const reconciling: NewCondition = { type: "Reconciling", status: "True", ...why };
+  return isKnown ? [reconciling] : [{ type: "Synced", status: "Unknown", ...why }, reconciling];
 }
 
 /** After an update that succeeded. */
-export function succeededConditions(generation: number): NewCondition[] {
-  return atRest(generation, { status: "True", reason: "Succeeded", message: SUCCEEDED });
+export function succeededConditions(): NewCondition[] {
+  return atRest({ status: "True", reason: "Succeeded", message: SUCCEEDED });
 }
 
 /**
  * After something failed: `Stalled` when only the user can correct it, else `Reconciling`, as it is tried again: by the
  * clock, or when what is waited for has ended.
  */
-export function failedConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
+export function failedConditions(failures: readonly UpdateFailure[]): NewCondition[] {
   const first = failures.find(({ errorClass }) => errorClass !== "pending") ?? failures[0];
-  const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures), observedGeneration };
+  const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures) };
   const notSynced: NewCondition = { type: "Synced", status: "False", ...why };
   const ended = outcomeOf(failures);
-  if (ended === "terminal") {
-    const stalled: NewCondition = { type: "Stalled", status: "True", ...why };
-    return [notSynced, notSo("Reconciling", observedGeneration), stalled];
-  }
+  if (ended === "terminal") return [notSynced, notSo("Reconciling"), { type: "Stalled", status: "True", ...why }];
   const next = ended === "pending" ? WAITING : { reason: "Retrying", message: "will be tried again" };
-  const reconciling: NewCondition = { type: "Reconciling", status: "True", ...next, observedGeneration };
-  return [notSynced, reconciling, notSo("Stalled", observedGeneration)];
+  return [notSynced, { type: "Reconciling", status: "True", ...next }, notSo("Stalled")];
 }
 
 /** While an object is being deleted, with what that waits for, or why it does not succeed. */
-export function deletingConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
+export function deletingConditions(failures: readonly UpdateFailure[]): NewCondition[] {
   const failed = failures.some(({ errorClass }) => errorClass !== "pending");
   // The condition has a reason of its own.
   const details = describeFailures(failures.map(withReason));
@@ -86,16 +80,15 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   const missing = failures.find(({ reason }) => reason === "StateMissing");
   if (missing !== undefined) {
     const { reason, message } = missing;
-    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message, observedGeneration };
-    return [...beingDeleted(observedGeneration, reason, message).filter(({ type }) => type !== "Stalled"), stalled];
+    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message };
+    return [...beingDeleted(reason, message).filter(({ type }) => type !== "Stalled"), stalled];
   }
-  const reason = failed ? "DeletionFailed" : "Deleting";
-  return beingDeleted(observedGeneration, reason, message);
+  return beingDeleted(failed ? "DeletionFailed" : "Deleting", message);
 }
 
 /** While an object is being deleted, and an update that comes before the destroy fails: a process that restarts tries it again. */
-export function finishingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
-  return deletingConditions(generation, failures).map((condition) =>
+export function finishingConditions(failures: readonly UpdateFailure[]): NewCondition[] {
+  return deletingConditions(failures).map((condition) =>
     condition.type === "Reconciling" ? { ...condition, reason: "Finishing" } : condition,
   );
 }
@@ -105,17 +98,17 @@ function withReason({ errorClass, reason, resource, message }: UpdateFailure) {
 }
 
 /** When nothing of an object is left but the object, which other controllers keep by their finalizers. */
-export function keptConditions(observedGeneration: number, finalizers: readonly string[]): NewCondition[] {
+export function keptConditions(finalizers: readonly string[]): NewCondition[] {
   if (finalizers.length === 0) return [];
   const message = `Kindstack is done; the object waits for its other finalizers: ${finalizers.join(", ")}`;
-  return beingDeleted(observedGeneration, "Deleting", message);
+  return beingDeleted("Deleting", message);
 }
 
-function beingDeleted(observedGeneration: number, reason: string, message: string): NewCondition[] {
+function beingDeleted(reason: string, message: string): NewCondition[] {
   return [
-    { type: "Synced", status: "False", reason, message, observedGeneration },
-    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
-    notSo("Stalled", observedGeneration),
+    { type: "Synced", status: "False", reason, message },
+    { type: "Reconciling", status: "True", reason: "Deleting", message },
+    notSo("Stalled"),
   ];
 }
 
@@ -126,7 +119,6 @@ function beingDeleted(observedGeneration: number, reason: string, message: strin
  * @param synced what the object says so far
  */
 export function pausedConditions(
-  observedGeneration: number,
   problem: string | undefined,
   waiting: readonly string[],
   synced: Condition | undefined,
@@ -137,10 +129,7 @@ export function pausedConditions(
     problem === undefined && waiting.length === 0 ? why : `${why}; until ${until}, nothing is updated or deleted`;
   const message = waiting.length === 0 ? rest : `${rest}. ${describeAll(waiting)}`;
   const reason = problem === undefined ? "Paused" : "InvalidAnnotation";
-  const conditions: NewCondition[] = [
-    notSo("Reconciling", observedGeneration),
-    { type: "Paused", status: "True", reason, message, observedGeneration },
-  ];
+  const conditions: NewCondition[] = [notSo("Reconciling"), { type: "Paused", status: "True", reason, message }];
   if (synced === undefined || (synced.status !== "True" && !isPaused(synced))) return conditions;
   const { lastTransitionTime: _, ...said } = synced;
   if (waiting.length > 0) return [...conditions, { ...said, status: "False", reason, message }];
@@ -150,16 +139,11 @@ export function pausedConditions(
 }
 
 /** While what completed by itself is not replaced yet, as its replacements complete as well. `Synced` keeps what it said. */
-export function backOffConditions(observedGeneration: number, completed: readonly string[]): NewCondition[] {
+export function backOffConditions(completed: readonly string[]): NewCondition[] {
   const [first, ...others] = completed;
   const what = others.length === 0 ? `${first}` : `${first} and ${others.length} more`;
   const message = `${what} exited soon after starting; retrying with back-off (max 5 min)`;
-  return [{ type: "Reconciling", status: "True", reason: "BackOff", message, observedGeneration }];
-}
-
-/** After a pause, or a back-off, in which nothing happened that calls for an update. */
-export function resumedConditions(generation: number): NewCondition[] {
-  return [notSo("Reconciling", generation)];
+  return [{ type: "Reconciling", status: "True", reason: "BackOff", message }];
 }
 
 /** The reason of `Synced` while others undo each repair. */
@@ -171,58 +155,46 @@ export function conflictMessage(conflict: string): string {
 }
 
 /** After an update, while another client, or admission, undoes each repair: the stack is not as the object says. */
-export function conflictConditions(observedGeneration: number, message: string): NewCondition[] {
+export function conflictConditions(message: string): NewCondition[] {
   return [
-    ...atRest(observedGeneration, { status: "False", reason: CONFLICT, message }),
-    { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration },
+    ...atRest({ status: "False", reason: CONFLICT, message }),
+    { type: "FieldConflict", status: "True", reason: "RepairsReverted", message },
   ];
 }
 
 /** When that is over. */
-export function conflictOverConditions(observedGeneration: number): NewCondition[] {
-  const message = "no field conflict";
-  const over: NewCondition = { type: "FieldConflict", status: "False", reason: "Settled", message, observedGeneration };
-  return [...succeededConditions(observedGeneration), over];
+export function conflictOverConditions(): NewCondition[] {
+  const over = { status: "False", reason: "Settled", message: "no field conflict" } as const;
+  return [...succeededConditions(), { type: "FieldConflict", ...over }];
 }
 
 /** While an object is only observed: what an update would do. */
-export function observedConditions(observedGeneration: number, changes: readonly string[]): NewCondition[] {
-  if (changes.length === 0) return succeededConditions(observedGeneration);
+export function observedConditions(changes: readonly string[]): NewCondition[] {
+  if (changes.length === 0) return succeededConditions();
   const message = `only observed; an update would: ${describeAll(changes)}`;
-  return atRest(observedGeneration, { status: "False", reason: OBSERVED, message });
+  return atRest({ status: "False", reason: OBSERVED, message });
 }
 
 /** While a plan waits for an approval. @param message what it does, and what was decided on it */
-export function waitsForApprovalConditions(observedGeneration: number, message: string): NewCondition[] {
-  return atRest(observedGeneration, { status: "False", reason: WAITS_FOR_APPROVAL, message });
+export function waitsForApprovalConditions(message: string): NewCondition[] {
+  return atRest({ status: "False", reason: WAITS_FOR_APPROVAL, message });
 }
 
 /** While an object is neither being reconciled nor stalled. */
-function atRest(
-  observedGeneration: number,
-  synced: Pick<NewCondition, "status" | "reason" | "message">,
-): NewCondition[] {
-  return [
-    { type: "Synced", ...synced, observedGeneration },
-    notSo("Reconciling", observedGeneration),
-    notSo("Stalled", observedGeneration),
-  ];
+function atRest(synced: Pick<NewCondition, "status" | "reason" | "message">): NewCondition[] {
+  return [{ type: "Synced", ...synced }, notSo("Reconciling"), notSo("Stalled")];
 }
 
 /** While an object's resources cannot be compared with what they should be. `Synced` keeps what it said. */
-export function driftUnknownCondition(
-  observedGeneration: number,
-  failure: Pick<Failure, "reason" | "message"> | undefined,
-): NewCondition {
-  const type = "DriftUnknown";
-  if (failure === undefined) return notSo(type, observedGeneration);
+export function driftUnknownCondition(failure: Pick<Failure, "reason" | "message"> | undefined): NewCondition {
+  if (failure === undefined) return notSo("DriftUnknown");
   const message = `drift cannot be detected: ${describeFailures([failure])}`;
-  return { type, status: "True", reason: failure.reason, message, observedGeneration };
+  return { type: "DriftUnknown", status: "True", reason: failure.reason, message };
 }
 
 /** The condition with the status False, which `composeStatus` omits. */
-export function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGeneration: number): NewCondition {
-  return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
+export function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown"): NewCondition {
+  return { type, status: "False", reason: `Not${type}`, message: "" };
 }
 
 /** Whether an update has begun and not succeeded: it may have made something before it failed or was cut off. */

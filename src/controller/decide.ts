@@ -10,8 +10,8 @@ import {
   isUnfinished,
   keptConditions,
   newsAmong,
+  notSo,
   PROGRESSING,
-  resumedConditions,
   succeededConditions,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
@@ -163,15 +163,14 @@ function nothing(facts: Omit<Facts, "settings" | "stack">): Action {
   const { object, drift, timing } = facts;
   const { conflictOverMs, refreshMs = Number.POSITIVE_INFINITY } = timing;
   const { conditions } = object.status;
-  const { generation } = object.metadata;
   const reconciling = findCondition(conditions, "Reconciling");
   const synced = findCondition(conditions, "Synced");
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
   const corrected: NewCondition[] = [];
-  if (reconciling !== undefined && reconciling.reason !== PROGRESSING) corrected.push(...resumedConditions(generation));
+  if (reconciling !== undefined && reconciling.reason !== PROGRESSING) corrected.push(notSo("Reconciling"));
   corrected.push(...newsAmong(attemptOf(facts)?.conditions ?? [], conditions));
-  if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions(generation));
-  if (inConflict && conflictOverMs <= 0) corrected.push(...conflictOverConditions(generation));
+  if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions());
+  if (inConflict && conflictOverMs <= 0) corrected.push(...conflictOverConditions());
   corrected.push(...driftUnknownNews(object, drift));
   const mayEnd = inConflict && conflictOverMs > 0;
   const waitMs = Math.min(refreshMs, mayEnd ? conflictOverMs : Number.POSITIVE_INFINITY);
@@ -179,8 +178,8 @@ function nothing(facts: Omit<Facts, "settings" | "stack">): Action {
 }
 
 /** Its resources are deleted or released, if it ever had any; others keep the object. */
-function kept({ metadata, otherFinalizers, status }: ObjectFacts): Action {
-  const conditions = keptConditions(metadata.generation, otherFinalizers);
+function kept({ otherFinalizers, status }: ObjectFacts): Action {
+  const conditions = keptConditions(otherFinalizers);
   return { type: "nothing", conditions: newsAmong(conditions, status.conditions), requeueAfterMs: 0 };
 }
 
@@ -194,7 +193,7 @@ function repair(facts: Facts): Action {
   if (repairMs <= 0 && lacksMore) {
     return { ...update(facts, "Repairing", true), postponed: completed, looksAgain: true };
   }
-  const conditions = replacementMs > 0 ? backOffConditions(facts.object.metadata.generation, completed) : [];
+  const conditions = replacementMs > 0 ? backOffConditions(completed) : [];
   return { type: "backOff", conditions, requeueAfterMs: Math.ceil(waitMs) };
 }
 

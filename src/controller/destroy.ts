@@ -46,8 +46,8 @@ export async function executeDestroy(
 }
 
 function reportDestroy({ context, object }: Step<"object", "writer">, progress: ProgressStatus): Promise<void> {
-  const { namespace, name, generation = 0 } = object.metadata;
+  const { namespace, name } = object.metadata;
   const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
   context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-  return progress.begin(deletingConditions(generation, []), "late");
+  return progress.begin(deletingConditions([]), "late");
 }

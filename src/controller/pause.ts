@@ -6,9 +6,9 @@ import type { DriftFacts, Facts, ObjectFacts } from "./facts";
 
 /** While an object is paused, its status says what would be done. */
 export function pause({ object, settings, drift }: Pick<Facts, "object" | "settings" | "drift">): Action {
-  const { metadata, status } = object;
+  const { status } = object;
   const synced = findCondition(status.conditions, "Synced");
-  const paused = pausedConditions(metadata.generation, settings.problem, pausedWork(object, drift), synced);
+  const paused = pausedConditions(settings.problem, pausedWork(object, drift), synced);
   return { type: "pause", conditions: [...paused, ...driftUnknownNews(object, drift)] };
 }
 

@@ -74,7 +74,7 @@ export class Reconciler {
     const state = this.#stateOf(objectKey(object.metadata));
     const before = state.polledDrift;
     state.polledDrift = failure === undefined ? drift : (drift ?? before);
-    state.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);
+    state.driftUnknown = driftUnknownCondition(failure);
     return (
       drift !== undefined ||
       before !== state.polledDrift ||

@@ -34,7 +34,7 @@ export async function recordFailedFinish(reconcile: Reconcile, { object, failure
   logger.warn({ failures }, "failed to finish the last update before the destroy");
   if (!finishes({ ...facts, last: { ...facts.last, attempt } })) return { requeueAfterMs: 0 };
   context.writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
-  await report(reconcile, object, { conditions: finishingConditions(facts.object.metadata.generation, failures) });
+  await report(reconcile, object, { conditions: finishingConditions(failures) });
   return retry(failures);
 }
 
@@ -77,7 +77,7 @@ export async function recordFailedDestroy(
   const isMissing = isStateMissing({ failures });
   if (isMissing) state.stackUnlisted = true;
   if (isMissing && takesOverLost(facts)) return { requeueAfterMs: 0 };
-  const conditions = deletingConditions(facts.object.metadata.generation, failures);
+  const conditions = deletingConditions(failures);
   const isPending = failures.every(({ errorClass }) => errorClass === "pending");
   state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
   if (state.blockers !== undefined) {

@@ -28,7 +28,7 @@ export async function recordProposal(
   const words = approvalWords(kind, { spec });
   const changes = describeAll(resources.map(describePlanned));
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
-  const conditions = waitsForApprovalConditions(facts.object.metadata.generation, clipped(`${next}; ${changes}`));
+  const conditions = waitsForApprovalConditions(clipped(`${next}; ${changes}`));
   const untilMs = decision ? performance.now() + decision.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
   const { digest, group } = spec;
   state.lastComparison = remembered(reconcile, {

@@ -85,7 +85,7 @@ export async function recordProgram(
   const { context, facts, state, logger } = reconcile;
   const { metadata: _, references: __, ...before } = former;
   const stack = { ...before, program: facts.stack.program, ...readsOf(state) };
-  const conditions = succeededConditions(facts.object.metadata.generation);
+  const conditions = succeededConditions();
   state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
   await context.plans?.remove(context, object);
   await report(reconcile, object, { ...handled(reconcile), conditions, stack });
@@ -111,12 +111,10 @@ function continuedConflict({ facts }: Reconcile, { cause }: UpdateAction): strin
 }
 
 function updatedConditions({ facts, state }: Reconcile, conflict: string | undefined): NewCondition[] {
-  const { generation } = facts.object.metadata;
-  if (conflict !== undefined) return conflictConditions(generation, conflict);
-  if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True")
-    return succeededConditions(generation);
+  if (conflict !== undefined) return conflictConditions(conflict);
+  if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True") return succeededConditions();
   state.repairs.reset();
-  return conflictOverConditions(generation);
+  return conflictOverConditions();
 }
 
 /** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */
@@ -152,7 +150,7 @@ export async function recordFailedUpdate(
   const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
   const drifted = facts.drift.ids.filter((id) => !blockers?.accountsFor(id));
   state.blockers = blockers;
-  const conditions = failedConditions(facts.object.metadata.generation, failures);
+  const conditions = failedConditions(failures);
   state.lastAttempt = remembered(reconcile, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(reconcile, partial.result);
   if (stack !== undefined) partial?.program.retainClaims();

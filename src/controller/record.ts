@@ -81,13 +81,10 @@ async function recordComparison(
   { resources, failures }: Extract<Outcome, { type: "compared" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = reconcile;
-  const { generation } = facts.object.metadata;
   const ended = outcomeOf(failures);
   const outcome = failures.length === 0 ? "compared" : ended === "terminal" ? "terminal" : "retryable";
   const conditions =
-    failures.length > 0
-      ? failedConditions(generation, failures)
-      : observedConditions(generation, resources.map(describePlanned));
+    failures.length > 0 ? failedConditions(failures) : observedConditions(resources.map(describePlanned));
   state.polledDrift = undefined;
   const drifted = facts.drift.ids.filter((id) => id !== POLLED_DRIFT);
   const { external, refreshEvery } = context.kind.capabilities;
@@ -111,8 +108,8 @@ async function recordWait(
   { failures, requeueAfterMs }: Extract<Outcome, { type: "waits" }>,
 ): Promise<Result> {
   const { object } = reconcile;
-  const { generation = 0, deletionTimestamp } = object.metadata;
-  const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
+  const isDeletion = object.metadata.deletionTimestamp !== undefined;
+  const conditions = (isDeletion ? deletingConditions : failedConditions)(failures);
   await report(reconcile, object, { conditions });
   return { requeueAfterMs };
 }

@@ -24,15 +24,12 @@ export async function refuse(
 export function backendConditions({ context, facts }: Step<"facts", "backend">): NewCondition[] {
   const { refusal } = context.backend;
   const { metadata, status } = facts.object;
-  const { generation } = metadata;
   if (refusal !== undefined) {
     if (metadata.deletionTimestamp !== undefined) return []; // nothing is left of it to look after
     const { reason, message } = refusal;
-    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message, observedGeneration: generation };
+    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message };
     return newsAmong([stalled], status.conditions);
   }
   const stalled = findCondition(status.conditions, "Stalled");
-  return stalled !== undefined && BACKEND_REASONS.some((reason) => reason === stalled.reason)
-    ? [notSo("Stalled", generation)]
-    : [];
+  return stalled !== undefined && BACKEND_REASONS.some((reason) => reason === stalled.reason) ? [notSo("Stalled")] : [];
 }

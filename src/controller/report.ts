@@ -8,6 +8,9 @@ export async function report(
   object: LiveObject,
   change: StatusChange,
 ): Promise<LiveObject> {
-  const { object: observed, settings } = facts;
-  return observed.isTombstone ? object : writer.writeStatus(object, state, { ...change, mode: settings.mode });
+  const { isTombstone, metadata } = facts.object;
+  if (isTombstone) return object;
+  const conditions = change.conditions?.map((one) => ({ observedGeneration: metadata.generation, ...one }));
+  const stated = { ...change, ...(conditions && { conditions }) };
+  return writer.writeStatus(object, state, { ...stated, mode: facts.settings.mode });
 }

@@ -54,7 +54,7 @@ export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, ac
     if (!isFresh(found, live)) return { type: "stale" };
 
     const isKnown = statusOf(object).stack !== undefined;
-    const conditions = updatingConditions(object.metadata.generation ?? 0, action.cause, isKnown);
+    const conditions = updatingConditions(action.cause, isKnown);
     await progress.begin(conditions, action.progressReport);
     if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next

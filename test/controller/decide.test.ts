@@ -166,7 +166,7 @@ decisions(
   { status: failed, attempt: attempt() },
 );
 
-const refused = failedConditions(3, [{ message: "no such table", reason: "TableNotFound", errorClass: "terminal" }]);
+const refused = failedConditions([{ message: "no such table", reason: "TableNotFound", errorClass: "terminal" }]);
 const lastTransitionTime = "2026-01-01T00:00:00Z";
 const written = refused.filter(({ type }) => type !== "Reconciling").map((c) => ({ ...c, lastTransitionTime }));
 decisions("a status that says Ready of an object whose last update failed", [

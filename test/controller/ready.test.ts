@@ -68,11 +68,11 @@ const messageOf = (object: LiveObject, type: string) => findCondition(conditions
 
 describe("Ready", () => {
   it("is True when the stack is synced and what it made works", async () => {
-    expect(summary(await updated(succeededConditions(1)))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
+    expect(summary(await updated(succeededConditions()))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
   });
 
   it("is not, and the object is Reconciling, while what it made does not work yet", async () => {
-    const waiting = await updated(succeededConditions(1), { owned: [starts] });
+    const waiting = await updated(succeededConditions(), { owned: [starts] });
     expect(summary(waiting)).toEqual([
       "Ready=False Progressing",
       "Synced=True Succeeded",
@@ -83,7 +83,7 @@ describe("Ready", () => {
   });
 
   it("follows what it made, however that changes, and keeps the rest", async () => {
-    const waiting = await updated(succeededConditions(1), { owned: [starts] });
+    const waiting = await updated(succeededConditions(), { owned: [starts] });
     const ready = await updated(undefined, { now: LATER }, waiting.status as object);
     expect(summary(ready)).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
     expect(findCondition(conditionsOf(ready), "Synced")?.lastTransitionTime).toBe("2026-01-02T03:04:05Z");
@@ -93,14 +93,14 @@ describe("Ready", () => {
 
   it("says the same of the same: nothing is written, and no time moves", async () => {
     for (const owned of [[works], [starts], [fails], []]) {
-      const first = await updated(succeededConditions(1), { owned });
-      expect(await updated(succeededConditions(1), { owned, now: LATER }, first.status as object)).toEqual(first);
+      const first = await updated(succeededConditions(), { owned });
+      expect(await updated(succeededConditions(), { owned, now: LATER }, first.status as object)).toEqual(first);
       expect(await updated(undefined, { owned, now: LATER }, first.status as object)).toEqual(first);
     }
   });
 
   it("is not, and the object is Stalled, when what it made has failed", async () => {
-    expect(summary(await updated(succeededConditions(1), { owned: [fails] }))).toEqual([
+    expect(summary(await updated(succeededConditions(), { owned: [fails] }))).toEqual([
       "Ready=False ResourceFailed",
       "Synced=True Succeeded",
       "Stalled=True ResourceFailed",
@@ -108,29 +108,29 @@ describe("Ready", () => {
   });
 
   it("is not while the caches have not seen what was applied", async () => {
-    expect(summary(await updated(succeededConditions(1), { isSeen: false }))[0]).toBe("Ready=False Progressing");
-    expect(summary(await updated(succeededConditions(1), { owned: [] }))[0]).toBe("Ready=False Progressing");
+    expect(summary(await updated(succeededConditions(), { isSeen: false }))[0]).toBe("Ready=False Progressing");
+    expect(summary(await updated(succeededConditions(), { owned: [] }))[0]).toBe("Ready=False Progressing");
   });
 
   it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", async () => {
     const unserved = unknownKind(works);
-    expect(summary(await updated(succeededConditions(1), { unserved }))).toEqual([
+    expect(summary(await updated(succeededConditions(), { unserved }))).toEqual([
       "Ready=Unknown UnknownKind",
       "Synced=True Succeeded",
     ]);
-    expect(summary(await updated(succeededConditions(1), { unserved, owned: [] }))[0]).toBe(
+    expect(summary(await updated(succeededConditions(), { unserved, owned: [] }))[0]).toBe(
       "Ready=Unknown UnknownKind",
     );
   });
 
   it("is as Synced is when that is not True, whatever works", async () => {
     const refused = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
-    expect(summary(await updated(failedConditions(1, [refused])))).toEqual([
+    expect(summary(await updated(failedConditions([refused])))).toEqual([
       "Ready=False Away",
       "Synced=False Away",
       "Reconciling=True Retrying",
     ]);
-    expect(summary(await updated(updatingConditions(1, "Creating", false)))).toEqual([
+    expect(summary(await updated(updatingConditions("Creating", false)))).toEqual([
       "Ready=Unknown Creating",
       "Synced=Unknown Creating",
       "Reconciling=True Creating",
@@ -138,9 +138,9 @@ describe("Ready", () => {
   });
 
   it("leaves the Reconciling of an update that runs", async () => {
-    const ready = await updated(succeededConditions(1));
+    const ready = await updated(succeededConditions());
     const updating = await updated(
-      updatingConditions(1, "Updating", true),
+      updatingConditions("Updating", true),
       { owned: [starts] },
       ready.status as object,
     );
@@ -153,11 +153,11 @@ describe("Ready", () => {
 
   it("goes by the kind's own rule where it has one", async () => {
     const capabilities = { ...memcached.capabilities, readyWhen: () => ["the moon is not full"] };
-    const waiting = await updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(succeededConditions(), { kind: { ...memcached, capabilities } });
     expect(summary(waiting)[0]).toBe("Ready=False Progressing");
     expect(messageOf(waiting, "Ready")).toBe("the moon is not full");
     const always = { ...memcached.capabilities, readyWhen: () => [] };
-    const other = await updated(succeededConditions(1), {
+    const other = await updated(succeededConditions(), {
       owned: [starts],
       kind: { ...memcached, capabilities: always },
     });
@@ -168,7 +168,7 @@ describe("Ready", () => {
     const readyWhen = () => {
       throw new RangeError("no such Pod");
     };
-    const failing = await updated(succeededConditions(1), {
+    const failing = await updated(succeededConditions(), {
       kind: { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } },
     });
     expect(messageOf(failing, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
@@ -177,7 +177,7 @@ describe("Ready", () => {
   it("names five of many", async () => {
     const texts = ["a", "b", "c", "d", "e", "f", "g"];
     const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
-    const waiting = await updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(succeededConditions(), { kind: { ...memcached, capabilities } });
     expect(messageOf(waiting, "Ready")).toBe("a; b; c; d; e; and 2 more");
   });
 });
