@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { recordedAuthors } from "../../stacks/contract/author-policy";
 import { findCondition } from "../../stacks/contract/condition";
 import { MAX_TEXT } from "../../stacks/contract/plan";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import type { PlanDecision } from "./plan-decision";
 
 /*
@@ -17,7 +17,11 @@ const UNKNOWN = "[unknown]";
  * @returns the users whose approvals are ignored; none where they are not known, and no approval counts; `undefined` where all
  *   approvals count
  */
-export function authorsOf({ context, object, facts }: Reconcile): readonly string[] | undefined {
+export function authorsOf({
+  context,
+  object,
+  facts,
+}: Step<"object" | "facts", "kind" | "plans">): readonly string[] | undefined {
   const { kind, plans } = context;
   if (!plans?.authorMayNotApprove) return undefined;
   const { uid, generation } = facts.object.metadata;

@@ -14,7 +14,7 @@ import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
-import type { KindContext, Reconcile, Step } from "./context";
+import type { KindContext, Step } from "./context";
 import type { Comparison } from "./facts";
 import { reasonOf } from "./gated";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
@@ -49,7 +49,7 @@ export interface Proposed {
  * @returns what lets the operation begin, or why it does not
  */
 export async function passGate(
-  reconcile: Reconcile,
+  step: Step<"object" | "facts" | "state", "kind" | "plans" | "programDigest" | "client">,
   action: UpdateAction | DestroyAction,
   plan: () => Promise<StackPlan>,
 ): Promise<Pass | { type: "failed"; failures: UpdateFailure[] } | Proposed> {
@@ -61,7 +61,7 @@ export async function passGate(
   const pass: Pass = { type: "pass", bound: planned };
   if (!changesAnything(planned) || !needsApproval(action.gate, planned)) return pass;
 
-  const { object, facts, state, context } = reconcile;
+  const { object, facts, state, context } = step;
   const { kind, plans, programDigest } = context;
   if (plans === undefined) {
     throw new TerminalError(
@@ -71,8 +71,8 @@ export async function passGate(
   }
   const { references = [] } = state.reads ?? {};
   const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
-  const authors = action.type === "update" ? authorsOf(reconcile) : undefined; // deletions leave none
-  const spec = specOf(reconcile, action, planned, digests, authors);
+  const authors = action.type === "update" ? authorsOf(step) : undefined; // deletions leave none
+  const spec = specOf(step, action, planned, digests, authors);
   const decision = plans.find(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
@@ -80,8 +80,7 @@ export async function passGate(
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return { ...pass, approval: approvalBy(decision) };
   }
-  const begun =
-    decision?.decision === "Reject" ? undefined : approvalOfRest(plans, reconcile, digests, planned, authors);
+  const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, step, digests, planned, authors);
   if (begun !== undefined) return { ...pass, approval: approvalBy(begun) };
   return { type: "proposed", spec, authors, decision, resources: shownOf(planned) };
 }
@@ -103,7 +102,7 @@ function needsApproval(gate: Gate, { resources, untracked }: StackPlan): boolean
 }
 
 function specOf(
-  { object, facts }: Reconcile,
+  { object, facts }: Step<"object" | "facts">,
   action: UpdateAction | DestroyAction,
   planned: StackPlan,
   digests: PlanDigests,
@@ -137,7 +136,7 @@ function shownOf({ resources, untracked }: StackPlan): ResourcePlan[] {
  */
 function approvalOfRest(
   plans: Plans,
-  { context: { kind }, object }: Reconcile,
+  { context: { kind }, object }: Step<"object", "kind">,
   digests: PlanDigests,
   { resources, observed }: StackPlan,
   authors: readonly string[] | undefined,

@@ -8,9 +8,11 @@ import { runProgram } from "../../stacks/contract/run-program";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
 import { type ProgramInputs, programContext } from "../plan/view";
-import type { Reconcile } from "./context";
+import type { Step } from "./context";
 import { ownedOf, recordedIds } from "./kind-cache";
 import { logOf } from "./work";
+
+type ProgramStep = Step<"object" | "state" | "logger", "kind" | "cache">;
 
 /** An object's program, after the object has claimed what it may hold alone. */
 export interface ClaimedProgram {
@@ -28,11 +30,11 @@ export interface ClaimedProgram {
  * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
  */
 export async function claimProgram(
-  reconcile: Reconcile,
+  step: ProgramStep & Step<"item", "claims">,
   parsed: KindObject,
   inputs: ProgramInputs,
 ): Promise<ClaimedProgram> {
-  const { context, object } = reconcile;
+  const { context, object } = step;
   const { kind, claims } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
@@ -42,27 +44,27 @@ export async function claimProgram(
   const claimed = () => all.filter((id) => !withheld.has(id));
   const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
   const conflicts: UpdateFailure[] = [];
-  for (let taken = take(reconcile, claimed(), watched); taken !== undefined; ) {
+  for (let taken = take(step, claimed(), watched); taken !== undefined; ) {
     if (!mayWithhold) throw new TerminalError("Conflict", taken.message);
     withheld.add(taken.id);
     conflicts.push({ errorClass: "terminal", reason: "Conflict", message: taken.message });
-    taken = take(reconcile, claimed(), watched);
+    taken = take(step, claimed(), watched);
   }
   const program = withheld.size > 0 ? ((await exclusive?.withhold?.(parsed, withheld)) ?? parsed) : parsed;
   return {
     conflicts,
-    of: bindProgram(reconcile, program, inputs),
+    of: bindProgram(step, program, inputs),
     retainClaims: () => exclusive && claims.retain(uid, claimed()),
   };
 }
 
 /** An object's program with what it may know, from the object as it is when its update begins. */
-export function bindProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram["of"] {
-  const { context, object, state, logger } = reconcile;
+export function bindProgram(step: ProgramStep, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram["of"] {
+  const { context, object, state, logger } = step;
   const { kind } = context;
   return (current) => {
     const known = programContext(kind, object, inputs, recordedIds(current));
-    const told = { ...known, cached: ownedOf(reconcile), log: logOf(logger, "program") };
+    const told = { ...known, cached: ownedOf(step), log: logOf(logger, "program") };
     return async () => {
       const references = await referenceRecords(kind, parsed, inputs.referenced);
       state.reads = { references };
@@ -81,7 +83,7 @@ export function bindProgram(reconcile: Reconcile, parsed: KindObject, inputs: Pr
 
 /** Takes all of these ids, or says which of them another object holds. */
 function take(
-  { context: { claims, cache }, item, object }: Reconcile,
+  { context: { claims, cache }, item, object }: Step<"item" | "object", "claims" | "cache">,
   ids: string[],
   watched: readonly LiveObject[],
 ): { id: string; message: string } | undefined {

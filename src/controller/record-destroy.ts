@@ -4,7 +4,7 @@ import { isKubernetesObject } from "../automation/urn";
 import { remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import { deletingConditions, finishingConditions } from "./conditions";
-import type { Reconcile, Result, Step } from "./context";
+import type { Result, Step } from "./context";
 import { finishes, takesOverLost } from "./decide";
 import { describeChanges, describeFailures } from "./describe";
 import { reportPass } from "./gate";
@@ -26,15 +26,18 @@ export function recordFinish(step: Step<"facts" | "state" | "logger">, { result 
 }
 
 /** Records that it failed. What may pass is told of and tried again; with any other failure, the next reconcile destroys. */
-export async function recordFailedFinish(reconcile: Reconcile, { object, failures }: FinishFailed): Promise<Result> {
-  const { context, facts, state, logger } = reconcile;
+export async function recordFailedFinish(
+  step: Step<"facts" | "state" | "logger", "writer">,
+  { object, failures }: FinishFailed,
+): Promise<Result> {
+  const { context, facts, state, logger } = step;
   const outcome = failures.some(mayPass) ? "retryable" : "terminal";
-  const attempt = remembered(reconcile, { finishes: true, outcome, drifted: facts.drift.ids, conditions: [] } as const);
+  const attempt = remembered(step, { finishes: true, outcome, drifted: facts.drift.ids, conditions: [] } as const);
   state.lastAttempt = attempt;
   logger.warn({ failures }, "failed to finish the last update before the destroy");
   if (!finishes({ ...facts, last: { ...facts.last, attempt } })) return { requeueAfterMs: 0 };
   context.writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
-  await report(reconcile, object, { conditions: finishingConditions(failures) });
+  await report(step, object, { conditions: finishingConditions(failures) });
   return retry(failures);
 }
 
@@ -47,12 +50,15 @@ function mayPass({ errorClass, reason, urn }: UpdateFailure): boolean {
 }
 
 export async function recordDestroy(
-  reconcile: Reconcile,
+  step: Step<
+    "item" | "facts" | "state" | "logger",
+    "kind" | "client" | "plans" | "writer" | "claims" | "forgetDestroyed"
+  >,
   { action, object, changes, deleted, pass }: Destroyed,
 ): Promise<Result> {
-  const { kind, plans, writer, claims } = reconcile.context;
-  reconcile.logger.info({ changes, release: action.release, approval: pass.approval }, "destroyed");
-  reportPass(reconcile, object, pass);
+  const { kind, plans, writer, claims } = step.context;
+  step.logger.info({ changes, release: action.release, approval: pass.approval }, "destroyed");
+  reportPass(step, object, pass);
   if (action.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
@@ -60,18 +66,18 @@ export async function recordDestroy(
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }
   claims.retain(object.metadata.uid, []);
-  await plans?.remove(reconcile.context, object);
-  reconcile.state.releasing = object.metadata.uid;
-  if (!reconcile.facts.object.isTombstone) await writer.removeFinalizer(object, reconcile.state.writes);
-  reconcile.context.forgetDestroyed(stackName(kind, reconcile.item.key));
+  await plans?.remove(step.context, object);
+  step.state.releasing = object.metadata.uid;
+  if (!step.facts.object.isTombstone) await writer.removeFinalizer(object, step.state.writes);
+  step.context.forgetDestroyed(stackName(kind, step.item.key));
   return "done";
 }
 
 export async function recordFailedDestroy(
-  reconcile: Reconcile,
+  step: Step<"object" | "facts" | "state" | "logger", "client" | "cache" | "writer">,
   { object, failures: found, deleted }: DestroyFailed,
 ): Promise<Result> {
-  const { context, state, facts, logger } = reconcile;
+  const { context, state, facts, logger } = step;
   const failures = explainDecision(found, facts.settings.stateDecision, "deletion");
   const { writer } = context;
   const isMissing = isStateMissing({ failures });
@@ -79,14 +85,14 @@ export async function recordFailedDestroy(
   if (isMissing && takesOverLost(facts)) return { requeueAfterMs: 0 };
   const conditions = deletingConditions(failures);
   const isPending = failures.every(({ errorClass }) => errorClass === "pending");
-  state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
+  state.blockers = isPending ? new Blockers(context, step.object, failures, deleted) : undefined;
   if (state.blockers !== undefined) {
     logger.info({ failures }, "destroy waits for something else to end");
-    await report(reconcile, object, { conditions });
-    return { requeueAfterMs: (await state.blockers.look(context, reconcile.object)).remainingMs };
+    await report(step, object, { conditions });
+    return { requeueAfterMs: (await state.blockers.look(context, step.object)).remainingMs };
   }
   logger.warn({ failures }, facts.object.isTombstone ? "destroy failed" : "destroy failed, the object stays");
   writer.event(object, "Warning", isMissing ? STATE_MISSING : "DeletionFailed", describeFailures(failures));
-  await report(reconcile, object, { conditions });
+  await report(step, object, { conditions });
   return retry(failures);
 }

@@ -15,7 +15,7 @@ import {
   failedConditions,
   succeededConditions,
 } from "./conditions";
-import type { Reconcile, Result } from "./context";
+import type { Result, Step } from "./context";
 import { describeAll, describeChanges, describeFailures, outcomeOf } from "./describe";
 import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
 import { reportPass } from "./gate";
@@ -25,45 +25,48 @@ import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import { report } from "./report";
 
+type RecordStep = Step<"item" | "facts" | "state", "kind">;
+type UpdateStep = RecordStep & Step<"logger", "kind" | "client" | "plans" | "writer">;
+
 /** Records an update that succeeded. */
 export async function recordUpdate(
-  reconcile: Reconcile,
+  step: UpdateStep,
   { action, object, result, program, declarations, pass }: Updated,
 ): Promise<Result> {
-  const { context, facts, state, logger } = reconcile;
+  const { context, facts, state, logger } = step;
   const { writer } = context;
   state.polledDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
   program.retainClaims();
   const stack = {
-    ...stackRecordOf(reconcile, result),
+    ...stackRecordOf(step, result),
     ...(declarations !== undefined && { declarations }),
     ...(pass.approval && { approval: pass.approval }),
   };
-  const { repaired, undone } = countReverts(reconcile, action, result);
-  const conflict = undone === undefined ? continuedConflict(reconcile, action) : conflictMessage(undone);
-  const conditions = updatedConditions(reconcile, conflict);
-  state.lastAttempt = remembered(reconcile, {
+  const { repaired, undone } = countReverts(step, action, result);
+  const conflict = undone === undefined ? continuedConflict(step, action) : conflictMessage(undone);
+  const conditions = updatedConditions(step, conflict);
+  state.lastAttempt = remembered(step, {
     outcome: "succeeded",
     drifted: facts.drift.ids,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
   await context.plans?.remove(context, object); // before the status says that nothing waits
   const outputs = await outputFields(context.kind, object, result.resources);
-  await report(reconcile, object, { ...handled(reconcile), conditions, stack, ...(outputs && { outputs }) });
+  await report(step, object, { ...handled(step), conditions, stack, ...(outputs && { outputs }) });
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
   logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval: pass.approval }, "updated");
   const changes = describeChanges(resourceChanges);
   const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
-  reportPass(reconcile, object, pass);
+  reportPass(step, object, pass);
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
-  const unmatched = unmatchedFields(reconcile, result);
+  const unmatched = unmatchedFields(step, result);
   if (unmatched !== undefined) writer.event(object, "Warning", "InvalidAnnotation", unmatched);
   const { refreshEvery } = context.kind.capabilities;
   const now = performance.now();
@@ -79,22 +82,22 @@ export async function recordUpdate(
 
 /** Records that a new version of the program declares what was applied. */
 export async function recordProgram(
-  reconcile: Reconcile,
+  step: UpdateStep,
   { object, former }: Extract<Outcome, { type: "sameDeclarations" }>,
 ): Promise<Result> {
-  const { context, facts, state, logger } = reconcile;
+  const { context, facts, state, logger } = step;
   const { metadata: _, references: __, ...before } = former;
   const stack = { ...before, program: facts.stack.program, ...readsOf(state) };
   const conditions = succeededConditions();
-  state.lastAttempt = remembered(reconcile, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
+  state.lastAttempt = remembered(step, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
   await context.plans?.remove(context, object);
-  await report(reconcile, object, { ...handled(reconcile), conditions, stack });
+  await report(step, object, { ...handled(step), conditions, stack });
   logger.info({ program: facts.stack.program }, "the new program declares what was applied");
   return "done";
 }
 
 /** What names nothing that the object made: a misspelt name would leave nothing to others. */
-function unmatchedFields({ facts }: Reconcile, { resources }: UpResult): string | undefined {
+function unmatchedFields({ facts }: Step<"facts">, { resources }: UpResult): string | undefined {
   const { ignoreFields } = facts.settings;
   const made = objectsAmong(resources).map(({ manifest }) => manifest);
   const isMatched = (field: string) => made.some((manifest) => ignoredPaths([field], manifest).length > 0);
@@ -105,12 +108,12 @@ function unmatchedFields({ facts }: Reconcile, { resources }: UpResult): string 
 }
 
 /** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */
-function continuedConflict({ facts }: Reconcile, { cause }: UpdateAction): string | undefined {
+function continuedConflict({ facts }: Step<"facts">, { cause }: UpdateAction): string | undefined {
   const known = findCondition(facts.object.status.conditions, "FieldConflict");
   return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
 }
 
-function updatedConditions({ facts, state }: Reconcile, conflict: string | undefined): NewCondition[] {
+function updatedConditions({ facts, state }: Step<"facts" | "state">, conflict: string | undefined): NewCondition[] {
   if (conflict !== undefined) return conflictConditions(conflict);
   if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True") return succeededConditions();
   state.repairs.reset();
@@ -119,7 +122,7 @@ function updatedConditions({ facts, state }: Reconcile, conflict: string | undef
 
 /** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */
 function countReverts(
-  { context: { kind }, facts, state }: Reconcile,
+  { context: { kind }, facts, state }: Step<"facts" | "state", "kind">,
   { cause }: UpdateAction,
   { resources }: UpResult,
 ): { repaired: string; undone: string | undefined } {
@@ -140,19 +143,19 @@ function countReverts(
 
 /** Records an update that failed, or waits. */
 export async function recordFailedUpdate(
-  reconcile: Reconcile,
+  step: UpdateStep & Step<"object", "claims" | "cache">,
   { object, failures, partial }: UpdateFailed,
 ): Promise<Result> {
-  const { context, item, facts, state, logger } = reconcile;
+  const { context, item, facts, state, logger } = step;
   const { claims, writer } = context;
   const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
   const outcome = outcomeOf(failures);
-  const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
+  const blockers = outcome === "pending" ? new Blockers(context, step.object, failures) : undefined;
   const drifted = facts.drift.ids.filter((id) => !blockers?.accountsFor(id));
   state.blockers = blockers;
   const conditions = failedConditions(failures);
-  state.lastAttempt = remembered(reconcile, { outcome, drifted, conditions });
-  const stack = partial && partialRecordOf(reconcile, partial.result);
+  state.lastAttempt = remembered(step, { outcome, drifted, conditions });
+  const stack = partial && partialRecordOf(step, partial.result);
   if (stack !== undefined) partial?.program.retainClaims();
   for (const { reason, object: about } of refused) {
     if (reason === "Conflict" && about) claims.waitFor(objectId(about), item);
@@ -164,12 +167,12 @@ export async function recordFailedUpdate(
   } else {
     logger.info({ failures }, "update waits for something else to end");
   }
-  await report(reconcile, object, { ...handled(reconcile), conditions, ...(stack && { stack }) });
-  if (blockers !== undefined) return { requeueAfterMs: (await blockers.look(context, reconcile.object)).remainingMs };
+  await report(step, object, { ...handled(step), conditions, ...(stack && { stack }) });
+  if (blockers !== undefined) return { requeueAfterMs: (await blockers.look(context, step.object)).remainingMs };
   return outcome === "terminal" ? "done" : retry(failures);
 }
 
-function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }: UpResult): StackRecord {
+function stackRecordOf({ context, facts, item, state }: RecordStep, { resources }: UpResult): StackRecord {
   const { kind } = context;
   const { ignoreFields } = facts.settings;
   const isOwned = ({ apiVersion, kind: type }: ObjectType) =>
@@ -194,11 +197,11 @@ function stackRecordOf({ context, facts, item, state }: Reconcile, { resources }
  * What is in an object's stack after an update that did all but what failed: what it made is watched for drift as well. Not
  * known before the first success.
  */
-function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | undefined {
-  const before = reconcile.facts.object.status.stack;
+function partialRecordOf(step: RecordStep, result: UpResult): StackRecord | undefined {
+  const before = step.facts.object.status.stack;
   if (!result.restDone || before === undefined) return undefined;
-  reconcile.state.expectations.updated(result);
-  const { resources: done = [] } = stackRecordOf(reconcile, result);
+  step.state.expectations.updated(result);
+  const { resources: done = [] } = stackRecordOf(step, result);
   const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));
   const changed = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !changed.has(id));

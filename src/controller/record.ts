@@ -1,14 +1,10 @@
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { handled, remembered, retry } from "./attempt";
-import { deletingConditions, failedConditions, isReported, OBSERVED, observedConditions } from "./conditions";
-import type { Reconcile, Result } from "./context";
-import { describePlanned, outcomeOf } from "./describe";
-import { comparedState } from "./facts";
-import { POLLED_DRIFT } from "./observe";
+import { deletingConditions, failedConditions } from "./conditions";
+import type { Reconcile, Result, Step } from "./context";
 import type { Outcome } from "./outcome";
 import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
-import { recordProposal } from "./record-proposal";
+import { recordComparison, recordProposal } from "./record-preview";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
 import { report } from "./report";
 
@@ -52,17 +48,17 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
 
 /** Live resources may have changed as well: the kind's own status fields are written again. */
 async function recordRest(
-  reconcile: Reconcile,
+  step: Step<"object" | "facts" | "state", "writer">,
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
 ): Promise<Result> {
-  const { context, object, state } = reconcile;
+  const { context, object, state } = step;
   const before = statusOf(object).conditions;
   if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.reset();
   for (const condition of conditions) {
     const event = eventOf(condition, before);
     if (event !== undefined) context.writer.event(object, "Warning", event.reason, event.note);
   }
-  if (object.status !== undefined || conditions.length > 0) await report(reconcile, object, { conditions });
+  if (object.status !== undefined || conditions.length > 0) await report(step, object, { conditions });
   return requeueAfterMs > 0 ? { requeueAfterMs } : "done";
 }
 
@@ -73,43 +69,13 @@ function eventOf(condition: NewCondition, before: Condition[] | undefined) {
   return isNews ? { reason, note: message } : undefined;
 }
 
-/** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
-const COMPARE_AGAIN_MS = 60_000;
-
-async function recordComparison(
-  reconcile: Reconcile,
-  { resources, failures }: Extract<Outcome, { type: "compared" }>,
-): Promise<Result> {
-  const { context, facts, object, state, logger } = reconcile;
-  const ended = outcomeOf(failures);
-  const outcome = failures.length === 0 ? "compared" : ended === "terminal" ? "terminal" : "retryable";
-  const conditions =
-    failures.length > 0 ? failedConditions(failures) : observedConditions(resources.map(describePlanned));
-  state.polledDrift = undefined;
-  const drifted = facts.drift.ids.filter((id) => id !== POLLED_DRIFT);
-  const { external, refreshEvery } = context.kind.capabilities;
-  const rowsAgainMs = external !== undefined && resources.length > 0 ? COMPARE_AGAIN_MS : Number.POSITIVE_INFINITY;
-  const againMs = Math.min(rowsAgainMs, (refreshEvery ?? Number.POSITIVE_INFINITY) * 1000);
-  const untilMs = performance.now() + againMs;
-  state.lastComparison = remembered(reconcile, { outcome, drifted, conditions, of: comparedState(facts), untilMs });
-  logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
-  await context.plans?.remove(context, object); // made in another mode
-  const news = conditions.find((condition) => condition.status !== "False" || condition.reason === OBSERVED);
-  if (news?.reason === OBSERVED && !isReported(facts.object.status.conditions, news)) {
-    context.writer.event(object, "Normal", OBSERVED, news.message);
-  }
-  await report(reconcile, object, { ...handled(reconcile), conditions });
-  if (outcome === "retryable") return retry(failures);
-  return againMs < Number.POSITIVE_INFINITY ? { requeueAfterMs: againMs } : "done";
-}
-
 async function recordWait(
-  reconcile: Reconcile,
+  step: Step<"object" | "facts" | "state", "writer">,
   { failures, requeueAfterMs }: Extract<Outcome, { type: "waits" }>,
 ): Promise<Result> {
-  const { object } = reconcile;
+  const { object } = step;
   const isDeletion = object.metadata.deletionTimestamp !== undefined;
   const conditions = (isDeletion ? deletingConditions : failedConditions)(failures);
-  await report(reconcile, object, { conditions });
+  await report(step, object, { conditions });
   return { requeueAfterMs };
 }

@@ -118,9 +118,7 @@ describe("Ready", () => {
       "Ready=Unknown UnknownKind",
       "Synced=True Succeeded",
     ]);
-    expect(summary(await updated(succeededConditions(), { unserved, owned: [] }))[0]).toBe(
-      "Ready=Unknown UnknownKind",
-    );
+    expect(summary(await updated(succeededConditions(), { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
   });
 
   it("is as Synced is when that is not True, whatever works", async () => {
@@ -139,11 +137,7 @@ describe("Ready", () => {
 
   it("leaves the Reconciling of an update that runs", async () => {
     const ready = await updated(succeededConditions());
-    const updating = await updated(
-      updatingConditions("Updating", true),
-      { owned: [starts] },
-      ready.status as object,
-    );
+    const updating = await updated(updatingConditions("Updating", true), { owned: [starts] }, ready.status as object);
     expect(summary(updating)).toEqual([
       "Ready=False Progressing",
       "Synced=True Succeeded",

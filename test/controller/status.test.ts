@@ -3,8 +3,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import {
   failedConditions,
-  pausedConditions,
   notSo,
+  pausedConditions,
   succeededConditions,
   updatingConditions,
 } from "../../src/controller/conditions";

@@ -1,7 +1,6 @@
 import { createSecretKey } from "node:crypto";
 import pino from "pino";
 import { expect, vi } from "vitest";
-import { RetryableError } from "../../../providers/errors";
 import { type Fence, openFence } from "../../../providers/fence";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
