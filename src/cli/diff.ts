@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { differencesOf } from "../preview/differences";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, KIND_HELP, kindsWith } from "./kinds-option";
 import { print, type ReportOptions, withReportOptions } from "./preview";
@@ -9,7 +10,7 @@ export function diffCommand(): Command {
     .description("show what an update of objects in the cluster would change in their stacks; changes nothing")
     .argument("[kind]", KIND_HELP)
     .argument("[name]", "name of one object")
-    .option("--all", "all objects of all kinds", false);
+    .option("--all", "all objects of all kinds, by what would happen to them", false);
   return withReportOptions(command)
     .addHelpText(
       "after",
@@ -30,6 +31,6 @@ ${INSPECTION_HELP}`,
         kinds: kind === undefined ? allKinds(options) : kindsWith(command, options, kind),
         concurrency,
       }));
-      print(report, options);
+      print(options.all ? { ...report, differences: differencesOf(report.objects) } : report, options);
     });
 }

@@ -6,6 +6,7 @@ import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { UNCHECKED } from "../plan/resource-plan";
 import { behindOf } from "../preview/behind";
+import { differencesOf } from "../preview/differences";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATES, type GateWord, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
@@ -31,6 +32,7 @@ interface PreviewOptions extends ReportOptions {
   pruneAgainst?: string;
   pruneSelector?: string;
   propose?: true;
+  fleet?: true;
   report?: string;
 }
 
@@ -54,6 +56,13 @@ export function previewCommand(): Command {
       "--propose",
       "show the digests of the plans that the operator would make, for `kindstack approve --report`; implies --refresh",
     )
+    .addOption(
+      new Option(
+        "--fleet",
+        "instead of files, preview all live objects of the kinds in --kinds with the programs and schemas that are there, " +
+          "by what would happen to them",
+      ).conflicts(["filename", "render", "pruneAgainst", "pruneSelector", "propose", "server"]),
+    )
     .option("--report <file>", "also write the report to this file, as JSON, for `kindstack approve --report`");
   return withReportOptions(command)
     .addHelpText(
@@ -67,6 +76,7 @@ Examples:
   kindstack preview --render 'kubectl kustomize overlays/prod' --prune-against origin/main
   helm template charts/tenants | kindstack preview -f - --prune-selector app.kubernetes.io/instance=tenants
   kindstack preview -f manifests/ --server https://kindstack.example.com --token-file token
+  kindstack preview --fleet --kinds ./src --fail-on replace,delete    # before a program is rolled out
   kindstack preview -f manifests/ --propose --report report.json && kindstack approve --report report.json
 ${INSPECTION_HELP}`,
     )
@@ -74,6 +84,7 @@ ${INSPECTION_HELP}`,
       const problem = usageProblem(options);
       if (problem !== undefined) command.error(`error: ${problem}`);
       const { refresh, concurrency, propose, pruneSelector: selector } = options;
+      if (options.fleet) return printFleet(options);
       const { manifests, before } = await readSources(options);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const within = options.namespace === undefined ? {} : { namespace };
@@ -88,9 +99,19 @@ ${INSPECTION_HELP}`,
     });
 }
 
-function usageProblem({ filename, render, pruneAgainst, pruneSelector }: PreviewOptions): string | undefined {
+async function printFleet(options: PreviewOptions): Promise<void> {
+  const { namespace, refresh, concurrency } = options;
+  const request = { ...(namespace && { namespace }), refresh, fleet: true };
+  const found = await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency }));
+  const report = { ...found, differences: differencesOf(found.objects) };
+  if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(report));
+  print(report, options);
+}
+
+function usageProblem({ filename, render, pruneAgainst, pruneSelector, fleet }: PreviewOptions): string | undefined {
+  if (fleet) return undefined;
   if (filename.length === 0 && render === undefined) {
-    return "name files with --filename, or a command that prints manifests with --render";
+    return "name files with --filename, a command that prints manifests with --render, or --fleet";
   }
   if (pruneSelector?.trim() === "") return "--prune-selector: must name labels, such as team=a";
   if (pruneAgainst === undefined || !filename.includes("-")) return undefined;

@@ -78,6 +78,8 @@ export const requestSchemas = {
     name: Type.Optional(name),
     namespace: Type.Optional(namespace),
     refresh: Type.Boolean(),
+    /** Whether the kinds are yet to be rolled out; an operator has others. */
+    fleet: Type.Optional(Type.Boolean()),
   }),
   "/v1/history": objectSchema,
   "/v1/outputs": objectSchema,

@@ -22,6 +22,7 @@ import {
 } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
+import { selectFleet } from "./fleet";
 import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
 
 export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
@@ -75,7 +76,10 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     const kinds = request.kind === undefined ? inspection.kinds : [kindNamed(inspection, request.kind)];
     await inspection.authorize?.(rightsForDiff(kinds, request));
     const sources = await inspection.open();
-    const selection = await selectLive(sources.cluster, kinds, request);
+    const { cluster } = sources;
+    const selection = request.fleet
+      ? await selectFleet(cluster, kinds, request.namespace)
+      : await selectLive(cluster, kinds, request);
     limitObjects(inspection, selection);
     await inspection.authorize?.(await rightsToRead(selection, inspection.kinds));
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);

@@ -44,6 +44,8 @@ export interface Selection {
   /** Why it cannot be told what is removed. */
   doubt?: string | undefined;
   unseenDeletions?: readonly string[];
+  /** What could not be looked up while the objects were selected. */
+  unchecked?: readonly string[];
 }
 
 /**
@@ -149,7 +151,7 @@ export async function preview(
   for (const one of planned) settle(one);
   const objects = [...planned.map(({ plan }) => plan), ...refused.map(refusedPlan)];
   noteRenamings(objects, candidates);
-  const unchecked = [...others.unknown, ...typed.unknown];
+  const unchecked = [...(selection.unchecked ?? []), ...others.unknown, ...typed.unknown];
   return {
     summary: countActions(objects.map(({ action }) => action)),
     objects,

@@ -2,9 +2,10 @@ import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
 import { UNCHECKED } from "../plan/resource-plan";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
-import type { ObjectPlan, Report } from "./report";
+import type { Difference, ObjectPlan, Report } from "./report";
 import {
   byImportance,
+  describeCommon,
   describeDigests,
   describeLimits,
   describeResources,
@@ -25,26 +26,35 @@ const MAX_TEXT = 300;
  * Texts from objects and files are in code spans, where Markdown, HTML and mentions have no effect.
  */
 export function renderMarkdown(report: Report): string {
-  const affected = byImportance(report.objects.filter(({ action, notes }) => action !== "none" || notes.length > 0));
-  const rows = fitting(
-    affected.slice(0, MAX_ROWS).map((plan) => `| ${row(plan).join(" | ")} |`),
-    LIMIT / 2,
-  );
+  const { counted, heading, rows: all, details: texts } = contentsOf(report);
+  const rows = fitting(all.slice(0, MAX_ROWS), LIMIT / 2);
   const parts = [
     MARKER,
     `**Kindstack:** ${describeSummary(report)}`,
-    ...(rows.length > 0 ? [["| | kind | name | resources |", "|---|---|---|---|", ...rows].join("\n")] : []),
-    ...(affected.length > rows.length ? [`… and ${affected.length - rows.length} more objects.`] : []),
+    ...(rows.length > 0 ? [[`| | kind | ${heading} | resources |`, "|---|---|---|---|", ...rows].join("\n")] : []),
+    ...(all.length > rows.length ? [`… and ${all.length - rows.length} more ${counted}.`] : []),
     ...remarks(report.problems.map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`)),
     ...remarks(report.unchecked.map((why) => `❓ ${code(why)}`)),
     ...remarks(describeLimits(report).map((note) => `ℹ️ ${code(note)}`)),
     ...remarks(report.unseenDeletions.map((note) => `⚠️ ${code(note)}`)),
   ];
-  const details = affected.map(detailsOf).filter((text) => text !== "");
+  const details = texts.filter((text) => text !== "");
   const shown = fitting(details, LIMIT - parts.join("\n\n").length);
   const left = details.length - shown.length;
-  if (left > 0) shown.push(`… the details of ${left} more objects are left out.`);
+  if (left > 0) shown.push(`… the details of ${left} more ${counted} are left out.`);
   return `${[...parts, ...shown].join("\n\n")}\n`;
+}
+
+/** What the table and the folded details are about: objects, or groups of objects with the same difference. */
+function contentsOf({ objects, differences }: Report) {
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  if (differences !== undefined) {
+    const rows = differences.map((one) => line(rowOf(one)));
+    return { counted: "differences", heading: "objects", rows, details: differences.map(namesOf) };
+  }
+  const affected = byImportance(objects.filter(({ action, notes }) => action !== "none" || notes.length > 0));
+  const rows = affected.map((plan) => line(row(plan)));
+  return { counted: "objects", heading: "name", rows, details: affected.map(detailsOf) };
 }
 
 function remarks(all: readonly string[]): string[] {
@@ -84,6 +94,32 @@ const SYMBOLS: Record<ObjectPlan["action"], string> = {
 function row(plan: ObjectPlan): string[] {
   const result = plan.errors[0] === undefined ? describeResources(plan) : cell(plan.errors[0]);
   return [SYMBOLS[plan.action], cell(plan.kind), cell(objectKey(plan)), result];
+}
+
+function rowOf({ action, kind, objects, resources, errors }: Difference): string[] {
+  const done = resources.map(
+    ({ operation, type, count }) => `${operation} ${count === 1 ? "" : `${count} `}${cell(type)}`,
+  );
+  return [
+    SYMBOLS[action],
+    cell(kind),
+    String(objects.length),
+    errors[0] === undefined ? done.join(", ") : cell(errors[0]),
+  ];
+}
+
+function namesOf({ action, kind, objects, resources, errors }: Difference): string {
+  const lines = [
+    ...errors.map((error) => `- ${code(error)}`),
+    ...resources.flatMap(({ operation, type, fields }) => [
+      `- ${operation} ${code(type)}`,
+      ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(describeCommon(field))}`),
+      ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
+    ]),
+    `- ${objects.map(code).join(", ")}`,
+  ];
+  const title = `${objects.length} <code>${escapeHtml(visible(kind))}</code>`;
+  return `<details>\n<summary>${action}: ${title}</summary>\n\n${lines.join("\n")}\n\n</details>`;
 }
 
 function detailsOf(plan: ObjectPlan): string {

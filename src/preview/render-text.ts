@@ -2,9 +2,11 @@ import { objectKey } from "../../stacks/contract/object";
 import { type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
-import type { ObjectPlan, Report } from "./report";
+import type { Difference, ObjectPlan, Report } from "./report";
 import {
   byImportance,
+  describeCommon,
+  describeDifference,
   describeDigests,
   describeFields,
   describeLimits,
@@ -36,12 +38,29 @@ export function renderText(report: Report): string {
     ...report.unchecked.map((why) => `unchecked: ${visible(why)}`),
     ...notes.map((note) => `note: ${visible(note)}`),
   ];
-  return [
+  const details = report.differences?.map(renderDifference) ?? [
     ...(objects.length > 0 ? [table] : []),
     ...objects.map(renderObject).filter((text) => text !== ""),
-    ...(remarks.length > 0 ? [remarks.join("\n")] : []),
-    describeSummary(report),
-  ].join("\n\n");
+  ];
+  return [...details, ...(remarks.length > 0 ? [remarks.join("\n")] : []), describeSummary(report)].join("\n\n");
+}
+
+/** So many names of a group are shown on a terminal; JSON and Markdown have all. */
+const MAX_NAMES = 20;
+
+function renderDifference(difference: Difference): string {
+  const { kind, errors, resources, objects } = difference;
+  const names = objects.slice(0, MAX_NAMES).join(", ");
+  const more = objects.length > MAX_NAMES ? ` and ${objects.length - MAX_NAMES} more` : "";
+  const lines = [
+    ...errors.map((error) => `  error: ${visible(error)}`),
+    ...resources.flatMap(({ operation, type, fields }) => [
+      `  ${SIGNS[operation]} ${operation} ${visible(type)}`,
+      ...fields.map((field) => `      ${visible(describeCommon(field))}`),
+    ]),
+    `  ${visible(names)}${more}`,
+  ];
+  return [`${visible(kind)}: ${describeDifference(difference)}`, ...lines].join("\n");
 }
 
 function renderObject(plan: ObjectPlan): string {

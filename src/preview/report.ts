@@ -14,6 +14,15 @@ export type GateWord = (typeof GATES)[number];
 /** Why a row is not checked by a dry run. */
 export const NO_OBJECT = "it is not a Kubernetes object";
 
+const actionSchema = Type.Enum([...GATED, "none", "paused", "invalid", "failed", UNCHECKED], {
+  type: "string",
+  description:
+    "What would happen to the object's stack. release, orphan: the object is deleted, its resources stay. paused: " +
+    "nothing, until its pause ends; its resources are what would happen then. invalid: the API " +
+    "server would refuse the object. failed: the update would fail, or could not be previewed. unchecked: it cannot " +
+    "be told, as something could not be looked up; its resources are what is known.",
+});
+
 const objectSchema = closed({
   apiVersion: Type.String(),
   kind: Type.String(),
@@ -21,14 +30,7 @@ const objectSchema = closed({
   name: Type.String(),
   file: Type.Optional(Type.String({ description: "Where the manifest is, or was." })),
   stack: Type.String({ description: "The name of the object's Pulumi stack." }),
-  action: Type.Enum([...GATED, "none", "paused", "invalid", "failed", UNCHECKED], {
-    type: "string",
-    description:
-      "What would happen to the object's stack. release, orphan: the object is deleted, its resources stay. paused: " +
-      "nothing, until its pause ends; its resources are what would happen then. invalid: the API " +
-      "server would refuse the object. failed: the update would fail, or could not be previewed. unchecked: it cannot " +
-      "be told, as something could not be looked up; its resources are what is known.",
-  }),
+  action: actionSchema,
   validatedBy: Type.Optional(
     Type.Enum(["server", "schema"], {
       type: "string",
@@ -43,12 +45,34 @@ const objectSchema = closed({
   group: Type.Optional(Type.String({ description: "The same for all objects with the same difference." })),
 });
 
+const differenceSchema = closed({
+  kind: Type.String(),
+  action: actionSchema,
+  objects: Type.Array(Type.String(), { description: "`<namespace>/<name>`, or the name of what has no namespace." }),
+  resources: Type.Array(
+    closed({
+      operation: resourceSchema.properties.operation,
+      type: resourceSchema.properties.type,
+      count: Type.Integer({ minimum: 1, description: "The number of such resources of each object." }),
+      fields: Type.Array(resourceSchema.properties.fields.items, {
+        description: "Which fields differ; their values, where these are the same for all objects.",
+      }),
+    }),
+  ),
+  errors: Type.Array(Type.String(), { description: "As the first of the objects has them." }),
+});
+
 export const reportSchema = closed(
   {
     summary: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
       description: "Number of objects of each action.",
     }),
     objects: Type.Array(objectSchema),
+    differences: Type.Optional(
+      Type.Array(differenceSchema, {
+        description: "The objects by what would happen to them, in a report on all objects of kinds.",
+      }),
+    ),
     problems: Type.Array(closed({ file: Type.String(), message: Type.String() }), {
       description: "Files that could not be read, and documents in them that cannot be told apart.",
     }),
@@ -68,6 +92,7 @@ export const reportSchema = closed(
 );
 
 export type Report = Type.Static<typeof reportSchema>;
+export type Difference = Type.Static<typeof differenceSchema>;
 export type ObjectPlan = Type.Static<typeof objectSchema>;
 export type Action = ObjectPlan["action"];
 

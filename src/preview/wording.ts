@@ -1,6 +1,6 @@
 import { type FieldChange, type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
 import { shortValue } from "../text/plain-text";
-import { type Action, countActions, NO_OBJECT, type ObjectPlan, type Report } from "./report";
+import { type Action, countActions, type Difference, NO_OBJECT, type ObjectPlan, type Report } from "./report";
 import { NO_RIGHT } from "./verdict";
 
 /** Actions in the order in which they matter to a reader. */
@@ -51,6 +51,11 @@ export function describeFields({ operation, fields }: Pick<ResourcePlan, "operat
   return fields.length > MAX_FIELDS ? [...lines, `… and ${fields.length - MAX_FIELDS} more fields`] : lines;
 }
 
+/** A field of a group of objects, with its values where these are the same for all. */
+export function describeCommon(field: FieldChange): string {
+  return "before" in field || "after" in field ? describeField(field) : field.path;
+}
+
 function describeField(field: FieldChange): string {
   const [before, after] = [field.before, field.after].map((value) =>
     value === undefined ? "(none)" : shortValue(value),
@@ -65,8 +70,16 @@ export function describeDigests({ digest, group }: ObjectPlan): string[] {
   return digest === undefined ? [] : [`digest: ${digest}`, `group: ${group}`];
 }
 
+/** `20 to update: update Deployment, create 2 Pod` */
+export function describeDifference({ action, objects, resources }: Difference): string {
+  const counts = resources.map(
+    ({ operation, type, count }) => `${operation} ${count === 1 ? type : `${count} ${type}`}`,
+  );
+  return [`${objects.length} ${WORDS[action]}`, ...(counts.length > 0 ? [counts.join(", ")] : [])].join(": ");
+}
+
 /** Objects that need attention first; those that stay as they are last. */
-export function byImportance(objects: readonly ObjectPlan[]): ObjectPlan[] {
+export function byImportance<T extends Pick<ObjectPlan, "action">>(objects: readonly T[]): T[] {
   return [...objects].sort((a, b) => ACTIONS.indexOf(a.action) - ACTIONS.indexOf(b.action));
 }
 

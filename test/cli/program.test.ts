@@ -58,7 +58,7 @@ describe("the command line", async () => {
     [["dev", "--nonsense"], "unknown option '--nonsense'"],
     [["dev", "stop", "--detach"], "unknown option '--detach'"],
     [["dev", "--dir"], "argument missing"],
-    [["preview"], "name files with --filename, or a command that prints manifests with --render"],
+    [["preview"], "name files with --filename, a command that prints manifests with --render, or --fleet"],
     [["preview", "-f", "-", "--prune-against", "main"], "Give the command that writes it with --render"],
     [["preview", "-f", "a", "--prune-against", "main", "--prune-selector", "a=b"], "cannot be used with option"],
     [["preview", "-f", "a", "--prune-selector", " "], "must name labels"],

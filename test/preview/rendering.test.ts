@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Check } from "typebox/value";
 import { describe, expect, it } from "vitest";
+import { differencesOf } from "../../src/preview/differences";
 import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
 import { renderText } from "../../src/preview/render-text";
 import { countActions, gatedObjects, type ObjectPlan, type Report, reportSchema } from "../../src/preview/report";
@@ -54,6 +55,17 @@ const unchanged = plan({ name: "same", action: "none", resources: [] });
 /** What would do harm in a terminal, in Markdown or in HTML. */
 const HOSTILE =
   "\u001b[2J\u009b2J\r\n\u202e<script>alert(1)</script> </code></details> | `` ` **bold** [a](javascript:1) @team #1 ![](http://x/y.png) \\| x";
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+
+/** What is left of Markdown without the code spans and the titles is our own. */
+function withoutCode(markdown: string): string {
+  return markdown
+    .replace(/(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)/g, "")
+    .replace(/<summary>.*<\/summary>/g, "")
+    .replace(/<\/?details>|<!--.*-->/g, "");
+}
 
 describe("the digests of a plan", () => {
   it("are whole in each form of a report that was made to propose", () => {
@@ -228,9 +240,6 @@ describe("what objects and files say", () => {
     ],
     { problems: [{ file: HOSTILE, message: HOSTILE }], notes: [HOSTILE] },
   );
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
-
   it.each([
     ["text", renderText],
     ["Markdown", renderMarkdown],
@@ -245,12 +254,7 @@ describe("what objects and files say", () => {
 
   it("is nothing but code in Markdown", () => {
     const markdown = renderMarkdown(hostile);
-    // What is left without the code spans and the titles is our own.
-    const own = markdown
-      .replace(/(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)/g, "")
-      .replace(/<summary>.*<\/summary>/g, "")
-      .replace(/<\/?details>|<!--.*-->/g, "");
-    expect(own).not.toMatch(/[<>[\]@#\\!]|script|bold/);
+    expect(withoutCode(markdown)).not.toMatch(/[<>[\]@#\\!]|script|bold/);
     expect(markdown).toMatch(/<summary>update <code>[^<>"']*<\/code><\/summary>/);
   });
 
@@ -259,6 +263,49 @@ describe("what objects and files say", () => {
       .split("\n")
       .filter((line) => line.startsWith("|"));
     expect(rows.map((line) => line.split("|").length)).toEqual([6, 6, 6]);
+  });
+});
+
+describe("a report by differences", () => {
+  const renamed = (name: string, after: number) =>
+    plan({
+      name,
+      resources: [{ name, type: "Row", operation: "update", fields: [{ path: "values.age", before: 23, after }] }],
+    });
+  const failing = (name: string) =>
+    plan({ name, action: "failed", resources: [], errors: [`Row default/${name}: ${name} is wrong`] });
+
+  it("has the values that all objects of a group have in common, and groups failures whatever the objects are called", () => {
+    const objects = [renamed("b", 1), renamed("a", 2), failing("c"), failing("d"), unchanged];
+    expect(differencesOf(objects).map(({ action, objects: names, resources }) => [action, names, resources])).toEqual([
+      ["failed", ["default/c", "default/d"], []],
+      [
+        "update",
+        ["default/a", "default/b"],
+        [{ operation: "update", type: "Row", count: 1, fields: [{ path: "values.age" }] }],
+      ],
+      ["none", ["default/same"], []],
+    ]);
+    const [same] = differencesOf([renamed("a", 1), renamed("b", 1)]);
+    expect(same?.resources[0]?.fields).toEqual([{ path: "values.age", before: 23, after: 1 }]);
+  });
+
+  it("names all objects but on a terminal, where it says how many more there are", () => {
+    const objects = Array.from({ length: 25 }, (_, index) => renamed(`n${index}`, 1));
+    const report = reportOf(objects, { differences: differencesOf(objects) });
+    expect(renderText(report)).toContain(" and 5 more");
+    expect(objects.every(({ name }) => renderMarkdown(report).includes(`\`default/${name}\``))).toBe(true);
+  });
+
+  it("shows hostile texts as what they are", () => {
+    const objects = [plan({ kind: HOSTILE, name: HOSTILE, errors: [HOSTILE], resources: [] }), plan({ kind: HOSTILE })];
+    const report = reportOf([], { differences: differencesOf(objects) });
+    expect(renderText(report)).not.toMatch(HARMFUL);
+    const rows = renderMarkdown(report)
+      .split("\n")
+      .filter((line) => line.startsWith("|"));
+    expect(rows.map((line) => line.split("|").length)).toEqual([6, 6, 6, 6]);
+    expect(withoutCode(renderMarkdown(report))).not.toMatch(/[<>[\]@#\\!]|script|bold/);
   });
 });
 

@@ -1,0 +1,154 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { known, type ResourceType } from "../../providers/kubernetes/client";
+import type { Report } from "../../src/preview/report";
+import { eventually } from "../../src/testing/eventually";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { kindstack, useOperator } from "./operator";
+
+/*
+ * What a program and a schema that are yet to be rolled out would do to every live object of the kind.
+ */
+
+const ROOT = path.resolve(__dirname, "../..");
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-fleet-"));
+const [rolledOut, branch] = [path.join(directory, "main"), path.join(directory, "branch")];
+const group = `${uniqueName("fleet")}.example.com`;
+const NOTE: ResourceType = { apiVersion: `${group}/v1`, kind: "Note", plural: "notes", namespaced: true };
+const namespace = "default";
+
+/** @param definition of the version, the schema and the program */
+function write(folder: string, definition: string): void {
+  fs.mkdirSync(folder, { recursive: true });
+  fs.writeFileSync(
+    path.join(folder, "index.ts"),
+    `import { defineKind, servedVersion, Type } from "kindstack";
+import { KubernetesObject } from "kindstack/providers/kubernetes";
+const names = { group: ${JSON.stringify(group)}, kind: "Note", plural: "notes", singular: "note", scope: "Namespaced" } as const;
+const rest = {
+  ...names, description: "", status: Type.Object({}), columns: [], owns: [{ apiVersion: "v1", kind: "ConfigMap" }],
+  directory: __dirname, report: () => ({}),
+};
+const make = ({ namespace }: any, owner: any, name: string, data: object) =>
+  new KubernetesObject(name, { owner, manifest: { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace }, data } });
+const v1 = Type.Object({ text: Type.String(), legacy: Type.Optional(Type.String()) });
+export const note = defineKind({ ...rest, ${definition} });
+`,
+  );
+}
+
+const PROGRAM = `version: "v1", spec: v1, program({ metadata, spec }, { owner }) {
+  make(metadata, owner, metadata.name, { text: spec.text, edition: "first" });
+}`;
+
+write(rolledOut, PROGRAM);
+fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
+const operator = useOperator({ args: ["--kinds", rolledOut] });
+
+const specs = { one: "short", two: "short", moved: "move", broken: "throw", long: "a long text", still: "same" };
+beforeAll(async () => {
+  const { apiVersion, kind } = NOTE;
+  for (const [name, text] of Object.entries(specs)) {
+    const spec = { text, ...(name === "still" && { legacy: "x" }) };
+    await client.apply({ apiVersion, kind, metadata: { name, namespace }, spec });
+  }
+  for (const name of Object.keys(specs)) {
+    await eventually(async () => {
+      const live = await known(client.get(NOTE, name, namespace));
+      expect(live && findCondition(statusOf(live).conditions, "Synced")?.status).toBe("True");
+    });
+  }
+});
+beforeEach(() => fs.rmSync(branch, { recursive: true, force: true }));
+afterAll(async () => {
+  for (const name of Object.keys(specs)) await client.delete(NOTE, name, namespace);
+  for (const name of Object.keys(specs)) {
+    await eventually(async () => expect(await known(client.get(NOTE, name, namespace))).toBeUndefined());
+  }
+  await client.delete({ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" }, `notes.${group}`);
+  fs.rmSync(directory, { recursive: true });
+});
+
+/** What the command prints, and whether it passes. */
+function fleet(...words: string[]): { text: string; passes: boolean } {
+  try {
+    const args = ["preview", "--fleet", "--kinds", branch, ...words];
+    return { text: kindstack(args, { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` }), passes: true };
+  } catch (error) {
+    return { text: (error as { stdout: string }).stdout, passes: false };
+  }
+}
+
+it("is told by groups of objects, and nothing is written", async () => {
+  write(
+    branch,
+    `version: "v1", spec: Type.Object({ text: Type.String({ maxLength: 6 }) }), program({ metadata, spec }, { owner }) {
+      if (spec.text === "throw") throw new Error("no such text in " + metadata.name);
+      const name = metadata.name + (spec.text === "move" ? "-moved" : "");
+      make(metadata, owner, name, { text: spec.text, edition: spec.text === "same" ? "first" : "second" });
+    }`,
+  );
+  const { text, passes } = fleet("-o", "json");
+  expect(passes).toBe(false);
+  const { differences = [], summary } = JSON.parse(text) as Report;
+  const [invalid, failed, moved, updated] = differences;
+  expect(differences).toHaveLength(5);
+  expect(differences.filter(({ action }) => action === "invalid").map(({ objects }) => objects)).toEqual([
+    ["default/long"],
+    ["default/still"],
+  ]);
+  expect([invalid, failed].map((one) => one?.errors.join())).toEqual([
+    expect.stringMatching(/text|legacy/),
+    expect.stringMatching(/text|legacy/),
+  ]);
+  expect(moved).toMatchObject({ action: "failed", objects: ["default/broken"] });
+  expect(moved?.errors.join()).toContain("no such text in broken");
+  expect([updated, differences[4]].map((one) => one?.objects)).toEqual([
+    ["default/one", "default/two"],
+    ["default/moved"],
+  ]);
+  expect(updated).toMatchObject({
+    action: "update",
+    resources: [
+      {
+        operation: "update",
+        type: "ConfigMap",
+        count: 1,
+        fields: [{ path: "data.edition", before: "first", after: "second" }],
+      },
+    ],
+  });
+  expect(summary).toMatchObject({ invalid: 2, failed: 1, update: 3 });
+  expect(fleet().text).toContain(
+    'Note: 2 to update: update ConfigMap\n  ~ update ConfigMap\n      data.edition: "first" → "second"\n  default/one, default/two',
+  );
+  expect(fleet("-o", "markdown").text).toContain("| ✏️ update | `Note` | 2 | update `ConfigMap` |");
+  expect((await known(client.get(CONFIG_MAP, "one", namespace)))?.data).toMatchObject({ edition: "first" });
+});
+
+it("finds the objects that the cluster has in a version which the program stores no more", () => {
+  write(
+    branch,
+    `version: "v2", spec: Type.Object({ content: Type.String() }),
+    program({ metadata, spec }, { owner }) { make(metadata, owner, metadata.name, { text: spec.content, edition: "first" }); },
+    capabilities: { versions: [servedVersion({
+      version: "v1", spec: v1,
+      toStored: ({ spec, annotations }: any) => ({ spec: { content: spec.text }, annotations }),
+      fromStored: ({ spec, annotations }: any) => ({ spec: { text: spec.content }, annotations }),
+    })] },`,
+  );
+  const { text, passes } = fleet("--fail-on", "update,delete");
+  expect([passes, text]).toEqual([true, expect.stringContaining("Note: 6 unchanged")]);
+});
+
+it("fails a gate where the program serves no version in which the cluster has objects", () => {
+  write(branch, PROGRAM.replace('version: "v1"', 'version: "v3"'));
+  const { text, passes } = fleet("--fail-on", "delete");
+  expect(passes).toBe(false);
+  expect(text).toContain(`the objects of notes.${group} could not be listed: it serves none of v1`);
+  expect(text).toContain(`notes.${group}: the cluster serves v1, and this program does not`);
+});
