@@ -1,14 +1,15 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { parse } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { withKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { type Configuration, keySchemas } from "../../stacks/platform/configuration";
 import { requireTables, withLoadedKinds } from "../../stacks/platform/kinds";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
-import { packageVersion } from "../package";
+import { packageRoot, packageVersion } from "../package";
 import { renderTable } from "../text/table";
 import { type KindsOption, kindsOption } from "./kinds-option";
 import { printYaml } from "./print-yaml";
@@ -64,13 +65,16 @@ async function checkCluster(configuration: Configuration, kinds: readonly AnyKin
 
 /** Writes the chart into a new or empty folder: no file of another version stays there. */
 async function writeChart(folder: string, configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
-  const { helmChart } = await import("../../stacks/platform/chart.js");
-  const files = await helmChart(configuration, kinds, packageVersion);
-  mkdirSync(path.join(folder, "templates"), { recursive: true });
-  if (readdirSync(folder).length > 1 || readdirSync(path.join(folder, "templates")).length > 0) {
-    throw new Error(`--chart: ${folder} is not empty`);
+  const { chartFiles } = await import("../../stacks/platform/chart.js");
+  // The value `kinds` may choose others later.
+  const files = chartFiles(configuration, [...new Set([...builtInKinds, ...kinds])], packageVersion);
+  mkdirSync(folder, { recursive: true });
+  if (readdirSync(folder).length > 0) throw new Error(`--chart: ${folder} is not empty`);
+  cpSync(path.join(packageRoot, "stacks/platform/chart"), folder, { recursive: true });
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), text);
   }
-  for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
 }
 
 /** The keys of a file as texts, the form that the configuration is parsed from. */

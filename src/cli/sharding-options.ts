@@ -46,6 +46,7 @@ export function openShards(
     retryPeriodMs: options.retryPeriod * 1000,
   };
   checkTiming(timing);
+  metrics.shards.set(options.shards);
   const host = hostname()
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]/g, "-")

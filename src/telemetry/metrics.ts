@@ -157,6 +157,7 @@ export function createMetrics() {
       ["kind"],
       "When this replica last found an object for which a less strict mode holds than before.",
     ),
+    shards: gauge("kindstack_shards", [], "Shards that the installation has."),
     shardsHeld: gauge("kindstack_shards_held", [], "Shards that this replica holds; with one shard, 1 on the leader."),
     /** `transition`: acquired, released or lost. */
     shardTransitions: counter(

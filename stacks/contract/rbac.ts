@@ -38,29 +38,38 @@ export const REVIEWS: readonly PolicyRule[] = [
  * @param variables of its environment that are `true`
  */
 export function operatorRules(kinds: readonly AnyKind[], variables: readonly string[] = []): PolicyRule[] {
-  return merged([
-    ...kinds.flatMap((kind): PolicyRule[] => [
-      { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
-      { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
-      ...kind.owns.map((type) => ({ ...resourceOf(type, kinds), verbs: OWNED_VERBS })),
-      ...Object.values(kind.capabilities.reads ?? {}).map((type) => ({
-        ...resourceOf(type, kinds),
-        verbs: READ_VERBS,
-      })),
-      ...(kind.capabilities.permissions ?? []),
-      ...variables.flatMap((variable) => kind.capabilities.optionalPermissions?.[variable] ?? []),
-    ]),
-    // The operator tells programs in which cluster they run.
-    CLUSTER_UID_RULE,
-    // A namespace may set the mode of the objects in it.
-    { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
-    ...PLAN_RULES,
-    // CRDs show whether a definition is another operator's, and whether an unserved type still exists.
-    DEFINITIONS_RULE,
-    { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
-    ...REVIEWS,
-  ]);
+  return merged([...kinds.flatMap((kind) => kindRules(kind, kinds, variables)), ...OPERATOR_RULES]);
 }
+
+/** What the operator needs for one of its kinds. */
+export function kindRules(
+  kind: AnyKind,
+  kinds: readonly AnyKind[],
+  variables: readonly string[] = [],
+): readonly PolicyRule[] {
+  const { reads = {}, permissions = [], optionalPermissions } = kind.capabilities;
+  return [
+    { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
+    { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
+    ...kind.owns.map((type) => ({ ...resourceOf(type, kinds), verbs: OWNED_VERBS })),
+    ...Object.values(reads).map((type) => ({ ...resourceOf(type, kinds), verbs: READ_VERBS })),
+    ...permissions,
+    ...variables.flatMap((variable) => optionalPermissions?.[variable] ?? []),
+  ];
+}
+
+/** What the operator needs for all kinds. */
+export const OPERATOR_RULES: readonly PolicyRule[] = [
+  // The operator tells programs in which cluster they run.
+  CLUSTER_UID_RULE,
+  // A namespace may set the mode of the objects in it.
+  { apiGroups: [""], resources: ["namespaces"], verbs: READ_VERBS },
+  ...PLAN_RULES,
+  // CRDs show whether a definition is another operator's, and whether an unserved type still exists.
+  DEFINITIONS_RULE,
+  { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+  ...REVIEWS,
+];
 
 /** The Secret of the certificate with which an operator serves previews, and of its CA. */
 export const INSPECTION_SECRET = "kindstack-preview-tls";
@@ -71,24 +80,35 @@ export const INSPECTION_SECRET = "kindstack-preview-tls";
  * @param role the ClusterRole with these rules, which owns what the operator makes for admission, and so is read by it
  */
 export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
-  const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
-  const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined);
-  return merged([
-    ...kinds.flatMap((kind) => admissionRulesOf(kindName(kind), kind.capabilities.admission, kinds)),
-    ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission(kinds), kinds),
-    // The CRD names the webhook that converts between versions.
-    ...(converted.length > 0
-      ? [{ ...DEFINITIONS_RULE, resourceNames: converted.map(kindName), verbs: ["patch"] }]
-      : []),
-    // A creation in another version is tried by a dry run in the stored one.
-    ...converted.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["create"] })),
-    { ...own, verbs: ["get"] },
-  ]);
+  return merged([...kinds.flatMap((kind) => kindAdmissionRules(kind, kinds)), ...objectAdmissionRules(role)]);
+}
+
+/** What admission of one kind needs. */
+export function kindAdmissionRules(kind: AnyKind, kinds: readonly AnyKind[]): readonly PolicyRule[] {
+  const { admission, versions } = kind.capabilities;
+  return [
+    ...(admission === undefined ? [] : admissionRulesOf(kindName(kind), admission, kinds)),
+    ...(versions === undefined
+      ? []
+      : [
+          // The CRD names the webhook that converts between versions.
+          { ...DEFINITIONS_RULE, resourceNames: [kindName(kind)], verbs: ["patch"] },
+          // A creation in another version is tried by a dry run in the stored one.
+          { apiGroups: [kind.group], resources: [kind.plural], verbs: ["create"] },
+        ]),
+  ];
+}
+
+/** What admission needs for all kinds. */
+export function objectAdmissionRules(role: string): readonly PolicyRule[] {
+  return [
+    ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission([]), []),
+    { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role], verbs: ["get"] },
+  ];
 }
 
 /** Admission objects and webhook configurations are applied by name, and watched by type. */
-function admissionRulesOf(name: string, admission: KindAdmission | undefined, kinds: readonly AnyKind[]): PolicyRule[] {
-  if (admission === undefined) return [];
+function admissionRulesOf(name: string, admission: KindAdmission, kinds: readonly AnyKind[]): PolicyRule[] {
   const configurations = new Set(admission.webhooks().map(({ type }) => webhookConfigurationKind(type)));
   const objects = [
     ...admission.objects(),

@@ -7,17 +7,15 @@ const warning = ruleOf("warning");
 /**
  * The alerts of an operator: the spec of a PrometheusRule. Every replica counts all objects, so these are compared by `max`
  * and not added up.
- *
- * @param shards how many the installation has
  */
-export function alertingRules({ shards }: { shards: number }) {
+export function alertingRules() {
   const rules = [
     critical("KindstackDown", "absent(kindstack_shards_held)", "10m", "No operator answers Prometheus."),
     critical(
       "KindstackShardsNotHeld",
-      `sum(kindstack_shards_held) < ${shards}`,
+      "sum(kindstack_shards_held) < max(kindstack_shards)",
       "5m",
-      `Only {{ $value }} of ${shards} shards have an operator; objects of the others are not reconciled.`,
+      "Only {{ $value }} shards have an operator; objects of the others are not reconciled.",
     ),
     critical(
       "KindstackBackendRefused",

@@ -1,92 +1,57 @@
 import Type from "typebox";
 import { stringify } from "yaml";
 import { TerminalError } from "../../providers/errors";
-import type { Manifest } from "../../providers/kubernetes/client";
-import type { AnyKind } from "../contract/kind";
-import { type Configuration, configurationSchema, keySchemas, usesVolume } from "./configuration";
-import { isModePolicy, platformManifests } from "./manifests";
+import { authorPolicies } from "../contract/author-policy";
+import { installedDefinitions } from "../contract/installed-definitions";
+import { type AnyKind, kindName } from "../contract/kind";
+import { kindAdmissionRules, kindRules, OPERATOR_RULES, objectAdmissionRules } from "../contract/rbac";
+import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
+import { ADMISSION_ROLE } from "./access";
+import { alertingRules } from "./alerts";
+import { type Configuration, configurationSchema, keySchemas } from "./configuration";
+import { dashboard } from "./dashboard";
+import { needsAdmission } from "./manifests";
 
 type Key = keyof Configuration;
 
-/** Keys whose value stands in the manifests as it is: each is a value of the chart. */
-const VALUES: readonly Key[] = [
-  ...(["image", "imagePullPolicy", "stateSecret", "postgresSecret", "replicas", "shards", "concurrency"] as const),
-  ...(["driftInterval", "logLevel", "postgresTables"] as const),
-];
-/** Keys whose value is a map or a list that stands in the manifests as it is, possibly beside other entries. */
-const STRUCTURES: readonly Key[] = [
-  ...(["resources", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"] as const),
-  ...(["labels", "annotations", "podAnnotations"] as const),
-];
-/** A text that is left out where it is empty, and a list of the names of objects. */
-const [PRIORITY, PULL_SECRETS] = ["priorityClassName", "imagePullSecrets"] as const satisfies readonly Key[];
-/** Of a volume there is one replica. */
-const VOLUME_VALUES: readonly Key[] = [...VALUES.filter((key) => key !== "replicas"), "storageSize"];
-/** Switches that add all objects of a kind: each is a value of the chart. */
-const SWITCHES: Readonly<Record<string, Key>> = {
-  CustomResourceDefinition: "crds",
-  ValidatingAdmissionPolicy: "crds",
-  ValidatingAdmissionPolicyBinding: "crds",
-  MutatingAdmissionPolicy: "crds",
-  MutatingAdmissionPolicyBinding: "crds",
-  NetworkPolicy: "networkPolicy",
-  ServiceMonitor: "serviceMonitor",
-};
+/** Keys of `pulumi up`, and what the release decides. */
+const NO_VALUES: readonly Key[] = ["install", "manifests", "namespace"];
 
-/** Where the values of secret keys belong instead. */
-const IN_SECRETS: Readonly<Record<string, string>> = {
+/** Keys that make Secrets, and where what they say belongs instead. */
+const IN_SECRETS: Partial<Record<Key, string>> = {
   passphrase: "put it under the key passphrase into stateSecret",
   backendUrl: "put it under the key backendUrl into stateSecret and set backendFromSecret",
-  postgresPassword:
-    "put PSQL_HOST, PSQL_DBNAME, PSQL_USER and PSQL_PASSWORD into postgresSecret, in place of postgresHost and its keys",
+  ...Object.fromEntries(
+    (["postgresPassword", "postgresHost", "postgresDatabase", "postgresUser", "postgresSslMode"] as const).map(
+      (key) => [
+        key,
+        "put PSQL_HOST, PSQL_DBNAME, PSQL_USER and PSQL_PASSWORD into postgresSecret, in place of postgresHost and its keys",
+      ],
+    ),
+  ),
 };
 
-/** Integers that no configuration has, in place of values of the chart. */
-const FIRST_MARK = 900_000_001;
-const NAMESPACE_MARK = "helm-release-namespace";
+const VALUES = ([...keySchemas.keys()] as Key[]).filter((key) => !NO_VALUES.includes(key) && !(key in IN_SECRETS));
 
 /**
- * A Helm chart of the manifests that `kindstack install --print` prints. Configuration that a manifest repeats verbatim becomes
- * a value of the chart; configuration that decides which objects there are is fixed when the chart is made. The namespace is
- * the release's.
+ * The files of a Helm chart beside its templates, which `chart/templates` has: the keys of the configuration as values, and
+ * what the templates install for each kind.
  *
- * @returns the files of the chart, by their path in its folder
+ * @param configuration the values' defaults
+ * @param kinds those that the value `kinds` may choose from
+ * @returns texts by their path in the chart's folder
  * @throws TerminalError `Misconfigured` for a configuration with Secrets' values
  */
-export async function helmChart(
+export function chartFiles(
   configuration: Configuration,
   kinds: readonly AnyKind[],
   version: string,
-): Promise<Record<string, string>> {
+): Record<string, string> {
   // A chart with a password in it would be copied around with it.
-  const secret = [...keySchemas.keys()].find((key) => keySchemas.get(key)?.secret && key in configuration);
+  const secret = [...keySchemas.keys()].find((key) => keySchemas.get(key)?.secret && key in configuration) as Key;
   if (secret !== undefined) {
     throw new TerminalError("Misconfigured", `kindstack:${secret}: a chart contains no Secrets; ${IN_SECRETS[secret]}`);
   }
-  const keys = usesVolume(configuration) ? VOLUME_VALUES : VALUES;
-  const marks = new Map(
-    keys.map((key, index) => [key, typeof configuration[key] === "number" ? FIRST_MARK + index : markOf(key)]),
-  );
-  const switches = Object.values(SWITCHES);
-  const structures = STRUCTURES.map((key) => {
-    const mark = { [markOf(key)]: "" };
-    return [key, Array.isArray(configuration[key]) ? [mark] : mark];
-  });
-  const marked = {
-    ...configuration,
-    ...Object.fromEntries([...switches.map((key) => [key, true]), ...marks, ...structures]),
-    [PRIORITY]: markOf(PRIORITY),
-    [PULL_SECRETS]: [markOf(PULL_SECRETS)],
-    namespace: NAMESPACE_MARK,
-  } as Configuration;
-  const manifests = (await platformManifests(marked, kinds)).filter(({ kind }) => kind !== "Namespace");
-  const values = pick({ postgresTables: "", ...configuration }, [
-    ...switches,
-    ...keys,
-    PULL_SECRETS,
-    PRIORITY,
-    ...STRUCTURES,
-  ]);
   return {
     "Chart.yaml": stringify({
       apiVersion: "v2",
@@ -96,77 +61,52 @@ export async function helmChart(
       version,
       appVersion: version,
     }),
-    "values.yaml": Object.entries(values)
-      .map(([key, value]) => `# ${keySchemas.get(key)?.description}\n${stringify({ [key]: value })}`)
-      .join("\n"),
-    "values.schema.json": `${JSON.stringify(
-      Type.Object(pick(configurationSchema.properties, Object.keys(values) as Key[]) as never, {
-        additionalProperties: false,
-      }),
-      null,
-      2,
-    )}\n`,
-    ...Object.fromEntries(
-      manifests.map((manifest) => [`templates/${fileNameOf(manifest)}`, template(manifest, configuration, marks)]),
-    ),
+    "values.yaml": VALUES.map((key) => valueWithComment(key, configuration[key])).join("\n"),
+    "values.schema.json": `${JSON.stringify(valuesSchema(), null, 2)}\n`,
+    "files/all-kinds.yaml": stringify({
+      definitions: installedDefinitions([]),
+      authorPolicies: [],
+      rules: { operator: OPERATOR_RULES, admission: objectAdmissionRules(ADMISSION_ROLE) },
+    }),
+    ...Object.fromEntries(kinds.map((kind) => [`files/kinds/${kindName(kind)}.yaml`, kindFile(kind, kinds)])),
+    "files/alerts.yaml": stringify(alertingRules()),
+    "files/dashboard.json": JSON.stringify(dashboard()),
   };
 }
 
-/** Names the namespace where that is not the release's: there may be objects of the same name. */
-function fileNameOf({ kind, metadata: { name, namespace = NAMESPACE_MARK } }: Manifest): string {
-  const parts = namespace === NAMESPACE_MARK ? [kind, name] : [kind, namespace, name];
-  return `${parts.join("-")}.yaml`.toLowerCase();
+function valueWithComment(key: Key, value: unknown): string {
+  const comment = `# ${keySchemas.get(key)?.description}\n`;
+  return value === undefined ? `${comment}# ${key}:\n` : `${comment}${stringify({ [key]: value })}`;
 }
 
-function template(manifest: Manifest, { keepState }: Configuration, marks: ReadonlyMap<Key, string | number>): string {
-  const { kind, metadata } = manifest;
-  const kept =
-    kind === "CustomResourceDefinition" || isModePolicy(manifest) || (keepState && kind === "PersistentVolumeClaim");
-  const annotations = { ...metadata.annotations, "helm.sh/resource-policy": "keep" };
-  const object = kept ? { ...manifest, metadata: { ...metadata, annotations } } : manifest;
-  let text = stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 }).replaceAll("{{", '{{ "{{" }}');
-  for (const [key, mark] of marks) {
-    const whole = new RegExp(`(^\\s*(?:- )?[\\w.-]+: |^\\s*- )${mark}$`, "gm");
-    const quoted = typeof mark === "string" ? " | quote" : "";
-    text = text.replace(whole, `$1{{ .Values.${key}${quoted} }}`).replaceAll(String(mark), `{{ .Values.${key} }}`);
-  }
-  text = withLists(withStructures(text));
-  text = text.replaceAll(NAMESPACE_MARK, "{{ .Release.Namespace }}");
-  const condition = SWITCHES[kind];
-  return condition === undefined ? text : `{{- if .Values.${condition} }}\n${text}{{- end }}\n`;
+/** Of the values. Helm gives each chart that another one depends on `global`, and reads whether it is `enabled`. */
+function valuesSchema(): object {
+  const schemas = VALUES.map((key) => [key, configurationSchema.properties[key]] as const);
+  const { required, ...schema } = Type.Object(
+    {
+      ...Object.fromEntries(schemas),
+      global: Type.Optional(Type.Object({})),
+      enabled: Type.Optional(Type.Boolean({ description: "for the condition of a chart that depends on this one" })),
+    },
+    { additionalProperties: false },
+  );
+  return schema;
 }
 
-function markOf(key: Key): string {
-  return `helm-value-${key.toLowerCase()}-end`;
-}
-
-/** Puts maps and lists in place of their marks; a parent that has nothing else is left out where they are empty. */
-function withStructures(text: string): string {
-  return STRUCTURES.reduce((result, key) => {
-    const mark = `${markOf(key)}: ""`;
-    const alone = new RegExp(`^( *)(\\w+):\\n( +)(?:- )?${mark}\\n(?!\\3[^ -])`, "gm");
-    const beside = new RegExp(`^( *)${mark}\\n`, "gm");
-    const yaml = (indent: string) => `{{- toYaml . | nindent ${indent.length} }}`;
-    const block = (before: string, indent: string) =>
-      `{{- with .Values.${key} }}\n${before}${yaml(indent)}\n{{- end }}\n`;
-    return result
-      .replace(alone, (_, outer: string, parent: string, indent: string) => block(`${outer}${parent}:\n`, indent))
-      .replace(beside, (_, indent: string) => block("", indent));
-  }, text);
-}
-
-function withLists(text: string): string {
-  return text
-    .replace(
-      new RegExp(`^( *)${PRIORITY}: ${markOf(PRIORITY)}\\n`, "m"),
-      `{{- with .Values.${PRIORITY} }}\n$1${PRIORITY}: {{ . | quote }}\n{{- end }}\n`,
-    )
-    .replace(
-      new RegExp(`^( *)${PULL_SECRETS}:\\n( *)- name: ${markOf(PULL_SECRETS)}\\n`, "m"),
-      `{{- with .Values.${PULL_SECRETS} }}\n$1${PULL_SECRETS}:\n{{- range . }}\n$2- name: {{ . | quote }}\n{{- end }}\n{{- end }}\n`,
-    );
-}
-
-function pick<T extends object, K extends keyof T>(from: T, keys: readonly K[]): Pick<T, K> {
-  return Object.fromEntries(keys.map((key) => [key, from[key]])) as Pick<T, K>;
+/** What is installed for a kind. */
+function kindFile(kind: AnyKind, kinds: readonly AnyKind[]): string {
+  const common = new Set(installedDefinitions([]).map((manifest) => JSON.stringify(manifest)));
+  return stringify(
+    {
+      admission: needsAdmission(kind),
+      definitions: installedDefinitions([kind]).filter((manifest) => !common.has(JSON.stringify(manifest))),
+      authorPolicies: authorPolicies([kind]),
+      rules: {
+        operator: kindRules(kind, kinds),
+        deleteYounger: kind.capabilities.optionalPermissions?.[DELETE_YOUNGER] ?? [],
+        admission: kindAdmissionRules(kind, kinds),
+      },
+    },
+    { aliasDuplicateObjects: false, lineWidth: 0 },
+  );
 }

@@ -17,9 +17,7 @@ import { workload } from "./workload";
  * @param kinds the kinds to install
  */
 export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
-  // Without a kind that has a say in it, or versions to be converted, there is no admission.
-  const isServed = ({ capabilities }: AnyKind) => (capabilities.admission ?? capabilities.versions) !== undefined;
-  const configuration = { ...configured, admission: configured.admission && kinds.some(isServed) };
+  const configuration = { ...configured, admission: configured.admission && kinds.some(needsAdmission) };
   const manifests = [
     namespace(configuration),
     ...(configuration.crds ? installedDefinitions(kinds, configuration) : []),
@@ -31,6 +29,11 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...(await proxy(configuration)),
   ];
   return manifests.map((manifest) => withFurtherMetadata(manifest, configuration));
+}
+
+/** Whether a kind has a say in others' requests, or versions to be converted. */
+export function needsAdmission({ capabilities }: AnyKind): boolean {
+  return (capabilities.admission ?? capabilities.versions) !== undefined;
 }
 
 /** Whether an object comes with the CRDs, and stays with them: what it protects outlives an installation. */

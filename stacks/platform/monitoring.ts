@@ -33,12 +33,12 @@ function serviceMonitor({ namespace, metricsSecret }: Configuration): Manifest {
   };
 }
 
-export function prometheusRule({ namespace, shards }: Pick<Configuration, "namespace" | "shards">): Manifest {
+export function prometheusRule({ namespace }: Pick<Configuration, "namespace">): Manifest {
   return {
     apiVersion: "monitoring.coreos.com/v1",
     kind: "PrometheusRule",
     metadata: { name: NAME, namespace, labels: LABELS },
-    spec: alertingRules({ shards }),
+    spec: alertingRules(),
   };
 }
 

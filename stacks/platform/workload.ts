@@ -65,7 +65,7 @@ function container(configuration: Configuration): types.Container {
     args: [
       "run",
       ...options({
-        kinds: configuration.kinds.join(",") || undefined,
+        kinds: configuration.kinds.toSorted().join(",") || undefined,
         concurrency: configuration.concurrency,
         shards: configuration.shards,
         rollout: configuration.rollout,

@@ -55,7 +55,7 @@ describe("createMetrics", () => {
     const metrics = createMetrics();
     countRuns(postgresWriter, metrics);
     metrics.workQueue("kindstack");
-    const { rules = [] } = alertingRules({ shards: 1 }).groups[0] ?? {};
+    const { rules = [] } = alertingRules().groups[0] ?? {};
     const read = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(?:rate|increase)\((\w+)(?:\{(.*?)\})?\[/g)]);
     expect(read.length).toBeGreaterThan(3);
     const text = await metrics.registry.metrics();

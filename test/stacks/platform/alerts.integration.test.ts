@@ -10,6 +10,7 @@ afterAll(() => promtool.close());
 
 /** An operator that has nothing to be alerted of. */
 const WELL: Series = {
+  kindstack_shards: "1x120",
   kindstack_shards_held: "1x120",
   'kindstack_informer_last_contact_seconds{resource="tenants"}': "10x120",
   'kindstack_objects{kind="tenants",synced="True",ready="True",reason="Succeeded"}': "7x120",
@@ -131,7 +132,7 @@ describe("the alerts, as Prometheus evaluates them", () => {
   });
 
   it("are all among these", () => {
-    const names = alertingRules({ shards: 1 }).groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+    const names = alertingRules().groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
     expect(CASES.map(([alert]) => alert.replace(/\{.*/, ""))).toEqual(names);
   });
 });

@@ -9,7 +9,7 @@ import { monitoring, prometheusRule } from "../../../stacks/platform/monitoring"
 import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 
 const ROOT = path.resolve(__dirname, "../../..");
-const rules = alertingRules({ shards: 8 }).groups.flatMap((group) => group.rules);
+const rules = alertingRules().groups.flatMap((group) => group.rules);
 const { panels } = dashboard();
 interface Placed {
   title: string;
@@ -42,8 +42,7 @@ describe("what is queried of the operator", () => {
 
 describe("the alerts", () => {
   it("are in deploy/prometheus-rule.yaml", async () => {
-    const { shards, namespace } = parseConfiguration({}, "1.2.3");
-    const manifest = stringify(prometheusRule({ shards, namespace }), { lineWidth: 0 });
+    const manifest = stringify(prometheusRule(parseConfiguration({}, "1.2.3")), { lineWidth: 0 });
     // When this fails: npx vitest run -u test/stacks/platform/monitoring.test.ts
     await expect(manifest).toMatchFileSnapshot(path.join(ROOT, "deploy/prometheus-rule.yaml"));
   });
@@ -93,10 +92,5 @@ describe("the installation", () => {
     expect(kindsOf({})).toEqual([]);
     expect(kindsOf({ prometheusRule: "true" })).toEqual(["PrometheusRule"]);
     expect(kindsOf({ grafanaDashboard: "true" })).toEqual(["ConfigMap"]);
-  });
-
-  it("is alerted of as many shards as it has", () => {
-    const [manifest] = monitoring(parseConfiguration({ prometheusRule: "true", shards: "12" }, "1"));
-    expect(JSON.stringify(manifest)).toContain("sum(kindstack_shards_held) < 12");
   });
 });

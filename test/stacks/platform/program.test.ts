@@ -585,7 +585,7 @@ describe("an installation of chosen kinds", () => {
     });
     const [container] = podOf(registrations).spec.containers;
     expect(container?.args).toEqual(
-      expect.arrayContaining(["--kinds", "tenants.multitenancy.codereliant.io,postgreswriters.demo.yash.com"]),
+      expect.arrayContaining(["--kinds", "postgreswriters.demo.yash.com,tenants.multitenancy.codereliant.io"]),
     );
     expect(container?.args).not.toContain("--admission-port");
     expect(JSON.stringify(registrations)).not.toMatch(/capsule|podsets|memcacheds|kindstack-admission-tls/);
