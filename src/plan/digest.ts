@@ -1,6 +1,7 @@
 import { createHmac, type KeyObject } from "node:crypto";
 import { canonicalJson } from "../../providers/canonical-json";
-import { withoutInternal } from "../../providers/dynamic";
+import { PROVIDER_PROPERTY, withoutInternal } from "../../providers/dynamic";
+import { providerVersions } from "../../providers/index";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
@@ -38,13 +39,16 @@ export interface PlanDigests {
 /**
  * Digests of a plan, which everybody may read. All are keyed, as secrets are in them: without the key, a value cannot be found by
  * trying. The secrets of plugins are in no preview. A plan that has any depends on the versions of what its object refers to.
+ *
+ * Another version of a program that declares the same has the same plan: what a plain program declares is in the plan as a whole.
+ * In the SDK's runtime, code makes inputs of outputs that a preview does not know.
  */
 export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
   const {
     kind,
     object,
     operation,
-    programDigest: program,
+    programDigest,
     changes,
     resources,
     observed = new Map<string, string>(),
@@ -54,12 +58,17 @@ export function planDigests(key: KeyObject, basis: PlanBasis): PlanDigests {
   const digestOf = (value: unknown) => `sha256:${createHmac("sha256", key).update(canonicalJson(value)).digest("hex")}`;
   const { name = "", namespace = "", uid } = object.metadata;
   const identity = { kind: kindName(kind), namespace, name };
+  const program = kind.capabilities.sdkRuntime ? programDigest : undefined;
+  const versions = providerVersions(kind);
   const effects = new Map(resources.map((resource) => [resource.change.urn, resource]));
   const changing = changes
     .filter((change) => change.operation !== "same")
     .sort((a, b) => (a.urn < b.urn ? -1 : 1))
     .map((change) => {
-      const contents = withoutUid(contentsOf(change, effects.get(change.urn)), uid);
+      const stub = (change.inputs ?? change.old?.inputs)?.[PROVIDER_PROPERTY] as string | undefined;
+      // A provider without a version is of the kind's own code.
+      const provider = versions.get(stub ?? "") ?? programDigest;
+      const contents = withoutUid({ ...contentsOf(change, effects.get(change.urn)), provider }, uid);
       return { change, contents, seen: observed.get(change.urn) };
     });
   const removed = [...untracked].sort((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1));
@@ -95,9 +104,11 @@ interface StepContents {
   /** All that the program gives, or the state has of what goes. */
   inputs: Record<string, unknown>;
   hasSecrets: boolean;
+  /** The version of what applies it. */
+  provider: number | string;
 }
 
-function contentsOf(change: PlannedChange, effect: PlannedResource | undefined): StepContents {
+function contentsOf(change: PlannedChange, effect: PlannedResource | undefined): Omit<StepContents, "provider"> {
   const { operation, type, name, inputs, old, secretInputs } = change;
   const action = effect?.shown.operation ?? operation;
   const fields = action === "create" ? [] : (effect?.shown.fields ?? []);
@@ -122,7 +133,7 @@ function hidesSecrets({ inputs, secretInputs }: PlannedChange): boolean {
  * a value that is another for each object is another difference.
  */
 function differenceOf(contents: StepContents, templated: (value: unknown) => unknown): object {
-  const { action, operation, type, name, fields, inputs, hasSecrets } = contents;
+  const { action, operation, type, name, fields, inputs, hasSecrets, provider } = contents;
   const { manifest, owner } = inputs as { manifest?: Partial<Manifest>; owner?: object };
   const named = {
     ...inputs,
@@ -131,7 +142,8 @@ function differenceOf(contents: StepContents, templated: (value: unknown) => unk
   };
   // Of an update, what stays is no part of the difference, but masked fields do not tell their values.
   const isWhole = operation !== "update" || hasSecrets;
-  return { action, operation, type, name: templated(name), fields, ...(isWhole && { inputs: named }) };
+  const step = { action, operation, type, name: templated(name), fields, provider };
+  return { ...step, ...(isWhole && { inputs: named }) };
 }
 
 /** Replaces the names of an object in texts, where they are words. */

@@ -3,11 +3,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../providers/canonical-json";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { withObserved } from "../../providers/observation";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import { type PlanBasis, planDigests } from "../../src/plan/digest";
 import { changedFields } from "../../src/plan/fields";
 import { planKey } from "../../src/plan/key";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 
 const key = createSecretKey(Buffer.alloc(32, 1));
@@ -21,13 +23,16 @@ interface Wanted {
   password?: string;
   replicas?: number;
   labels?: Record<string, string>;
+  /** Of the provider. */
+  stub?: string;
 }
 
 /** An update of a Deployment that has a secret, as a preview tells it. */
 function updateOf(wanted: Wanted = {}, operation: PlannedChange["operation"] = "update"): PlannedChange {
   const { name = "web", namespace = "team", uid = "uid-web", password = "hush", replicas = 2, labels = {} } = wanted;
+  const { stub = OBJECT_STUB } = wanted;
   const inputs = (count: number, value: string) => ({
-    __provider: "kubernetes",
+    __provider: stub,
     owner: { uid, description: `PodSet.apps/${namespace}/${name}` },
     password: value,
     manifest: {
@@ -101,7 +106,6 @@ describe("the digest of a plan", () => {
     ["the name", basisOf({ name: "other" })],
     ["the namespace", basisOf({ namespace: "other" })],
     ["the spec", basisOf({ spec: { replicas: 3 } })],
-    ["the program", basisOf({}, { programDigest: "p2" })],
     ["a field", basisOf({ replicas: 3 })],
     ["a label that stays as it is", basisOf({ labels: { a: "b" } })],
     ["the value of a secret", basisOf({ password: "other" })],
@@ -195,11 +199,31 @@ describe("the digest of a group", () => {
     };
     expect(digestsOf(basisOf({ replicas: 3 })).group).not.toBe(usual.group);
     expect(digestsOf(basisOf({ password: "other" })).group).not.toBe(usual.group);
-    expect(digestsOf(basisOf({}, { programDigest: "p2" })).group).not.toBe(usual.group);
     expect(digestsOf(renamed("api")).group).toBe(usual.group); // what stays is no difference
     expect(creation("a")).toBe(creation("b"));
     expect(creation("a", { x: "{name}" })).not.toBe(creation("b", { x: "b" }));
     expect(creation("a", { x: "ab" })).not.toBe(creation("b", { x: "bb" }));
+  });
+
+  it("is the same with other code that declares the same, unless that applies it, or makes inputs of outputs", () => {
+    const capabilities = { ...podSet.capabilities, sdkRuntime: true } as const;
+    const own = (version?: number) => ({
+      ...podSet,
+      capabilities: { providers: [{ stub: "own", provider: {} as never, ...(version && { version }) }] },
+    });
+    const of = (kind: AnyKind, programDigest = "p1") => {
+      return digestsOf(
+        basisOf({ stub: kind.capabilities.providers?.[0]?.stub ?? OBJECT_STUB }, { kind, programDigest }),
+      );
+    };
+    expect(of(podSet, "p2")).toEqual(usual);
+    for (const kind of [{ ...podSet, capabilities }, own()]) {
+      expect(of(kind, "p2").digest).not.toBe(of(kind).digest);
+      expect(of(kind, "p2").group).not.toBe(of(kind).group);
+    }
+    expect(of(own(7), "p2")).toEqual(of(own(7)));
+    expect(of(own(7)).digest).not.toBe(of(own(8)).digest);
+    expect(of(own(7)).group).not.toBe(of(own(8)).group);
   });
 
   it("of a deletion is the object's own", () => {
