@@ -15,7 +15,7 @@ import {
   succeededConditions,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
-import { gated } from "./gated";
+import { gated } from "./mode-gate";
 import { driftUnknownNews, pause } from "./pause";
 
 /**

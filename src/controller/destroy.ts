@@ -5,8 +5,8 @@ import { isOutdated, loggedFailure, type Reconcile, type Step } from "./context"
 import { passGate } from "./gate";
 import type { Outcome } from "./outcome";
 import { ProgressStatus } from "./progress-status";
+import { removeAfterDestroy } from "./remove-untracked";
 import type { ObjectStack } from "./stack";
-import { removeAfterDestroy } from "./untracked";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(

@@ -16,7 +16,7 @@ import type { DestroyAction, Gate, UpdateAction } from "./action";
 import { authorsOf, describeAuthors } from "./authors";
 import type { KindContext, Step } from "./context";
 import type { Comparison } from "./facts";
-import { reasonOf } from "./gated";
+import { reasonOf } from "./mode-gate";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 

@@ -5,8 +5,8 @@ import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, UpdateAction } from "./action";
+import type { ClaimedProgram } from "./claim-program";
 import type { Pass, Proposed } from "./gate";
-import type { ClaimedProgram } from "./program";
 
 /** What came of an action. */
 export type Outcome =

@@ -9,8 +9,8 @@ import type { View } from "../plan/view";
 import type { Step } from "./context";
 import type { Pass } from "./gate";
 import { adoptsPlugins, objectForDestroy, objectForUpdate, STATE_MISSING } from "./missing-state";
+import { type Viewed, viewOf } from "./operator-view";
 import { describeApproval } from "./plan-decision";
-import { type Viewed, viewOf } from "./view";
 
 type StackStep = Viewed & Step<"facts" | "signal", "kind" | "engine">;
 

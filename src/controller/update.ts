@@ -4,6 +4,7 @@ import { parseServed, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
 import { readInputs } from "../plan/view";
 import type { UpdateAction } from "./action";
+import { claimProgram } from "./claim-program";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { declarationsDigest, declaresTheSame } from "./declarations";
@@ -11,10 +12,9 @@ import { passGate } from "./gate";
 import { explainDecision, reportMissingState, wasStateMissing } from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
-import { claimProgram } from "./program";
 import { ProgressStatus } from "./progress-status";
+import { removeAfterUpdate } from "./remove-untracked";
 import type { ObjectStack } from "./stack";
-import { removeAfterUpdate } from "./untracked";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, action: UpdateAction): Promise<Outcome> {

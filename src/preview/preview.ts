@@ -18,7 +18,7 @@ import { type Candidate, claimsOf, type PlanOptions } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
-import { planObject } from "./plan";
+import { planObject } from "./plan-object";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
 import { countActions, newPlan, type ObjectPlan, type Report } from "./report";
 

@@ -11,7 +11,7 @@ import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { conflictFinder } from "../../src/preview/conflicts";
 import { checkPlans } from "../../src/preview/dry-run";
-import { planObject } from "../../src/preview/plan";
+import { planObject } from "../../src/preview/plan-object";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { eventually } from "../../src/testing/eventually";
 import { defineKind } from "../../stacks/contract/kind";

@@ -14,7 +14,7 @@ import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
 import type { DestroyAction } from "./action";
 import type { Step } from "./context";
 import { recordedIds } from "./kind-cache";
-import { listOwned } from "./view";
+import { listOwned } from "./operator-view";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again

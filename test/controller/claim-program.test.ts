@@ -4,7 +4,7 @@ import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/cl
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
-import { viewOf } from "../../src/controller/view";
+import { viewOf } from "../../src/controller/operator-view";
 import { readInputs } from "../../src/plan/view";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId } from "../../stacks/contract/object";
