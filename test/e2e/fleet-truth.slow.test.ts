@@ -1,0 +1,3 @@
+import { fleetTruth } from "./fleet-truth";
+
+fleetTruth(40, 7);
