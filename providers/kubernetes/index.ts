@@ -4,7 +4,7 @@ export { reviewAccess, type UserInfo } from "./access-review";
 export { ApiError, isApiError } from "./api-server";
 export { allowedGroups, refuseBroadGroup } from "./broad-groups";
 export type { ManifestOf } from "./known-types";
-export { type Health, healthOf } from "./kstatus";
+export { failureIn, type Health, healthOf } from "./kstatus";
 export { known, type Lookup } from "./lookup";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";

@@ -7,7 +7,8 @@ import type { LiveObject, Manifest } from "./types";
  * pkg/kstatus/status of sigs.k8s.io/cli-utils v0.37.2 (Apache-2.0).
  *
  * It differs where kstatus says less than people expect: a Pod that failed has failed, and a Service of the type LoadBalancer
- * works when it has an address. A claim without a volume does not count, as it may wait for its first consumer, which then
+ * works when it has an address. What a type says of a failure in its conditions is told, also where kstatus does not read them
+ * ({@link FAILURES}). A claim without a volume does not count, as it may wait for its first consumer, which then
  * does not work either. A Pod that fits on no node waits for one, however long: there is no clock in here.
  */
 
@@ -19,9 +20,16 @@ export interface Health {
 }
 
 interface Status {
-  conditions?: { type: string; status: string; reason?: string; message?: string }[];
+  conditions?: StatusCondition[];
   observedGeneration?: number;
   [field: string]: unknown;
+}
+
+interface StatusCondition {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
 }
 
 type Rule = (spec: Fields, status: Status, object: LiveObject) => Health;
@@ -48,8 +56,55 @@ export function healthOf(object: LiveObject): Health {
   const abnormal = conditionsOf(status).find(({ type, status }) => ABNORMAL.includes(type) && status === "True");
   if (abnormal !== undefined) return (abnormal.type === "Stalled" ? failed : inProgress)(textOf(abnormal));
   const rule = RULES[typeName(object)] ?? byReadyCondition;
-  return rule((object.spec ?? {}) as Fields, status, object);
+  const health = rule((object.spec ?? {}) as Fields, status, object);
+  const failure = failureCondition(object);
+  if (failure === undefined) return health;
+  return health.status === "Failed"
+    ? failed([...new Set([health.message, textOf(failure)])].join(": "))
+    : inProgress(textOf(failure));
 }
+
+/** What an object says of its failure, whether that may pass or not; `undefined` where it tells of none. Pure. */
+export function failureIn(object: LiveObject): string | undefined {
+  const { status, message } = healthOf(object);
+  return status === "Failed" || (status === "InProgress" && failureCondition(object)) ? message : undefined;
+}
+
+/** The condition of {@link FAILURES} that an object has, if its controller has seen the last change. */
+function failureCondition(object: LiveObject): StatusCondition | undefined {
+  const status = (object.status ?? {}) as Status;
+  if ((status.observedGeneration ?? object.metadata.generation) !== object.metadata.generation) return undefined;
+  const failures = FAILURES[typeName(object)] ?? [];
+  return conditionsOf(status).find((condition) =>
+    failures.some(
+      ({ type, status, reasons }) =>
+        condition.type === type &&
+        condition.status === status &&
+        (reasons === undefined || reasons.includes(condition.reason ?? "")),
+    ),
+  );
+}
+
+/** By type, the conditions that tell of a failure while its controller tries again; with `reasons`, only for these. */
+const FAILURES: Readonly<Record<string, readonly { type: string; status: string; reasons?: readonly string[] }[]>> = {
+  "apps/v1/Deployment": [{ type: "ReplicaFailure", status: "True" }],
+  "apps/v1/ReplicaSet": [{ type: "ReplicaFailure", status: "True" }],
+  "v1/Pod": [
+    { type: "PodResizePending", status: "True", reasons: ["Infeasible"] },
+    { type: "PodResizeInProgress", status: "True", reasons: ["Error"] },
+  ],
+  "v1/Service": [{ type: "LoadBalancerPortsError", status: "True" }],
+  "v1/PersistentVolumeClaim": [
+    { type: "ControllerResizeError", status: "True" },
+    { type: "NodeResizeError", status: "True" },
+    { type: "ModifyVolumeError", status: "True" },
+  ],
+  "policy/v1/PodDisruptionBudget": [{ type: "DisruptionAllowed", status: "False", reasons: ["SyncFailed"] }],
+  "apiextensions.k8s.io/v1/CustomResourceDefinition": [
+    { type: "NonStructuralSchema", status: "True" },
+    { type: "KubernetesAPIApprovalPolicyConformant", status: "False" },
+  ],
+};
 
 const deployment: Rule = (spec, status) => {
   const count = countIn(status);
@@ -74,8 +129,6 @@ const NO_DEADLINE = 2 ** 31 - 1;
 const replicaSet: Rule = (spec, status) => {
   const count = countIn(status);
   const wanted = numberOf(spec.replicas, 1);
-  const failure = conditionIn(status, "ReplicaFailure");
-  if (failure?.status === "True") return inProgress(textOf(failure));
   return (
     fewer("labelled", count("fullyLabeledReplicas"), wanted) ??
     fewer("available", count("availableReplicas"), wanted) ??
@@ -120,27 +173,37 @@ const daemonSet: Rule = (_spec, status) => {
 };
 
 const pod: Rule = (_spec, status) => {
-  const { phase, containerStatuses = [], message = "" } = status as V1PodStatus;
-  const waiting = containerStatuses.flatMap(({ name, state }) => (state?.waiting ? [{ name, ...state.waiting }] : []));
+  const { phase, containerStatuses = [], initContainerStatuses = [], message = "" } = status as V1PodStatus;
+  const waitingOf = (containers: typeof containerStatuses) =>
+    containers.flatMap(({ name, state }) => (state?.waiting ? [{ name, ...state.waiting }] : []));
+  const waiting = waitingOf(containerStatuses);
   const unscheduled = conditionIn(status, "PodScheduled");
+  const ready = conditionIn(status, "Ready");
+  const disruption = conditionIn(status, "DisruptionTarget");
   if (phase === undefined) return inProgress(UNSEEN);
-  if (phase === "Succeeded" || (phase === "Running" && conditionIn(status, "Ready")?.status === "True")) return CURRENT;
-  if (phase === "Failed") return failed(message || "its containers have failed");
+  if (phase === "Succeeded" || (phase === "Running" && ready?.status === "True")) return CURRENT;
+  const isDisrupted = disruption?.status === "True";
+  if (phase === "Failed") return failed(message || (isDisrupted ? textOf(disruption) : "its containers have failed"));
   const looping = waiting.find(({ reason }) => reason === "CrashLoopBackOff");
   if (phase === "Running" && looping) return failed(`its container ${looping.name} crashes again and again`);
   if (unscheduled?.status === "False") return inProgress(textOf(unscheduled));
-  const waits = waiting.find(({ reason }) => reason !== undefined && !BEGINNING.includes(reason));
+  const waits = [...waitingOf(initContainerStatuses), ...waiting].find(
+    ({ reason }) => reason !== undefined && !BEGINNING.includes(reason),
+  );
   if (waits)
     return inProgress(`its container ${waits.name}: ${waits.reason}${waits.message ? `: ${waits.message}` : ""}`);
-  return inProgress(phase === "Running" ? "it runs but is not ready" : "it has not started");
+  if (phase !== "Running") return inProgress("it has not started");
+  return inProgress(`it runs but is not ready${ready?.message ? `: ${ready.message}` : ""}`);
 };
 /** Why a container waits while nothing is wrong. */
 const BEGINNING = ["ContainerCreating", "PodInitializing"];
 
 const job: Rule = (_spec, status) => {
-  const failure = conditionIn(status, "Failed");
   if (conditionIn(status, "Complete")?.status === "True") return CURRENT;
-  if (failure?.status === "True") return failed(textOf(failure));
+  for (const type of ["Failed", "FailureTarget"]) {
+    const failure = conditionIn(status, type);
+    if (failure?.status === "True") return failed(textOf(failure));
+  }
   return status.startTime === undefined ? inProgress("it has not started") : CURRENT;
 };
 
@@ -190,7 +253,7 @@ function conditionIn(status: Status, type: string) {
   return conditionsOf(status).find((condition) => condition.type === type);
 }
 
-function textOf({ type, reason, message }: NonNullable<Status["conditions"]>[number]): string {
+function textOf({ type, reason, message }: StatusCondition): string {
   return message || reason || `its condition ${type}`;
 }
 

@@ -218,7 +218,13 @@ describe("a Memcached", () => {
       expect(conditionOf(live, "Ready")).toMatchObject({
         status: "False",
         reason: "Progressing",
-        message: `Deployment ${restricted}/${object.metadata.name}: 0 of 2 are made`,
+        message: expect.stringMatching(
+          new RegExp(`^Deployment ${restricted}/${object.metadata.name}: pods .* is forbidden: exceeded quota`),
+        ),
+      });
+      expect(conditionOf(live, "Degraded")).toMatchObject({
+        status: "True",
+        message: expect.stringContaining("exceeded quota"),
       });
       return live;
     });

@@ -1,5 +1,5 @@
 import type { V1DeploymentStatus } from "@kubernetes/client-node";
-import type { LiveObject } from "../../../providers/kubernetes/index";
+import { failureIn, type LiveObject } from "../../../providers/kubernetes/index";
 import { type KindCondition, type KindObject, leavesField } from "../../contract/index";
 import type { MemcachedSpec } from "./schema";
 
@@ -39,10 +39,11 @@ export function memcachedConditions(
   const progress = isKnown ? `${live.availableReplicas ?? 0} of ${size} instances are available` : STARTING;
   const attempt = isResizing ? "update the size" : "create Deployment";
   const failed = failure && `Failed to ${attempt} for the custom resource (${name}): (${failure})`;
+  const trouble = failure ?? (deployment && failureIn(deployment));
   return conditions(isResizing ? "Resizing" : "Reconciling", {
     Available: available(name, size, live, failed),
     Progressing: isSettled ? ["False", `All ${size} instances are available`] : ["True", progress],
-    Degraded: failure === undefined ? ["False", "Nothing is wrong"] : ["True", failure],
+    Degraded: trouble === undefined ? ["False", "Nothing is wrong"] : ["True", trouble],
   });
 }
 

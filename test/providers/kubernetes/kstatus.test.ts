@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hasHealth, healthOf } from "../../../providers/kubernetes/kstatus";
+import { failureIn, hasHealth, healthOf } from "../../../providers/kubernetes/kstatus";
 import type { LiveObject, ObjectMeta } from "../../../providers/kubernetes/types";
 
 function object(type: string, status?: object, spec: object = {}, metadata: Partial<ObjectMeta> = {}): LiveObject {
@@ -14,6 +14,7 @@ function object(type: string, status?: object, spec: object = {}, metadata: Part
 }
 
 const condition = (type: string, status: string, reason = "Why", message = "") => ({ type, status, reason, message });
+const CRD = "apiextensions.k8s.io/v1/CustomResourceDefinition";
 const waiting = (reason: string, message?: string) => ({
   phase: "Pending",
   containerStatuses: [{ name: "main", state: { waiting: { reason, message } } }],
@@ -96,6 +97,71 @@ describe("what is said of an object that does not work", () => {
     ],
   ])("nothing of %s", (_, live) => {
     expect(healthOf(live)).toEqual({ status: "Current", message: "" });
+  });
+});
+
+describe("a condition that tells of a failure", () => {
+  const done = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, fullyLabeledReplicas: 1 };
+  const rolled = [condition("Progressing", "True", "NewReplicaSetAvailable"), condition("Available", "True")];
+  /** By type, each condition for failure that its API documents, with its status and reason, beside a status that works. */
+  it.each<[type: string, status: object, spec: object, failing: string, is: string, reason: string, health: string]>([
+    ["apps/v1/Deployment", done, {}, "ReplicaFailure", "True", "FailedCreate", "InProgress"],
+    ["apps/v1/Deployment", done, {}, "Progressing", "False", "ProgressDeadlineExceeded", "Failed"],
+    ["apps/v1/ReplicaSet", done, {}, "ReplicaFailure", "True", "FailedCreate", "InProgress"],
+    ["v1/Pod", { phase: "Pending" }, {}, "PodScheduled", "False", "Unschedulable", "InProgress"],
+    ["v1/Pod", { phase: "Running" }, {}, "Ready", "False", "ReadinessGatesNotReady", "InProgress"],
+    ["v1/Pod", { phase: "Failed" }, {}, "DisruptionTarget", "True", "PreemptionByScheduler", "Failed"],
+    ["v1/Pod", { phase: "Succeeded" }, {}, "PodResizePending", "True", "Infeasible", "InProgress"],
+    ["v1/Pod", { phase: "Succeeded" }, {}, "PodResizeInProgress", "True", "Error", "InProgress"],
+    ["batch/v1/Job", { startTime: "2026-01-01T00:00:00Z" }, {}, "Failed", "True", "BackoffLimitExceeded", "Failed"],
+    ["batch/v1/Job", { startTime: "2026-01-01T00:00:00Z" }, {}, "FailureTarget", "True", "PodFailurePolicy", "Failed"],
+    [
+      "v1/Service",
+      { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } },
+      { type: "LoadBalancer" },
+      "LoadBalancerPortsError",
+      "True",
+      "LoadBalancerMixedProtocolNotSupported",
+      "InProgress",
+    ],
+    ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "ControllerResizeError", "True", "", "InProgress"],
+    ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "NodeResizeError", "True", "", "InProgress"],
+    ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "ModifyVolumeError", "True", "", "InProgress"],
+    ["policy/v1/PodDisruptionBudget", {}, {}, "DisruptionAllowed", "False", "SyncFailed", "InProgress"],
+    [CRD, {}, {}, "NamesAccepted", "False", "PluralConflict", "Failed"],
+    [CRD, {}, {}, "Established", "False", "NotAccepted", "Failed"],
+    [CRD, {}, {}, "NonStructuralSchema", "True", "Violations", "InProgress"],
+    [CRD, {}, {}, "KubernetesAPIApprovalPolicyConformant", "False", "InvalidAnnotation", "InProgress"],
+    ["example.com/v1/Thing", {}, {}, "Stalled", "True", "Any", "Failed"],
+    ["example.com/v1/Thing", {}, {}, "Ready", "False", "Any", "InProgress"],
+  ])("of %s %j %j: %s=%s %s", (type, status, spec, failing, is, reason, health) => {
+    const told = condition(failing, is, reason, "the words of the controller");
+    const others = [...rolled, condition("Established", "True")].filter(({ type }) => type !== failing);
+    expect(healthOf(object(type, { ...status, conditions: [...others, told] }, spec))).toEqual({
+      status: health,
+      message: expect.stringContaining("the words of the controller"),
+    });
+  });
+
+  it("is told beside the reason for which nothing more is tried", () => {
+    const late = condition("Progressing", "False", "ProgressDeadlineExceeded", "it took too long");
+    const refused = condition("ReplicaFailure", "True", "FailedCreate", "failed quota: q");
+    const live = object("apps/v1/Deployment", { conditions: [late, refused] });
+    expect(healthOf(live)).toEqual({ status: "Failed", message: "it took too long: failed quota: q" });
+    expect(failureIn(live)).toBe("it took too long: failed quota: q");
+  });
+
+  it("is none of the change that its controller has not seen, nor of what only waits", () => {
+    const refused = condition("ReplicaFailure", "True", "FailedCreate", "failed quota: q");
+    expect(failureIn(object("apps/v1/Deployment", { observedGeneration: 1, conditions: [refused] }))).toBeUndefined();
+    expect(failureIn(object("apps/v1/Deployment", { replicas: 0 }))).toBeUndefined();
+  });
+
+  it("of a container that runs before the others is told", () => {
+    const initContainerStatuses = waiting("CrashLoopBackOff", "back-off 5m0s").containerStatuses;
+    expect(healthOf(object("v1/Pod", { phase: "Pending", initContainerStatuses })).message).toBe(
+      "its container main: CrashLoopBackOff: back-off 5m0s",
+    );
   });
 });
 

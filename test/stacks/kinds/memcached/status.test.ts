@@ -36,6 +36,11 @@ function deployment(replicas: number, available: number, { observed = true } = {
   };
 }
 
+/** A Deployment whose Pods a quota refuses. */
+const failing = deployment(1, 0);
+const refusal = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "failed quota: q" };
+(failing.status as { conditions: object[] }).conditions.push(refusal);
+
 /** `Available=True Reconciling` and the like. */
 const summary = (object: KindObject<MemcachedSpec>, owned: LiveObject[], failure?: string) =>
   memcachedConditions(object, owned, failure).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
@@ -92,6 +97,12 @@ describe("the conditions of a Memcached", () => {
       memcached(1),
       [],
       failed,
+    ],
+    [
+      "whose Pods are refused",
+      ["Available=False Reconciling", "Progressing=True Reconciling", "Degraded=True Reconciling"],
+      memcached(1),
+      [failing],
     ],
     [
       "when it could not be resized, but runs",
