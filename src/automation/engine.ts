@@ -177,7 +177,9 @@ export interface PreviewResult {
 
 /** An update as a stack's history has it. */
 export interface HistoryEntry
-  extends Pick<UpdateSummary, "version" | "kind" | "message" | "startTime" | "endTime" | "result" | "resourceChanges"> {
+  extends Pick<UpdateSummary, "version" | "kind" | "message" | "startTime" | "endTime" | "resourceChanges"> {
+  /** `waiting`: the update did all but what waits for something else to end. */
+  result: UpdateSummary["result"] | "waiting";
   /** Which resources it changed; absent for updates by the CLI. */
   changes?: ResourceChange[];
 }

@@ -35,6 +35,11 @@ export interface EngineReport {
   errors: { urn?: string; message: string }[];
 }
 
+/** `Namespace namespace/acme`, as histories and previews have it. */
+export function describeResource({ type, name }: Pick<StackResource, "type" | "name">): string {
+  return `${type.split(":").at(-1) ?? type} ${name}`;
+}
+
 const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];
 
 export function reportOf(events: Iterable<EngineEvent>): EngineReport {
@@ -42,6 +47,8 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
   const resources = new Map<string, StackResource>();
   /** By URN, the drift that a refresh found. */
   const found = new Map<string, FieldDrift[]>();
+  /** By URN, what a refresh found gone and the program has not made again: its deletion has ended. */
+  const gone = new Map<string, StackResource>();
   for (const { resOutputsEvent, resOpFailedEvent, diagnosticEvent } of events) {
     if (resOutputsEvent !== undefined) {
       if (!isScaffolding(resOutputsEvent.metadata.urn)) addStep(resOutputsEvent.metadata);
@@ -53,6 +60,8 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
     }
   }
   report.resources = [...resources.values()];
+  report.deleted.push(...gone.values());
+  if (gone.size > 0) report.changes.delete = (report.changes.delete ?? 0) + gone.size;
   return report;
 
   function addStep({ op, urn, type, old, new: state }: StepEventMetadata): void {
@@ -63,6 +72,8 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
     if (operation !== "same" && operation !== "refresh") {
       report.changes[operation] = (report.changes[operation] ?? 0) + 1;
     }
+    gone.delete(urn);
+    if (operation === "refresh" && !state) gone.set(urn, { ...resource(old?.outputs), operation: "delete" });
     if (GONE.includes(operation) || !state) {
       if (operation !== "delete-replaced") resources.delete(urn);
       if (operation === "delete") report.deleted.push(resource(old?.outputs));

@@ -32,6 +32,7 @@ const history = Type.Object({
         result: Type.Unsafe<HistoryEntry["result"]>({ type: "string" }),
         resourceChanges: Type.Optional(Type.Record(Type.String(), Type.Integer())),
         changes: Type.Optional(Type.Array(resourceChangeSchema)),
+        waiting: Type.Optional(Type.Boolean()),
       }),
     ),
   ]),
@@ -72,8 +73,9 @@ export class GoEngine extends Operations implements StackEngine {
 
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
     const { entries } = await this.#ask(answers.history, "history", { stack }, signal);
-    return entries?.map((entry) => ({
+    return entries?.map(({ waiting, ...entry }) => ({
       ...entry,
+      ...(waiting && { result: "waiting" }),
       startTime: new Date(entry.startTime * 1000),
       endTime: new Date(entry.endTime * 1000),
     }));

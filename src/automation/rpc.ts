@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { ClassifiedError } from "../../providers/errors";
 import { parseJson } from "../text/json";
 
 /** The other side's answer in place of a result. */
@@ -81,7 +82,11 @@ export class Connection {
     try {
       this.#write({ id, result: await this.handlers.request(method, params) });
     } catch (error) {
-      this.#write({ id, error: { message: error instanceof Error ? error.message : String(error) } });
+      const kind = error instanceof ClassifiedError ? error.errorClass : undefined;
+      this.#write({
+        id,
+        error: { ...(kind && { kind }), message: error instanceof Error ? error.message : String(error) },
+      });
     }
   }
 

@@ -22,8 +22,8 @@ interface Lookup {
 export class Blockers {
   /** The state of the object that the attempt was for. */
   readonly #of: string;
-  /** How many resources the attempts so far have deleted. */
-  readonly deleted: number;
+  /** The resources that the attempts so far have deleted, in words. */
+  readonly deleted: readonly string[];
   readonly #pending: readonly UpdateFailure[];
   /** All other failures, which only the user can correct. */
   readonly #others: readonly UpdateFailure[];
@@ -33,7 +33,12 @@ export class Blockers {
   /** When the API server was asked last, by `performance.now()`. */
   #checkedAt = this.#since;
 
-  constructor(context: Lookup, object: LiveObject, failures: readonly UpdateFailure[], deleted = 0) {
+  constructor(
+    context: Lookup,
+    object: LiveObject,
+    failures: readonly UpdateFailure[],
+    deleted: readonly string[] = [],
+  ) {
     this.deleted = deleted;
     this.#of = stateOf(object);
     this.#pending = failures.filter(({ errorClass }) => errorClass === "pending");

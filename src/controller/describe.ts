@@ -34,15 +34,16 @@ export function outcomeOf(
   return classes.has("pending") ? "pending" : "terminal";
 }
 
-/** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */
-export function describeChanges(changes: OpMap): string {
-  const words = { create: "created", update: "updated", delete: "deleted", replace: "replaced" } as const;
-  return Object.entries(words)
+/** `2 created, 1 deleted: Namespace namespace/acme`, for Events; empty when nothing changed. */
+export function describeChanges(changes: OpMap, deleted: readonly string[] = []): string {
+  const words = { create: "created", update: "updated", replace: "replaced", delete: "deleted" } as const;
+  const counts = Object.entries(words)
     .flatMap(([operation, word]) => {
       const count = changes[operation as keyof typeof words];
       return count ? [`${count} ${word}`] : [];
     })
     .join(", ");
+  return [counts, describeAll(deleted)].filter(Boolean).join(": ");
 }
 
 const SHOWN_FIELDS = 3;

@@ -1,3 +1,4 @@
+import { describeResource } from "../automation/event-log";
 import type { UpdateFailure } from "../automation/failures";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
@@ -18,7 +19,7 @@ export async function executeDestroy(
   const { release } = action;
   const progress = new ProgressStatus(reconcile);
   let failures: UpdateFailure[];
-  let deleted = state.blockers?.deleted ?? 0;
+  let deleted = state.blockers?.deleted ?? [];
   try {
     const pass = await passGate(reconcile, action, () => stack.planDestroy(release));
     if (pass.type === "failed") return { type: "destroyFailed", object, failures: pass.failures, deleted };
@@ -29,7 +30,7 @@ export async function executeDestroy(
     context.metrics.ran(result, "Deleting");
     if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
-    deleted += changes.delete ?? 0;
+    deleted = [...deleted, ...result.deleted.map(describeResource)];
     if (result.summary.result === "succeeded") {
       const isAll = await removeAfterDestroy(reconcile, action, result, pass.bound?.untracked);
       if (!isAll) return { type: "stale" };

@@ -60,8 +60,8 @@ export interface Destroyed {
   action: DestroyAction;
   object: LiveObject;
   changes: OpMap;
-  /** How many resources all attempts have deleted. */
-  deleted: number;
+  /** The resources that all attempts have deleted, in words. */
+  deleted: readonly string[];
   pass: Pass;
 }
 
@@ -69,6 +69,6 @@ export interface DestroyFailed {
   type: "destroyFailed";
   object: LiveObject;
   failures: UpdateFailure[];
-  /** How many resources all attempts have deleted. */
-  deleted: number;
+  /** The resources that all attempts have deleted, in words. */
+  deleted: readonly string[];
 }

@@ -62,8 +62,8 @@ export async function recordDestroy(
   if (action.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
-    const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
-    writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
+    const all = { ...changes, ...(deleted.length > 0 && { delete: deleted.length }) };
+    writer.event(object, "Normal", "Deleted", describeChanges(all, deleted) || "nothing was left to delete");
   }
   claims.retain(object.metadata.uid, []);
   await plans?.remove(step.context, object);

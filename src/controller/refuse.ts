@@ -16,7 +16,7 @@ export async function refuse(
   const failures = [problem];
   if (type === "update") return { type: "updateFailed", object, failures, partial: undefined };
   if (type === "finish") return { type: "finishFailed", object, failures };
-  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? 0 };
+  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? [] };
   return { type: "compared", resources: [], failures };
 }
 

@@ -17,7 +17,7 @@ const CONTROL_PLANE = {
 /** The version of Pulumi, as package.json has it for the SDK; the Go modules in `tools/` follow. */
 const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
-export const ENGINE_VERSION = `${PULUMI}-73`;
+export const ENGINE_VERSION = `${PULUMI}-74`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";

@@ -90,6 +90,31 @@ describe("the engine", () => {
       );
     });
 
+    it("waits for a deletion that ends later, and tells of it when it has ended", async () => {
+      await engine.up(stack, { kept: "1", dropped: "ending" });
+      const waiting = await engine.up(stack, { kept: "2" });
+      expect(waiting.failures).toMatchObject([{ errorClass: "pending", resource: "dropped" }]);
+      expect(waiting.summary.resourceChanges).toEqual({ update: 1 });
+      expect((await engine.engine.history(stack))?.[0]).toMatchObject({
+        result: "waiting",
+        changes: [{ operation: "update", name: "kept" }],
+      });
+
+      engine.things.live.delete(`${stack}/dropped`);
+      const ended = await engine.up(stack, { kept: "2" }, { refresh: true });
+      expect(ended.summary).toMatchObject({ result: "succeeded", resourceChanges: { delete: 1 } });
+      expect(ended.deleted).toMatchObject([{ name: "dropped", operation: "delete" }]);
+      const [entry] = (await engine.engine.history(stack)) ?? [];
+      expect(entry).toMatchObject({ result: "succeeded", resourceChanges: { delete: 1 } });
+      expect(entry?.changes).toEqual([{ operation: "delete", type: "Thing", name: "dropped" }]);
+    });
+
+    it.each(["terminal", "retryable", "bug"])("has failed where something else has, with a %s error", async (value) => {
+      await engine.up(stack, { dropped: "ending" });
+      await engine.up(stack, { refused: value });
+      expect((await engine.engine.history(stack))?.[0]?.result).toBe("failed");
+    });
+
     it("tells providers of the work that it is part of, and that it was interrupted", async () => {
       const { fence, log } = testContext();
       const object = { apiVersion: "acme.example/v1", kind: "Thing", namespace: "default", name: stack, uid: "uid" };

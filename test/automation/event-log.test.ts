@@ -137,6 +137,12 @@ describe("the report of events", () => {
     expect(read(outputs("refresh", "a", null)).resources).toEqual([]);
   });
 
+  it("tells of what a refresh found gone as deleted, unless it is made again", () => {
+    const report = read(outputs("refresh", "a", null), outputs("refresh", "b", null), outputs("create", "b"));
+    expect(report.deleted.map(({ name, operation }) => [name, operation])).toEqual([["a", "delete"]]);
+    expect(report.changes).toEqual({ create: 1, delete: 1 });
+  });
+
   it("takes a resource without outputs for one with none", () => {
     expect(read(outputs("create", "a", { outputs: null })).resources).toMatchObject([{ outputs: {} }]);
   });

@@ -1,6 +1,6 @@
 import type { Input } from "@pulumi/pulumi/output";
 import { DynamicResource } from "../../providers/dynamic";
-import { RetryableError, TerminalError } from "../../providers/errors";
+import { PendingError, RetryableError, TerminalError } from "../../providers/errors";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 
@@ -89,6 +89,7 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
 
   async delete(id: string) {
     const value = this.live.get(id);
+    if (value === "ending") throw new PendingError("Terminating", `${id} is being deleted`);
     if (value === "in use") throw new RetryableError("Terminating", `${id} is in use`);
     const refusal = REFUSED[value ?? ""];
     if (refusal !== undefined) throw refusal();

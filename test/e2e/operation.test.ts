@@ -171,7 +171,11 @@ describe("what was done for an object", () => {
       updates: { succeeded: await operator.metric("kindstack_updates_total", { result: "succeeded" }), failed: 0 },
     });
     expect(overview.events).toContainEqual(
-      expect.objectContaining({ object: `Tenant ${name}`, reason: "Deleted", note: "3 deleted" }),
+      expect.objectContaining({
+        object: `Tenant ${name}`,
+        reason: "Deleted",
+        note: expect.stringContaining("3 deleted: "),
+      }),
     );
     expect(kindstack(["status", "--metrics-url", metricsUrl])).toMatch(/^tenants\.multitenancy\S+ +\d/m);
   });
@@ -179,7 +183,14 @@ describe("what was done for an object", () => {
   it("is told by Events", async () => {
     await eventually(async () => {
       const events = await eventsAbout(object);
-      expect(events.map(({ reason, note }) => `${reason}: ${note}`).sort()).toEqual([
+      const [counted, names = ""] = String(events.find(({ reason }) => reason === "Deleted")?.note).split(": ");
+      expect(names.split("; ").sort()).toEqual([
+        `Namespace namespace/${name}`,
+        `RoleBinding rolebinding/${name}/admin`,
+        `RoleBinding rolebinding/${name}/edit`,
+      ]);
+      const told = events.map(({ reason, note }) => `${reason}: ${reason === "Deleted" ? counted : note}`);
+      expect(told.sort()).toEqual([
         "Deleted: 3 deleted",
         `Deleting: Custom Resource ${name} is being deleted`,
         "Updated: 1 updated",

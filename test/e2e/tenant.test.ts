@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import type { HistoryEntry } from "../../src/automation/engine";
 import { eventually } from "../../src/testing/eventually";
 import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
@@ -24,7 +25,7 @@ import {
   untilGone,
   untilReady,
 } from "./objects";
-import { useOperator } from "./operator";
+import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"] });
 
@@ -169,6 +170,24 @@ describe.concurrent("a Tenant", () => {
     expect(await find(namespace(dropped))).toBeUndefined();
     expect(Object.keys(await bindingsOf(added))).toEqual([`${added}-admin-rb`, `${added}-edit-rb`]);
     expect((await get(namespace(kept))).metadata.uid).toBe(uid);
+    const events = await eventually(async () => {
+      const updated = (await eventsAbout(await get(tenant(name)))).filter(({ reason }) => reason === "Updated");
+      expect(updated.map(({ note }) => note).join("\n")).toContain(`Namespace namespace/${dropped}`);
+      return updated.map(({ note }) => note);
+    });
+    for (const role of ["admin", "edit"]) {
+      expect(events.join("\n")).toContain(`RoleBinding rolebinding/${dropped}/${role}`);
+    }
+    const words = ["history", "tenant.multitenancy", name, "-o", "json"];
+    const history = kindstack(words, { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` });
+    const updates = JSON.parse(history) as HistoryEntry[];
+    expect(updates.map(({ result }) => result)).not.toContain("failed");
+    const deleted = updates.flatMap(({ changes = [] }) => changes).filter(({ operation }) => operation === "delete");
+    expect(deleted.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
+      `Namespace namespace/${dropped}`,
+      `RoleBinding rolebinding/${dropped}/admin`,
+      `RoleBinding rolebinding/${dropped}/edit`,
+    ]);
     await eventually(async () => expect((await get(tenant(name))).status).toMatchObject({ namespaceCount: 2 }));
   });
 

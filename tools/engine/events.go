@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -27,17 +28,21 @@ type collector struct {
 	// By URN, what changed, and what a refresh found that is not as it should be.
 	changed map[resource.URN]state.Change
 	drift   map[resource.URN][]state.FieldDrift
+	// What a refresh found gone and the program has not made again.
+	gone map[resource.URN]bool
 	// The engine told of a step that is not in the operation's plan; of one that is in the plan only.
 	outdated, omitted bool
-	// Something else has failed.
-	failed bool
+	// Something else has failed: so many steps, and what is no step.
+	failed          bool
+	failedSteps     int64
+	failedOtherwise bool
 	// Of a preview that makes a plan.
 	observer *observer
 }
 
 func newCollector(op *operation) *collector {
 	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64),
-		changed: map[resource.URN]state.Change{}, drift: map[resource.URN][]state.FieldDrift{}}
+		changed: map[resource.URN]state.Change{}, drift: map[resource.URN][]state.FieldDrift{}, gone: map[resource.URN]bool{}}
 	if op.Plans {
 		c.observer = &observer{op: op}
 	}
@@ -70,6 +75,7 @@ func (c *collector) receive(event engine.Event) {
 		c.note(payload.Metadata)
 	case engine.ResourceOperationFailedPayload:
 		c.failed = true
+		c.failedSteps++
 	case engine.DiagEventPayload:
 		if payload.Severity != diag.Error || isSummary(payload) {
 			return
@@ -81,6 +87,7 @@ func (c *collector) receive(event engine.Event) {
 			c.omitted = true
 		default:
 			c.failed = true
+			c.failedOtherwise = c.failedOtherwise || payload.URN == ""
 		}
 	default:
 		return
@@ -123,13 +130,32 @@ func (c *collector) note(step engine.StepEventMetadata) {
 	if step.Op == deploy.OpRefresh && step.New != nil {
 		c.drift[step.URN] = driftIn(step.New.Outputs)
 	}
+	if step.Op == deploy.OpRefresh && step.New == nil {
+		// An earlier update has asked for its deletion, or others have; what makes it again is noted after it.
+		c.changed[step.URN] = state.NewChange("delete", step.URN)
+		c.gone[step.URN] = true
+	}
 	if operation, isChange := operations[step.Op]; isChange {
 		change := state.NewChange(operation, step.URN)
 		if step.Op == deploy.OpUpdate {
 			change.Drift = c.drift[step.URN]
 		}
 		c.changed[step.URN] = change
+		delete(c.gone, step.URN)
 	}
+}
+
+// resourceChanges are the engine's counts, with the deletions that a refresh has seen.
+func (c *collector) resourceChanges() display.ResourceChanges {
+	if len(c.gone) == 0 || c.op.method == "refresh" {
+		return c.counts // a refresh counts them itself
+	}
+	counts := maps.Clone(c.counts)
+	if counts == nil {
+		counts = display.ResourceChanges{}
+	}
+	counts[deploy.OpDelete] += len(c.gone)
+	return counts
 }
 
 // driftIn lists what a provider says that is not as it should be.

@@ -52,6 +52,7 @@ type operation struct {
 	id      int64
 	method  string
 	pending registrations
+	refused refusals
 	// Ends when the operation is to wait for nothing any more.
 	life      context.Context
 	terminate context.CancelFunc
@@ -238,6 +239,13 @@ func (op *operation) warn(message string, err error) {
 	})
 }
 
+// waits tells whether nothing has failed but what waits for something else to end.
+func (op *operation) waits(done *outcome, collected *collector) bool {
+	waiting := op.refused.waiting.Load()
+	return !done.Succeeded && done.Message == "" && waiting > 0 && op.refused.failed.Load() == 0 &&
+		collected.failedSteps == waiting && !collected.failedOtherwise
+}
+
 var updateKinds = map[string]apitype.UpdateKind{
 	"up": apitype.UpdateUpdate, "destroy": apitype.DestroyUpdate, "refresh": apitype.RefreshUpdate,
 }
@@ -245,10 +253,11 @@ var updateKinds = map[string]apitype.UpdateKind{
 func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
 	entry := &state.Entry{Changes: state.SortedChanges(maps.Values(collected.changed)), UpdateInfo: backend.UpdateInfo{
 		Kind: updateKinds[op.method], StartTime: collected.started.Unix(), EndTime: time.Now().Unix(), Message: op.Message,
-		Config: config.Map{}, Result: backend.FailedResult, ResourceChanges: collected.counts,
+		Config: config.Map{}, Result: backend.FailedResult, ResourceChanges: collected.resourceChanges(),
 	}}
 	if done.Succeeded {
 		entry.Result = backend.SucceededResult
 	}
+	entry.Waiting = op.waits(done, collected)
 	return entry
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/version"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+
+	"kindstack.dev/tools/engine/rpc"
 )
 
 // providerConn is a connection to the operator's dynamic providers: Pulumi's own provider protocol
@@ -53,6 +57,7 @@ func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, repl
 		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(answer, reply.(proto.Message))
 	}
 	if err != nil {
+		c.op.refused.note(err)
 		c.noteFailure(args)
 		return status.Error(codes.Unknown, err.Error())
 	}
@@ -60,6 +65,21 @@ func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, repl
 		c.deletedFirst.Store(args.(*pulumirpc.DiffRequest).GetUrn(), true)
 	}
 	return nil
+}
+
+// refusals counts the calls of providers that failed.
+type refusals struct {
+	// Of those that wait for something else to end, and of all others.
+	waiting, failed atomic.Int64
+}
+
+func (r *refusals) note(err error) {
+	var answer *rpc.Error
+	if errors.As(err, &answer) && answer.Kind == "pending" {
+		r.waiting.Add(1)
+	} else {
+		r.failed.Add(1)
+	}
 }
 
 // noteFailure ends the program's wait for a resource whose predecessor could not be deleted before it is made: with

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { StackResource } from "../../../src/automation/event-log";
 import type { UpdateFailure } from "../../../src/automation/failures";
 import { DELETION_POLICY_ANNOTATION, ORPHANED_ANNOTATION } from "../../../stacks/contract/annotations";
 import { upResult } from "../../automation/up-result";
@@ -8,16 +9,20 @@ it("a destroy that is interrupted after a wait still knows what the one before h
   const harness = new Harness();
   await harness.reconcile();
   const pending = harness.delete();
+  const gone = (name: string): StackResource => {
+    return { urn: name, type: "pulumi-nodejs:dynamic/kubernetes:Pod", name, operation: "delete", outputs: {} };
+  };
+  const deleted = [gone("a"), gone("b")];
   harness.destroys.push(
-    destroyed({ result: "failed", resourceChanges: { delete: 2 } }, { failures: [pending] }),
+    destroyed({ result: "failed", resourceChanges: { delete: 2 } }, { failures: [pending], deleted }),
     destroyed({ result: "failed" }, { interrupted: true }),
-    destroyed({ resourceChanges: { delete: 1 } }),
+    destroyed({ resourceChanges: { delete: 1 } }, { deleted: [gone("c")] }),
   );
   expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
   harness.remove();
   expect(await harness.reconcile()).toBe("retry");
   expect(await harness.reconcile()).toBe("done");
-  expect(harness.notes.at(-1)).toBe("3 deleted");
+  expect(harness.notes.at(-1)).toBe("3 deleted: Pod a; Pod b; Pod c");
 });
 
 it.each([

@@ -16,11 +16,13 @@ import (
 	"github.com/pulumi/pulumi/pkg/v3/backend"
 )
 
-// Entry is one update in a stack's history. The CLI reads and writes all but the changes.
+// Entry is one update in a stack's history. The CLI reads and writes all but what it does not know.
 type Entry struct {
 	backend.UpdateInfo
 	// Changes are of resources, in the order of their names.
 	Changes []Change `json:"changes,omitempty"`
+	// Waiting tells of an update that has not failed but waits for something else to end.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // HistoryLimit is how many updates a stack's history has at most. The CLI never removes one.
