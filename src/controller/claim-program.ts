@@ -1,18 +1,13 @@
-import { failureOf, TerminalError } from "../../providers/errors";
+import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
-import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
-import { runProgram } from "../../stacks/contract/run-program";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/program";
-import { type ProgramInputs, programContext } from "../plan/view";
+import type { ProgramInputs } from "../plan/view";
 import type { Step } from "./context";
-import { ownedOf, recordedIds } from "./kind-cache";
-import { logOf } from "./work";
-
-type ProgramStep = Step<"object" | "state" | "logger", "kind" | "cache">;
+import type { ObjectStack } from "./stack";
 
 /** An object's program, after the object has claimed what it may hold alone. */
 export interface ClaimedProgram {
@@ -30,7 +25,8 @@ export interface ClaimedProgram {
  * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
  */
 export async function claimProgram(
-  step: ProgramStep & Step<"item", "claims">,
+  step: Step<"item" | "object", "kind" | "cache" | "claims">,
+  stack: Pick<ObjectStack, "program">,
   parsed: KindObject,
   inputs: ProgramInputs,
 ): Promise<ClaimedProgram> {
@@ -53,31 +49,8 @@ export async function claimProgram(
   const program = withheld.size > 0 ? ((await exclusive?.withhold?.(parsed, withheld)) ?? parsed) : parsed;
   return {
     conflicts,
-    of: bindProgram(step, program, inputs),
+    of: stack.program(program, inputs),
     retainClaims: () => exclusive && claims.retain(uid, claimed()),
-  };
-}
-
-/** An object's program with what it may know, from the object as it is when its update begins. */
-export function bindProgram(step: ProgramStep, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram["of"] {
-  const { context, object, state, logger } = step;
-  const { kind } = context;
-  return (current) => {
-    const known = programContext(kind, object, inputs, recordedIds(current));
-    const told = { ...known, cached: ownedOf(step), log: logOf(logger, "program") };
-    return async () => {
-      const references = await referenceRecords(kind, parsed, inputs.referenced);
-      state.reads = { references };
-      const observed = observingMetadata(parsed, () => {
-        state.reads = { references, metadata: metadataDigest(object.metadata) };
-      });
-      try {
-        await runProgram(kind, observed, told);
-      } catch (error) {
-        if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
-        throw error;
-      }
-    };
   };
 }
 

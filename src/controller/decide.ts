@@ -17,6 +17,7 @@ import {
 import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
 import { gated } from "./mode-gate";
 import { driftUnknownNews, pause } from "./pause";
+import { tellRefusal } from "./refuse";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -27,7 +28,7 @@ import { driftUnknownNews, pause } from "./pause";
 export function decide(facts: Facts): Action {
   const action = gated(facts, decideWork(facts));
   const isGated = "gate" in action && action.gate !== "none";
-  return isGated && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action;
+  return tellRefusal(facts, isGated && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action);
 }
 
 /** What is to be done, whatever gate it has to pass. */

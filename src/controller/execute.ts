@@ -1,12 +1,10 @@
 import { parseServed } from "../../stacks/contract/kind";
 import { refuseUnknown } from "../plan/plan";
-import { readInputs } from "../plan/view";
 import type { Action } from "./action";
-import { bindProgram } from "./claim-program";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
-import { backendConditions, refuse } from "./refuse";
+import { refuse } from "./refuse";
 import { ObjectStack } from "./stack";
 import { executeUpdate } from "./update";
 
@@ -19,7 +17,7 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
   switch (action.type) {
     case "nothing":
     case "backOff":
-      return { ...action, type: "rests", conditions: [...backendConditions(reconcile), ...action.conditions] };
+      return { ...action, type: "rests" };
     case "pause":
       return { ...action, type: "rests", requeueAfterMs: 0 };
     case "wait":
@@ -34,10 +32,9 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
     case "compare":
       return executeComparison(reconcile, stack);
     case "update":
+    case "finish":
       if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, stack, action);
-    case "finish":
-      return finished(await executeUpdate(reconcile, stack, action));
     case "destroy":
       return executeDestroy(reconcile, stack, action);
   }
@@ -46,10 +43,9 @@ export async function execute(reconcile: Reconcile, action: Action): Promise<Out
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
 async function executeComparison(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
   const { context, object, logger, signal } = reconcile;
-  const { kind } = context;
   try {
-    const parsed = await parseServed(kind, object);
-    const program = bindProgram(reconcile, parsed, await readInputs(stack.view, kind, parsed))(object);
+    const parsed = await parseServed(context.kind, object);
+    const program = stack.program(parsed, await stack.inputs(parsed))(object);
     const plan = await stack.planUpdate(program, { binds: false });
     if (plan.failures.length > 0) return { type: "compared", resources: [], failures: plan.failures };
     refuseUnknown(plan);
@@ -58,10 +54,4 @@ async function executeComparison(reconcile: Reconcile, stack: ObjectStack): Prom
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return { type: "compared", resources: [], failures: [loggedFailure(error, logger)] };
   }
-}
-
-/** What came of an update before a destroy. */
-function finished(outcome: Outcome): Outcome {
-  if (outcome.type === "updated") return { type: "finished", result: outcome.result };
-  return outcome.type === "updateFailed" ? { ...outcome, type: "finishFailed" } : outcome;
 }

@@ -1,3 +1,4 @@
+import type { Failure } from "../../providers/errors";
 import type { ObeyedAnnotations, StateDecision } from "../../stacks/contract/annotations";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Mode } from "../../stacks/contract/mode";
@@ -64,6 +65,8 @@ export interface Settings extends ObeyedAnnotations {
 
 /** What an object's stack is held to besides the object, and whether it is there. */
 export interface StackFacts {
+  /** Why nothing can be updated now: the backend is not this operator's. */
+  refusal: Pick<Failure, "reason" | "message"> | undefined;
   /** Whether the backend's list of stacks lacks it, or a destroy did not find it. */
   unlisted: boolean;
   /** The digest of the program as it is now. */

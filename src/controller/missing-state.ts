@@ -66,25 +66,19 @@ const NO_EFFECT: Readonly<Record<"update" | "deletion", Partial<Record<StateDeci
   deletion: { Recreate: "has no effect on a deletion: Adopt and Forget have" },
 };
 
-/** Whether an update made the stack of an object that has had one. */
-export function wasStateMissing({ facts }: Step<"facts">, { found }: Pick<UpResult, "found">): boolean {
-  return hadStack(facts) && !found;
-}
-
-/** Tells of an update that went on without the state. */
-export function reportMissingState({
-  context,
-  item,
-  object,
-  facts,
-  logger,
-}: Step<"item" | "object" | "facts" | "logger", "kind" | "writer">): void {
+/** Tells of an update that went on without the state, and so made the stack of an object that has had one. @returns whether it did */
+export function reportMissingState(
+  { context, item, object, facts, logger }: Step<"item" | "object" | "facts" | "logger", "kind" | "writer">,
+  { found }: Pick<UpResult, "found">,
+): boolean {
+  if (found || !hadStack(facts)) return false;
   const stack = stackName(context.kind, item.key);
   const { stateDecision: decision } = facts.settings;
   const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";
   logger.warn({ stack, decision }, "state was missing");
   const note = `the stack ${stack} was not in the state's backend: the object's resources ${what}`;
   context.writer.event(object, "Warning", STATE_MISSING, note);
+  return true;
 }
 
 /** Whether an update takes over what a lost state had, and nothing but a user's decision says that it finds all of that. */

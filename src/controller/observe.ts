@@ -124,8 +124,9 @@ function settingsOf({ object, setMode }: ObservedObject, { isTombstone, orphaned
 }
 
 function stackFacts({ context, item, object, state }: ObservedObject, { stack }: CommonStatus): StackFacts {
-  const { cache, kind, programDigest, rollout } = context;
+  const { backend, cache, kind, programDigest, rollout } = context;
   return {
+    refusal: backend.refusal,
     unlisted: state.stackUnlisted,
     program: programDigest,
     rolledOut: rollout?.admits(item.key) ?? true,

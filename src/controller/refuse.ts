@@ -3,6 +3,7 @@ import { BACKEND_REASONS } from "../backend/ownership";
 import type { Action } from "./action";
 import { newsAmong, notSo } from "./conditions";
 import type { Step } from "./context";
+import type { Facts } from "./facts";
 import type { Outcome } from "./outcome";
 
 /** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
@@ -20,15 +21,20 @@ export async function refuse(
   return { type: "compared", resources: [], failures };
 }
 
-/** That an object at rest is not looked after while the backend is not this operator's, or is again. */
-export function backendConditions({ context, facts }: Step<"facts", "backend">): NewCondition[] {
-  const { refusal } = context.backend;
-  const { metadata, status } = facts.object;
+/** An action that leaves an object at rest also tells that nothing is looked after while the backend is not this operator's. */
+export function tellRefusal(facts: Pick<Facts, "object" | "stack">, action: Action): Action {
+  if (action.type !== "nothing" && action.type !== "backOff") return action;
+  return { ...action, conditions: [...refusalNews(facts), ...action.conditions] };
+}
+
+function refusalNews({
+  object: { metadata, status },
+  stack: { refusal },
+}: Pick<Facts, "object" | "stack">): NewCondition[] {
   if (refusal !== undefined) {
     if (metadata.deletionTimestamp !== undefined) return []; // nothing is left of it to look after
     const { reason, message } = refusal;
-    const stalled: NewCondition = { type: "Stalled", status: "True", reason, message };
-    return newsAmong([stalled], status.conditions);
+    return newsAmong([{ type: "Stalled", status: "True", reason, message }], status.conditions);
   }
   const stalled = findCondition(status.conditions, "Stalled");
   return stalled !== undefined && BACKEND_REASONS.some((reason) => reason === stalled.reason) ? [notSo("Stalled")] : [];

@@ -1,25 +1,58 @@
-import { TerminalError } from "../../providers/errors";
+import { failureOf, TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
+import { type KindObject, stackName } from "../../stacks/contract/object";
+import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
+import { runProgram } from "../../stacks/contract/run-program";
 import type { StackObject, UpOptions, UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
 import { planDestroy, planUpdate, type StackPlan } from "../plan/plan";
-import type { View } from "../plan/view";
+import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
 import type { Step } from "./context";
 import type { Pass } from "./gate";
+import { ownedOf, recordedIds } from "./kind-cache";
 import { adoptsPlugins, objectForDestroy, objectForUpdate, STATE_MISSING } from "./missing-state";
 import { type Viewed, viewOf } from "./operator-view";
 import { describeApproval } from "./plan-decision";
+import { logOf } from "./work";
 
-type StackStep = Viewed & Step<"facts" | "signal", "kind" | "engine">;
+type StackStep = Viewed & Step<"facts" | "signal" | "logger", "engine">;
 
 /** One object's stack in one reconcile: what is planned of it and what is done to it, for the same object and in the same view. */
 export class ObjectStack {
-  readonly view: View;
+  readonly #view: View;
 
   constructor(private readonly step: StackStep) {
-    this.view = viewOf(step);
+    this.#view = viewOf(step);
+  }
+
+  /** What the object's program depends on. @throws see {@link readInputs} */
+  inputs(parsed: KindObject): Promise<ProgramInputs> {
+    return readInputs(this.#view, this.step.context.kind, parsed);
+  }
+
+  /** The object's program with what it may know, from the object as it is when its update begins. */
+  program(parsed: KindObject, inputs: ProgramInputs): (current: LiveObject) => Program {
+    const { context, object, state, logger } = this.step;
+    const { kind } = context;
+    return (current) => {
+      const known = programContext(kind, object, inputs, recordedIds(current));
+      const told = { ...known, cached: ownedOf(this.step), log: logOf(logger, "program") };
+      return async () => {
+        const references = await referenceRecords(kind, parsed, inputs.referenced);
+        state.reads = { references };
+        const observed = observingMetadata(parsed, () => {
+          state.reads = { references, metadata: metadataDigest(object.metadata) };
+        });
+        try {
+          await runProgram(kind, observed, told);
+        } catch (error) {
+          if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
+          throw error;
+        }
+      };
+    };
   }
 
   /** @param binds see {@link PlanRequest} */
@@ -69,7 +102,7 @@ export class ObjectStack {
   /** What all plans have in common. */
   #request(stackObject: StackObject) {
     const { context, object, signal } = this.step;
-    return { kind: context.kind, object, view: this.view, engine: context.engine, signal, stackObject };
+    return { kind: context.kind, object, view: this.#view, engine: context.engine, signal, stackObject };
   }
 
   /** Before an update that is to adopt: nothing leads to what a plugin has made, and it would be made once more. */

@@ -2,14 +2,13 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { DeclaredResource } from "../../providers/registration";
 import { parseServed, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
-import { readInputs } from "../plan/view";
 import type { UpdateAction } from "./action";
 import { claimProgram } from "./claim-program";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { declarationsDigest, declaresTheSame } from "./declarations";
 import { passGate } from "./gate";
-import { explainDecision, reportMissingState, wasStateMissing } from "./missing-state";
+import { explainDecision, reportMissingState } from "./missing-state";
 import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { ProgressStatus } from "./progress-status";
@@ -23,22 +22,24 @@ export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, ac
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
   const { reconsidered } = state;
+  const isLast = action.type === "finish";
   const progress = new ProgressStatus(reconcile);
   let partial: UpdateFailed["partial"];
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
     const isCurrent = isSameAs(watched, cache.watched(item.key)) && state.reconsidered === reconsidered;
     if (!isCurrent) return { type: "stale" };
-    return { type: "updateFailed", object: await progress.end(), failures, partial };
+    const object = await progress.end();
+    return isLast ? { type: "finishFailed", object, failures } : { type: "updateFailed", object, failures, partial };
   };
   try {
     const parsed = await parseServed(kind, found);
-    const inputs = await readInputs(stack.view, kind, parsed);
+    const inputs = await stack.inputs(parsed);
     inputs.owned = asRunning(inputs.owned, action.postponed);
     const lacking = action.onlyLacking && (await liveState?.needsReconcile(parsed, inputs.owned, inputs.watched));
     if (lacking && lacking.length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
-    const program = await claimProgram(reconcile, parsed, inputs);
+    const program = await claimProgram(reconcile, stack, parsed, inputs);
     const isOnlyCode = action.cause === "ProgramChanged" && facts.drift.ids.length === 0;
     const former = isOnlyCode ? facts.object.status.stack : undefined;
     if (former !== undefined && (await declaresTheSame(context, former, program.of(found)))) {
@@ -64,8 +65,7 @@ export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, ac
     const result = await stack.up(program.of(object), pass, { refresh: action.refresh, onDeclared });
     context.metrics.ran(result, action.cause);
     state.stackUnlisted = false;
-    const wasMissing = wasStateMissing(reconcile, result);
-    if (wasMissing) reportMissingState(reconcile);
+    const wasMissing = reportMissingState(reconcile, result);
     if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
@@ -74,8 +74,9 @@ export async function executeUpdate(reconcile: Reconcile, stack: ObjectStack, ac
     }
     const mayHaveUntracked = action.mayHaveUntracked || wasMissing;
     await removeAfterUpdate(reconcile, result, { planned: pass.bound?.untracked, mayHaveUntracked });
-    const declarations = told.declared && (await declarationsDigest(context, told.declared));
     const ended = await writer.removeDecision(await progress.end(), state.writes);
+    if (isLast) return { type: "finished", result };
+    const declarations = told.declared && (await declarationsDigest(context, told.declared));
     return { type: "updated", action, object: ended, result, program, declarations, pass };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };

@@ -42,6 +42,7 @@ const AT_REST: Facts = {
     stateDecision: undefined,
   },
   stack: {
+    refusal: undefined,
     unlisted: false,
     program: "p1",
     rolledOut: true,
