@@ -8,7 +8,7 @@ import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
 import { describeEnd, notStarted } from "./engine-end";
 import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
-import { collect, killSession, type RunningCommand, signalGroup } from "./interruption";
+import { collect, killGroup, killSession, type RunningCommand } from "./interruption";
 import { Connection, RpcError } from "./rpc";
 
 export interface EngineProcessOptions {
@@ -149,7 +149,7 @@ export class EngineProcess {
     clearInterval(this.#timer);
     if (!this.isOver) this.#child.stdin.end();
     this.isOver = true;
-    const kill = setTimeout(() => signalGroup(this.pid, "SIGKILL"), END_MS);
+    const kill = setTimeout(() => killGroup(this.pid), END_MS);
     await this.ended;
     clearTimeout(kill);
   }
@@ -157,7 +157,7 @@ export class EngineProcess {
   #kill(as: string): void {
     this.isOver = true;
     this.#killedAs = as;
-    signalGroup(this.pid, "SIGKILL");
+    killGroup(this.pid);
   }
 
   #call(method: string, params: object): { id: number; result: Promise<unknown> } {

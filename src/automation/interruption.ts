@@ -81,11 +81,11 @@ export async function runInterruptible(
   }
 }
 
-/** Signals a whole process group; a group that is gone already is what we wanted. */
-export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+/** Kills a whole process group; a group that is gone already is what we wanted. */
+export function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    process.kill(-pid, signal);
+    process.kill(-pid, "SIGKILL");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
@@ -93,11 +93,11 @@ export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): vo
 
 /** Kills the processes of a session whose leader has ended, where the system lists them, and the leader's group elsewhere. */
 export function killSession(leader: number | undefined): void {
-  signalGroup(leader, "SIGKILL");
+  killGroup(leader);
   if (leader === undefined || process.platform !== "linux") return;
   for (const entry of readdirSync("/proc")) {
     const [pid, session] = [Number(entry), sessionOf(entry)];
-    if (session === leader) signalGroup(pid, "SIGKILL");
+    if (session === leader) killGroup(pid);
   }
 }
 

@@ -5,7 +5,7 @@ import { ExecaError, execa } from "execa";
 import { errorMessageOf } from "../../providers/errors";
 import type { Manifests } from "../../stacks/contract/manifests";
 import { parseManifests } from "../../stacks/contract/parse-manifests";
-import { signalGroup } from "../automation/interruption";
+import { killGroup } from "../automation/interruption";
 import { withScratch } from "../automation/scratch";
 import { checkOut, commonAncestor, git } from "./git";
 import type { EarlierManifests } from "./revision";
@@ -28,7 +28,7 @@ export async function renderManifests(
     ...{ shell: true, cwd: directory, stdin: "ignore", maxBuffer: MAX_OUTPUT_BYTES },
     detached: true, // a process group of its own
   });
-  const end = () => signalGroup(running.pid, "SIGKILL"); // the command only prints, so nothing is lost
+  const end = () => killGroup(running.pid); // the command only prints, so nothing is lost
   signal.addEventListener("abort", end);
   try {
     return parseManifests((await running).stdout, command, { strict: true });
