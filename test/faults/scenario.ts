@@ -251,7 +251,9 @@ export async function expectNothingOf(name: string, manifests: readonly Manifest
   const left = (await allMade()).filter((object) => JSON.stringify(object).includes(name));
   expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
   expect(await rowsOf(name, place)).toEqual({ first: [], second: [], records: [] });
-  expect(await place.state.files(name)).toEqual([]);
+  // The proof of a destroy is removed after the object, and stays for a month where the operator ends before that.
+  const files = await place.state.files(name);
+  expect(files.filter((file) => !file.name.includes("/kindstack-destroyed/"))).toEqual([]);
 }
 
 /** The rows whose keys have a name in them, in each of the two tables, and the records of whose they are. */
