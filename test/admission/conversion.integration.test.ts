@@ -148,7 +148,7 @@ describe("a kind with several versions", () => {
     expect(asV2.metadata.annotations ?? {}).not.toHaveProperty([TIER]);
 
     const list = await cluster.client.json<{ items: LiveObject[] }>("GET", pathOf("v1"));
-    expect(list.items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion])).toEqual([
+    expect(list.items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion]).sort()).toEqual([
       ["from-earlier", `${GROUP}/v1`],
       ["new", `${GROUP}/v1`],
       ["old", `${GROUP}/v1`],

@@ -106,7 +106,12 @@ describe("a PostgresWriter", () => {
     await apply(writer);
     const told = await untilCondition(writer, type, type === "Ready" ? "False" : "True", reason);
     for (const { message } of statusOf(told).conditions ?? []) expect(message).not.toMatch(HARMFUL);
-    for (const { note } of await eventsAbout(told)) expect(note).not.toMatch(HARMFUL);
+    const events = await eventually(async () => {
+      const all = await eventsAbout(told);
+      expect(all).not.toEqual([]);
+      return all;
+    });
+    for (const { note } of events) expect(note).not.toMatch(HARMFUL);
     await remove(writer);
     await untilGone(writer);
   });

@@ -186,7 +186,7 @@ describe("an object of a plugin's whose state is lost", () => {
     await untilReady(key);
     expect(keys()).toHaveLength(before.length + 1);
     expect(await secretOf(key.metadata.name)).not.toEqual(secret);
-    expect(await noted(live, "StateMissing")).not.toEqual([]);
+    await eventually(async () => expect(await noted(live, "StateMissing")).not.toEqual([]));
   });
 
   it("is not deleted, unless a user decides to forget it", async () => {

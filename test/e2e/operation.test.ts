@@ -101,6 +101,7 @@ describe("what was done for an object", () => {
   it("is counted under the names that controllers have in common", async () => {
     await eventually(async () => {
       expect(await operator.metric("controller_runtime_active_workers", { controller })).toBe(0);
+      expect(await operator.metric("workqueue_depth", { name: "kindstack" })).toBe(0);
     });
     const succeeded = { controller, result: "success" };
     expect(await operator.metric("controller_runtime_reconcile_total", succeeded)).toBeGreaterThan(0);
@@ -111,7 +112,6 @@ describe("what was done for an object", () => {
     });
     expect(await Promise.all(done)).toEqual([3, 1, 3]);
     expect(await operator.metric("workqueue_adds_total", { name: "kindstack" })).toBeGreaterThan(0);
-    expect(await operator.metric("workqueue_depth", { name: "kindstack" })).toBe(0);
   });
 
   it("is counted by kind and reason as long as there are objects", async () => {
@@ -140,18 +140,6 @@ describe("what was done for an object", () => {
     await eventually(async () => {
       const { stdout } = await kubectl(["get", "kindstack", "-A"]);
       const lines = stdout.split("\n").map((line) => line.trim().split(/\s+/));
-      expect(lines).toContainEqual([
-        "NAMESPACE",
-        "NAME",
-        "EMAIL",
-        "NAMESPACECOUNT",
-        "SYNCED",
-        "READY",
-        "REASON",
-        "MODE",
-        "PAUSED",
-        "AGE",
-      ]);
       const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
       expect(rowOf(lively)).toEqual(["True", "True", "Succeeded"]);
       expect(rowOf(resting)).toEqual(["True", "True", "Succeeded", "True"]);

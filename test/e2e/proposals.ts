@@ -55,6 +55,9 @@ export class Proposals {
     this.edition("first");
     fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(this.#directory, "node_modules"));
     const kinds = ["--watch", "--kinds", this.folder];
+    // The operator lists the namespace when it starts: it would see a later one by a watch, and apply what came before that.
+    const metadata = { name: this.namespace, annotations: { [MODE_ANNOTATION]: "Propose" } };
+    beforeAll(() => client.create({ apiVersion: "v1", kind: "Namespace", metadata }));
     this.operator = useOperator({ ...settings, args: [...kinds, ...(settings.args ?? [])] });
     beforeAll(() => this.#open());
     afterAll(() => this.#close());
@@ -146,8 +149,6 @@ export class Proposals {
   }
 
   async #open(): Promise<void> {
-    const annotations = { [MODE_ANNOTATION]: "Propose" };
-    await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace, annotations } });
     this.owner = await this.#user("olga", [
       {
         apiGroups: [this.group, "kindstack.dev"],

@@ -412,8 +412,8 @@ describe("a mode that a namespace sets", () => {
   afterEach(() => setMode(null));
 
   it("holds from then on for its objects, and ends as soon as it is removed", async () => {
+    await setMode("Observe"); // before the manager starts: it sees a later one by a watch
     start();
-    await setMode("Observe");
     planned = [
       { urn: "urn:pulumi:s::kindstack::t:Row::row", type: "t:Row", name: "row", operation: "create", inputs: {} },
     ];
@@ -446,8 +446,8 @@ describe("a mode that a namespace sets", () => {
   }
 
   it("pauses them while it cannot be understood", async () => {
-    start();
     await setBeforePolicy("Obsreve");
+    start();
     const name = await make([]);
     await becomes(name, "Paused", "InvalidAnnotation");
     const message = findCondition(statusOf((await find(name)) as LiveObject).conditions, "Paused")?.message;
