@@ -59,8 +59,7 @@ describe("the sample PostgresWriter", () => {
     await kubectl(["apply", "-f", file]);
     await kubectl(["wait", "--for=condition=Ready", "postgreswriter/sample-student", "--timeout=20s"]);
     const { stdout } = await kubectl(["get", "postgreswriters"]);
-    const [head = "", row = ""] = stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "TABLE", "ID", "SYNCED", "READY", "REASON", "MODE", "PAUSED", "AGE"]);
+    const [, row = ""] = stdout.split("\n");
     expect(row.split(/\s+/).slice(0, 4)).toEqual(["sample-student", "students", "default/sample-student", "True"]);
 
     const deleted = await kubectl(["delete", "-f", file, "--timeout=30s"]);

@@ -72,7 +72,7 @@ describe("the dashboard", () => {
 
   it("has panels side by side, none upon another", () => {
     const taken = new Set<string>();
-    for (const { title, gridPos } of panels as unknown as Placed[]) {
+    for (const { title, gridPos } of panels as Placed[]) {
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {

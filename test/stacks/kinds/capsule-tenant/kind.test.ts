@@ -59,26 +59,6 @@ describe("Capsule's Tenant", () => {
     );
   });
 
-  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, SYNCED, READY, REASON, MODE, PAUSED and AGE, and is cluster-scoped", () => {
-    const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
-      spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
-    };
-    expect(spec.scope).toBe("Cluster");
-    expect(spec.versions[0]?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
-      "Quota",
-      "Count",
-      "Owner",
-      "Cordoned",
-      "Node Selector",
-      "Synced",
-      "Ready",
-      "Reason",
-      "Mode",
-      "Paused",
-      "Age",
-    ]);
-  });
-
   it("has a schema that a CRD can have: no patterns for the keys of maps", () => {
     expect(JSON.stringify(customResourceDefinition(capsuleTenant))).not.toContain("patternProperties");
   });

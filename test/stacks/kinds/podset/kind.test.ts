@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { TerminalError } from "../../../../providers/errors";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
-import { customResourceDefinition } from "../../../../stacks/contract/crd";
 import { parseObject } from "../../../../stacks/contract/kind";
 import { podSet } from "../../../../stacks/kinds/podset/kind";
 import { podSetObject } from "./objects";
@@ -23,27 +22,5 @@ describe("PodSet", () => {
     const object: LiveObject = { ...podSetObject(1), spec: { replicas } };
     expect(() => parseObject(podSet, object)).toThrow(TerminalError);
     expect(() => parseObject(podSet, object)).toThrow("spec.replicas");
-  });
-
-  it("is scaled by the scale subresource, and shows what is desired, what is ready and its age", () => {
-    const { spec } = customResourceDefinition(podSet) as unknown as {
-      spec: {
-        scope: string;
-        versions: {
-          subresources: { scale?: object };
-          additionalPrinterColumns: { name: string; jsonPath: string }[];
-        }[];
-      };
-    };
-    expect(spec.scope).toBe("Namespaced");
-    expect(spec.versions[0]?.subresources.scale).toEqual({
-      specReplicasPath: ".spec.replicas",
-      statusReplicasPath: ".status.replicas",
-      labelSelectorPath: ".status.selector",
-    });
-    expect(spec.versions[0]?.additionalPrinterColumns.map(({ jsonPath }) => jsonPath).slice(0, 2)).toEqual([
-      ".spec.replicas",
-      ".status.readyReplicas",
-    ]);
   });
 });

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { TerminalError } from "../../../../providers/errors";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
-import { customResourceDefinition } from "../../../../stacks/contract/crd";
 import { parseObject } from "../../../../stacks/contract/kind";
 import { postgresWriter } from "../../../../stacks/kinds/postgres-writer/kind";
 import { wantedRow } from "../../../../stacks/kinds/postgres-writer/program";
@@ -54,28 +53,5 @@ describe("PostgresWriter", () => {
     const parsing = () => parseObject(postgresWriter, writer(spec));
     expect(parsing).toThrow(TerminalError);
     expect(parsing).toThrow(message);
-  });
-
-  it("has the columns TABLE, ID, SYNCED, READY, REASON, MODE, PAUSED and AGE, and a schema that requires all four fields", () => {
-    const { spec } = customResourceDefinition(postgresWriter) as unknown as {
-      spec: {
-        versions: {
-          additionalPrinterColumns: { name: string }[];
-          schema: { openAPIV3Schema: { properties: { spec: { required: string[] } } } };
-        }[];
-      };
-    };
-    const [version] = spec.versions;
-    expect(version?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
-      "Table",
-      "Id",
-      "Synced",
-      "Ready",
-      "Reason",
-      "Mode",
-      "Paused",
-      "Age",
-    ]);
-    expect(version?.schema.openAPIV3Schema.properties.spec.required).toEqual(["table", "name", "age", "country"]);
   });
 });

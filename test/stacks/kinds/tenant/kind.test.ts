@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { TerminalError } from "../../../../providers/errors";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
-import { customResourceDefinition } from "../../../../stacks/contract/crd";
 import { parseObject } from "../../../../stacks/contract/kind";
 import { violatedRules } from "../../../../stacks/contract/rules";
 import { tenant } from "../../../../stacks/kinds/tenant/kind";
@@ -56,23 +55,6 @@ describe("Tenant", () => {
   it("refuses a namespace that a file names twice, as the API server does", async () => {
     expect(await violatedRules(tenant, tenantObject({ namespaces: ["a", "b", "a"] }))).toEqual([
       'spec.namespaces.2: "a" is a duplicate value',
-    ]);
-  });
-
-  it("has the columns EMAIL, NAMESPACECOUNT, SYNCED, READY, REASON, MODE, PAUSED and AGE, and is cluster-scoped", () => {
-    const { spec } = customResourceDefinition(tenant) as unknown as {
-      spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
-    };
-    expect(spec.scope).toBe("Cluster");
-    expect(spec.versions[0]?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
-      "Email",
-      "NamespaceCount",
-      "Synced",
-      "Ready",
-      "Reason",
-      "Mode",
-      "Paused",
-      "Age",
     ]);
   });
 });
