@@ -50,7 +50,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** How many test files were asked for; what names them on the command line is no part of Vitest's types. */
 async function countFiles(project: TestProject): Promise<number> {
-  const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] };
+  const { filenamePattern } = project.vitest as { filenamePattern?: string[] };
   return (await project.globTestFiles(filenamePattern)).testFiles.length;
 }
 

@@ -15,7 +15,7 @@ beforeEach(() => {
       done();
     },
   });
-  progress = new Progress(stream as unknown as NodeJS.WriteStream);
+  progress = new Progress(stream as NodeJS.WriteStream);
 });
 
 afterEach(() => {

@@ -3,6 +3,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { Blockers } from "../../src/controller/blockers";
 import { namespace, tenantObject } from "../objects";
 import { lookupOf } from "../providers/kubernetes/lookup-of";
+import { stub } from "../stub";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -13,7 +14,7 @@ it("still waits for what is there when the API server takes longer to say so tha
     await vi.advanceTimersByTimeAsync(20_000);
     return lookupOf(waitedFor);
   };
-  const context = { cache: { view: () => undefined }, client: { find } as unknown as KubernetesClient };
+  const context = { cache: { view: () => undefined }, client: stub<KubernetesClient>({ find }) };
   const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;
   const blockers = new Blockers(context, tenantObject(), [failure]);
   vi.advanceTimersByTime(60_000);
@@ -23,7 +24,7 @@ it("still waits for what is there when the API server takes longer to say so tha
 it("asks the API server again only after it was told that the last answer counts", async () => {
   const waitedFor = namespace("acme-dev");
   const find = vi.fn(async () => lookupOf(waitedFor));
-  const context = { cache: { view: () => undefined }, client: { find } as unknown as KubernetesClient };
+  const context = { cache: { view: () => undefined }, client: stub<KubernetesClient>({ find }) };
   const failure = { errorClass: "pending", reason: "Terminating", message: "it ends", object: waitedFor } as const;
   const blockers = new Blockers(context, tenantObject(), [failure]);
   vi.advanceTimersByTime(5_000);

@@ -2,16 +2,20 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import type { Reconcile } from "../../src/controller/context";
+import type { KindContext, Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
+import type { KindCache } from "../../src/controller/kind-cache";
+import type { ObjectItem } from "../../src/controller/object-item";
+import type { ObjectState } from "../../src/controller/object-state";
 import { viewOf } from "../../src/controller/operator-view";
 import { readInputs } from "../../src/plan/view";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { type KindObject, objectId } from "../../stacks/contract/object";
+import { objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { lookupOf } from "../providers/kubernetes/lookup-of";
+import { stub } from "../stub";
 
 const object = (name: string, namespace?: string) =>
   ({ metadata: { name, uid: `uid-${name}`, ...(namespace && { namespace }) } }) as LiveObject;
@@ -30,19 +34,25 @@ const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kube
   }) as unknown as LiveObject;
 
 /** Reads the inputs of an object whose caches show this of what it owns. */
-function read(client: object, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
-  const context = { client, kind, cache: { owned: () => cached, watched: () => [] } };
-  const reconcile = { context, item: { key }, object, state: { expectations: new Expectations() } };
-  return readInputs(viewOf(reconcile as unknown as Reconcile), kind, object as unknown as KindObject);
+function read(client: KubernetesClient, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
+  const cache = stub<KindCache>({ owned: () => cached, watched: () => [] });
+  const context = stub<KindContext>({ client, kind, cache });
+  const state = stub<ObjectState>({ expectations: new Expectations() });
+  const reconcile = stub<Reconcile>({ context, item: stub<ObjectItem>({ key }), object, state });
+  return readInputs(viewOf(reconcile), kind, {
+    spec: undefined,
+    ...object,
+    metadata: { generation: 1, ...object.metadata },
+  });
 }
 
 /** An API server that has these Pods, and notes what it is asked for. */
 function server(listed: LiveObject[], single: LiveObject[] = []) {
-  const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed }));
-  const client = {
+  const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed, resourceVersion: "1" }));
+  const client = stub<KubernetesClient>({
     list,
-    find: async (object: LiveObject) => lookupOf(single.find(({ metadata }) => metadata.name === object.metadata.name)),
-  } as unknown as KubernetesClient;
+    find: async (object) => lookupOf(single.find(({ metadata }) => metadata.name === object.metadata.name)),
+  });
   return {
     list,
     read: (kind: AnyKind, key: string, of: LiveObject, cached?: LiveObject[]) => read(client, kind, key, of, cached),
@@ -113,10 +123,10 @@ describe("what a program is shown of the cluster", () => {
   });
 
   it("is an error, and no unhandled rejection, when what a predecessor had cannot be read while others are listed", async () => {
-    const client = {
-      list: () => delay(10, { items: [] }),
+    const client = stub<KubernetesClient>({
+      list: () => delay(10, { items: [], resourceVersion: "1" }),
       find: async () => ({ outcome: "unknown", error: new Error("unavailable") }),
-    } as unknown as KubernetesClient;
+    });
     const unhandled = vi.fn();
     process.on("unhandledRejection", unhandled);
     const reading = read(client, podSet, "default/web", object("web", "default"), [pod("a", "uid-before")]);

@@ -1,14 +1,21 @@
+import type { Logger } from "pino";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { openFence } from "../../providers/fence";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import type { Informer } from "../../src/cache/informer";
+import type { InformerFactory } from "../../src/cache/informer-factory";
+import type { Claims } from "../../src/controller/claims";
 import type { Result } from "../../src/controller/context";
 import { Controller, type ControllerEnvironment } from "../../src/controller/controller";
+import type { ObjectItem } from "../../src/controller/object-item";
 import { objectItem } from "../../src/controller/object-item";
+import type { OwnerIndex } from "../../src/controller/owner-index";
 import type { Reconciler } from "../../src/controller/reconcile";
+import type { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { FINALIZER, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { stub } from "../stub";
 
 const metadata = { namespace: "default", name: "cache", uid: "1", resourceVersion: "1", finalizers: [FINALIZER] };
 const object: LiveObject = { apiVersion: "cache.example.com/v1alpha1", kind: "Memcached", metadata };
@@ -53,15 +60,15 @@ beforeEach(() => {
       return held ? result : undefined;
     },
   };
-  const environment = {
-    claims: { drop: () => {} },
-    informers: { stop: () => {} },
-    logger: { warn },
+  const environment = stub<ControllerEnvironment>({
+    claims: stub<Claims>({ drop: () => {} }),
+    informers: stub<InformerFactory>({ stop: () => {} }),
+    logger: stub<Logger>({ warn }),
     metrics: createMetrics(),
-    owners: { drop: () => {}, set: () => {} },
-    queue,
+    owners: stub<OwnerIndex>({ drop: () => {}, set: () => {} }),
+    queue: stub<WorkQueue<ObjectItem>>(queue),
     shards,
-  } as unknown as ControllerEnvironment;
+  });
   const objects = {
     list: () => cached,
     get: () => cached[0],
@@ -72,10 +79,10 @@ beforeEach(() => {
   controller = new Controller(
     memcached,
     environment,
-    objects as unknown as Informer,
+    stub<Informer>(objects),
     { own: [], owned: [] },
     freshness,
-    reconciler as unknown as Reconciler,
+    stub<Reconciler>(reconciler),
     [],
   );
 });

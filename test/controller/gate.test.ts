@@ -6,17 +6,23 @@ import { withObserved } from "../../providers/observation";
 import type { BindingPlan } from "../../src/automation/binding-plan";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { DestroyAction, Gate, UpdateAction } from "../../src/controller/action";
-import type { Reconcile } from "../../src/controller/context";
+import type { KindContext, Reconcile } from "../../src/controller/context";
 import { passGate } from "../../src/controller/gate";
+import type { ObjectState } from "../../src/controller/object-state";
+import type { Plans } from "../../src/controller/plan-store";
 import { planDigests } from "../../src/plan/digest";
 import type { PlannedResource } from "../../src/plan/effects";
 import type { StackPlan } from "../../src/plan/plan";
+import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { stub } from "../stub";
 import { facts } from "./facts";
+import { planSpec } from "./plans";
 
-const object = {
+const object: LiveObject = {
+  apiVersion: "cache.example.com/v1alpha1",
   kind: "Memcached",
-  metadata: { name: "cache", namespace: "default", uid: "uid-of-cache", generation: 1 },
+  metadata: { name: "cache", namespace: "default", uid: "uid-of-cache", resourceVersion: "1", generation: 1 },
 };
 const key = createSecretKey(Buffer.alloc(32));
 
@@ -38,17 +44,26 @@ function pass(
   decide: (digest: string) => "Approve" | "Reject" | undefined = () => undefined,
   begun?: { spec: { digest: string; steps: { digest: string }[] } },
 ) {
-  const plans = {
-    digests: async (basis: Parameters<typeof planDigests>[1]) => planDigests(key, basis),
-    find: (_kind: unknown, _object: unknown, digest: string) => {
+  const plans: Plans = {
+    authorMayNotApprove: false,
+    digests: async (basis) => planDigests(key, basis),
+    find: (_kind, _object, digest) => {
       const decision = decide(digest);
       return decision && { decision, approver: "alice", at: "now", digest, expiresAt: 0 };
     },
-    get: () => begun && { spec: { object: object.metadata, ...begun.spec }, status: { state: "Applying" } },
+    get: () => {
+      if (begun === undefined) return undefined;
+      const { digest, steps } = begun.spec;
+      const { metadata, ...type } = object;
+      const spec = planSpec({ ...metadata, ...type, generation: 1 }, { digest, steps: steps as PlanSpec["steps"] });
+      return stub<Plan>({ spec, status: { state: "Applying" } });
+    },
     write: async () => {},
+    remove: async () => {},
   };
-  const context = { kind: memcached, plans, programDigest: "p" };
-  const reconcile = { context, object, facts: facts({ mode: "Propose" }), state: {} } as unknown as Reconcile;
+  const context = stub<KindContext>({ kind: memcached, plans, programDigest: "p" });
+  const state = stub<ObjectState>({});
+  const reconcile = stub<Reconcile>({ context, object, facts: facts({ mode: "Propose" }), state });
   const type = plan?.operation === "update" ? "update" : "destroy";
   const action = { type, gate, cause: "Updating" } as UpdateAction | DestroyAction;
   const never = () => Promise.reject(new Error("nothing is to be planned"));
@@ -146,9 +161,9 @@ describe("what is unknown", () => {
   });
 
   it("is an engine that does not bind itself, unless there is no stack to destroy", async () => {
-    const unbound = { plan: undefined, observed: undefined } as unknown as StackPlan;
-    await expect(pass("all", planOf([resource("update")], unbound))).rejects.toThrow("does not hold updates");
-    const none = planOf([], { ...unbound, operation: "delete", exists: false });
+    const { plan: _, observed: __, ...unbound } = planOf([resource("update")]);
+    await expect(pass("all", unbound)).rejects.toThrow("does not hold updates");
+    const none: StackPlan = { ...unbound, resources: [], changes: [], operation: "delete", exists: false };
     expect(await pass("all", none)).toMatchObject({ type: "pass" });
   });
 });

@@ -21,7 +21,7 @@ async function indexWith(...uids: string[]) {
       change = onChange;
       return {} as Informer;
     },
-  } as unknown as InformerFactory;
+  } as InformerFactory;
   const addAfter = ({ key }: { key: string }, ms: number) => {
     woken.push(key);
     delays.push(ms);

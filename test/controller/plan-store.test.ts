@@ -1,21 +1,26 @@
 import { createSecretKey } from "node:crypto";
 import { pino } from "pino";
 import { expect, it, vi } from "vitest";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import type { Informer } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { PlanStore, type PlanStoreOptions } from "../../src/controller/plan-store";
-import type { PlanSpec, PlanStatus } from "../../stacks/contract/plan";
+import { PLAN_TYPE, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { tenantObject } from "../objects";
+import { stub } from "../stub";
+
+const TYPE = { ...PLAN_TYPE, plural: "plans", namespaced: true };
 
 it("watches nothing where the API server serves plans and no approvals", async () => {
   const resourceType = async (_: string, kind: string) => {
     if (kind === "Approval") throw new ApiError(404, "UnknownKind", "it is not served");
+    return TYPE;
   };
-  const create = vi.fn(resourceType);
+  const create = vi.fn(async () => stub<Informer>({}));
   const options: PlanStoreOptions = {
-    client: { resourceType } as unknown as KubernetesClient,
-    informers: { create: ({ kind }: { kind: string }) => create("", kind) } as unknown as InformerFactory,
+    client: stub<KubernetesClient>({ resourceType }),
+    informers: stub<InformerFactory>({ create }),
     planKey: async () => createSecretKey(Buffer.alloc(32)),
     namespace: "default",
     onChange: () => {},
@@ -26,19 +31,21 @@ it("watches nothing where the API server serves plans and no approvals", async (
 });
 
 it("forgets what it wrote when the API server's data was restored: its versions are yet to come", async () => {
-  const plans = { resourceVersion: "100", get: () => undefined, byIndex: () => [] };
+  const plans = stub<Informer>({ resourceVersion: "100", get: () => undefined, byIndex: () => [] });
   let restore: (() => void) | undefined;
-  const apply = async (plan: LiveObject) => ({
-    object: { ...plan, metadata: { ...plan.metadata, resourceVersion: "500" } },
+  const apply = async (plan: Manifest) => ({
+    object: { ...plan, metadata: { ...plan.metadata, resourceVersion: "500" } } as LiveObject,
+    created: true,
   });
+  const client = stub<KubernetesClient>({ resourceType: async () => TYPE, apply });
   const options: PlanStoreOptions = {
-    client: { resourceType: async () => {}, apply } as unknown as KubernetesClient,
-    informers: {
-      create: async (_type: unknown, { onRestore }: { onRestore?: () => void }) => {
+    client,
+    informers: stub<InformerFactory>({
+      create: async (_type, { onRestore }) => {
         restore ??= onRestore;
         return plans;
       },
-    } as unknown as InformerFactory,
+    }),
     planKey: async () => createSecretKey(Buffer.alloc(32)),
     namespace: "default",
     onChange: () => {},
@@ -47,7 +54,7 @@ it("forgets what it wrote when the API server's data was restored: its versions 
   const object = tenantObject();
   const store = await PlanStore.open(options);
   await store?.write(
-    { client: options.client as KubernetesClient, kind: tenant },
+    { client, kind: tenant },
     object,
     { digest: "d", cause: {} } as PlanSpec,
     { state: "Pending" } as PlanStatus,

@@ -11,7 +11,7 @@ const schema = Compile(Type.Object({ name: Type.String() }));
 function request(chunks: string[], headers: Record<string, string> = {}): IncomingMessage {
   return Object.assign(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), {
     headers,
-  }) as unknown as IncomingMessage;
+  }) as IncomingMessage;
 }
 
 const from = (remoteAddress: string, facts: object = {}) =>

@@ -6,6 +6,7 @@ import type { Controller } from "../../src/controller/controller";
 import { pollDrift } from "../../src/operator/drift-poller";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { fakeDelay } from "../fake-delay";
+import { stub } from "../stub";
 
 /** One that is settled, unless its update has failed. @param unknown whether its status says that drift is unknown */
 const objectWith = (unknown: boolean, synced = "True") =>
@@ -19,7 +20,7 @@ const objectWith = (unknown: boolean, synced = "True") =>
         ...(unknown ? [{ type: "DriftUnknown", status: "True", reason: "Forbidden", observedGeneration: 1 }] : []),
       ],
     },
-  }) as unknown as LiveObject;
+  }) as LiveObject;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -44,7 +45,7 @@ it("tells objects whose resources the API server refuses to show, and when it sh
     driftPolled,
   };
   const stop = new AbortController();
-  const controllers = () => [controller as unknown as Controller];
+  const controllers = () => [stub<Controller>(controller)];
   const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
   const failureAfterRound = async () => {
     driftPolled.mockClear();
@@ -83,7 +84,7 @@ it("has what failed for the lack of a type tried again once the type is served",
     reconsider,
   };
   const stop = new AbortController();
-  const controllers = () => [controller as unknown as Controller];
+  const controllers = () => [stub<Controller>(controller)];
   const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(reconsider).not.toHaveBeenCalled();

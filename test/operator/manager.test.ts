@@ -13,6 +13,7 @@ import { defineKind } from "../../stacks/contract/kind";
 import { FINALIZER, objectId, stackName } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { lookupOf } from "../providers/kubernetes/lookup-of";
+import { stub } from "../stub";
 import { GADGET } from "./gadget";
 
 const configMap: LiveObject = {
@@ -57,7 +58,7 @@ it("reconciles the objects of a kind that it serves later when all caches of the
       return { items, resourceVersion: "3" };
     },
     watch: (_: ObjectType, { signal }: { signal: AbortSignal }) =>
-      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
     patchExactly: async () => object,
     replaceStatus: async () => object,
   };
@@ -65,10 +66,10 @@ it("reconciles the objects of a kind that it serves later when all caches of the
   const metrics = createMetrics();
   const manager = new Manager({
     kinds: [],
-    client: client as unknown as KubernetesClient,
-    engine: { up } as unknown as ManagerOptions["engine"],
+    client: stub<KubernetesClient>(client),
+    engine: stub<ManagerOptions["engine"]>({ up }),
     backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
-    recorder: { event: () => {}, flush: async () => {} } as unknown as EventRecorder,
+    recorder: stub<EventRecorder>({ event: () => {}, flush: async () => {} }),
     planKey: async () => createSecretKey(Buffer.alloc(32)),
     metrics,
     namespace: "default",

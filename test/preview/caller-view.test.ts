@@ -5,6 +5,7 @@ import type { ClusterView } from "../../src/preview/cluster-view";
 import { objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
+import { stub } from "../stub";
 
 const named = (kind: string, name: string) => ({ apiVersion: "v1", kind, metadata: { name, uid: name } }) as LiveObject;
 const live = named("PodSet", "web");
@@ -16,7 +17,7 @@ function viewOf(known: Partial<KnownObject>, cluster: object = {}) {
   const identity = () => Promise.reject(new Error("forbidden"));
   const nothing = { unreachable: undefined, look, identity, observed: async () => undefined, ...cluster };
   const object = { kind: podSet, key: "default/web", live, owned: undefined, recorded: [recorded] };
-  return callerView(nothing as unknown as ClusterView, { ...object, ...known });
+  return callerView(stub<ClusterView>(nothing), { ...object, ...known });
 }
 
 describe("what a caller may not read", () => {

@@ -7,6 +7,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { marksOf } from "../objects";
+import { stub } from "../stub";
 
 const program = vi.fn<AnyKind["program"]>();
 const kind: AnyKind = { ...podSet, program };
@@ -26,11 +27,11 @@ const leaving: PlannedChange = {
 function options(owned: LiveObject[] | undefined, proposes = false): PlanOptions {
   const cluster = {
     unreachable: undefined,
-    look: async () => ({ outcome: "absent" }),
+    look: async () => ({ outcome: "absent" as const }),
     owned: async () => owned,
     observed: async () => [],
     identity: async () => undefined,
-    validate: async () => ({ type: "valid" }),
+    validate: async () => ({ type: "valid" as const }),
   };
   const result = { exists: true, changes: [leaving], failures: [] };
   const engine = {
@@ -42,12 +43,12 @@ function options(owned: LiveObject[] | undefined, proposes = false): PlanOptions
     },
   };
   const key = createSecretKey(Buffer.alloc(32));
-  return {
-    engine,
-    cluster,
+  return stub<PlanOptions>({
+    engine: stub<PlanOptions["engine"]>(engine),
+    cluster: stub<PlanOptions["cluster"]>(cluster),
     refresh: false,
     ...(proposes && { proposeWith: async () => key }),
-  } as unknown as PlanOptions;
+  });
 }
 
 const candidate = (removed: boolean): Candidate => ({ kind, manifest, removed });
@@ -74,7 +75,7 @@ describe("the digests of a removal", () => {
   it("are others where an update that was cut off has made more", async () => {
     const managedFields = [{ manager: "kindstack", operation: "Apply", fieldsV1: {} }];
     const metadata = { ...marksOf(owner, { created: true }), name: "web-9", uid: "uid-9", managedFields };
-    const more = { apiVersion: "v1", kind: "Pod", metadata } as unknown as LiveObject;
+    const more = { apiVersion: "v1", kind: "Pod", metadata } as LiveObject;
     const digests = await Promise.all(
       [[], [more]].map(async (owned) => (await previewRemoval(options(owned, true), candidate(true), found)).digest),
     );

@@ -3,15 +3,16 @@ import { ApiError, type KubernetesClient, type ObjectType } from "../../provider
 import { ClusterView } from "../../src/preview/cluster-view";
 import { inspectStacks } from "../../src/preview/inspect";
 import { kinds } from "../../stacks/kinds/index";
+import { stub } from "../stub";
 
-const client = {
-  json: async () => ({}),
+const client = stub<KubernetesClient>({
+  json: async <T>() => ({}) as T,
   find: async () => ({ outcome: "absent" }),
   async list({ kind }: ObjectType) {
     if (kind !== "Tenant") throw new ApiError(404, "UnknownKind", `the server has no ${kind}`);
     return { items: [], resourceVersion: "1" };
   },
-} as unknown as KubernetesClient;
+});
 const inspection = { kinds, open: async () => ({ engine: {} as never, cluster: await ClusterView.open(client) }) };
 
 describe("a cluster that serves only some of the kinds", () => {

@@ -27,7 +27,7 @@ const namesAt = async (revision: string, ...paths: string[]) =>
       paths.map((path) => join(repository, path)),
     )
   ).objects
-    .map(({ manifest }) => (manifest as unknown as Manifest).metadata.name)
+    .map(({ manifest }) => (manifest as Manifest).metadata.name)
     .sort();
 
 beforeAll(async () => {

@@ -69,7 +69,7 @@ describe("the options of a resource in a plain program", () => {
     ["a project", { aliases: [{ project: "other" }] }, /aliases: project/],
     ["a promise", { dependsOn: Promise.resolve([]) }, /"a" refers to a resource that another update or the SDK/],
   ])("that it cannot have are refused for good: %s", async (_, options, message) => {
-    await expect(declared(options as unknown as DynamicResourceOptions)).rejects.toMatchObject({
+    await expect(declared(options as DynamicResourceOptions)).rejects.toMatchObject({
       errorClass: "terminal",
       reason: "InvalidProgram",
       message: expect.stringMatching(message),

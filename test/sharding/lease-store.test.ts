@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { kubernetesLeases, type LeaseRecord, type LeaseStore } from "../../src/sharding/lease-store";
+import { stub } from "../stub";
 
 const record: LeaseRecord = { name: "a", uid: "1", version: "1", holder: "a", transitions: 0, shards: 1 };
 
@@ -17,6 +18,6 @@ it.each<[string, (store: LeaseStore) => Promise<unknown>]>([
   ["remove", (store) => store.remove(record)],
 ])("gives up a request without an answer, before the Leases of this replica end: %s", async (_, request) => {
   const client = { list: unanswered, create: unanswered, mergePatch: unanswered, delete: unanswered };
-  const store = kubernetesLeases(client as unknown as KubernetesClient, "default", 1);
+  const store = kubernetesLeases(stub<KubernetesClient>(client), "default", 1);
   await expect(request(store)).rejects.toThrow("aborted due to timeout");
 });

@@ -70,8 +70,7 @@ describe("createMetrics", () => {
     const metrics = createMetrics();
     expect(await metrics.registry.metrics()).toContain('kindstack_plan_age_seconds{state="Pending"} 0\n');
     const since = (seconds: number) => ({ at: new Date(Date.now() - seconds * 1000).toISOString(), reason: "Drifted" });
-    const plan = (seconds: number, state: string) =>
-      ({ spec: { cause: since(seconds) }, status: { state } }) as unknown as Plan;
+    const plan = (seconds: number, state: string) => ({ spec: { cause: since(seconds) }, status: { state } }) as Plan;
     metrics.plans(() => [plan(10, "Pending"), plan(100, "Pending"), plan(1000, "Rejected")]);
     const text = await metrics.registry.metrics();
     expect(text).toContain('kindstack_plans{state="Pending"} 2\n');

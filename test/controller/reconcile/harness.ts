@@ -76,7 +76,7 @@ function clientOf(requests: Record<string, (...args: never[]) => unknown>): Kube
   const none = () => {
     throw new Error("a write without a fence");
   };
-  return { ...under({ ...openFence(), check: none }), within: under } as unknown as KubernetesClient;
+  return { ...under({ ...openFence(), check: none }), within: under } as KubernetesClient;
 }
 
 function fenceOf({ context }: UpOptions): Fence {

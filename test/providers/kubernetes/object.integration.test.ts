@@ -544,7 +544,7 @@ describe("an object that others make", () => {
       spec: { limits: [] },
     };
     await remove((await provider.create({ manifest: limits, owner: acme, deletedWith })).outs);
-    expect(await cluster.client.find(limits as unknown as LiveObject)).toMatchObject({ outcome: "found" }); // it limits what is left
+    expect(await cluster.client.find(limits as LiveObject)).toMatchObject({ outcome: "found" }); // it limits what is left
     await remove(again);
     expect(await cluster.find("found")).toBeUndefined();
     await cluster.edit("boss", { metadata: { finalizers: null } });

@@ -17,7 +17,7 @@ const INT_OR_STRING = Type.Union([Type.Integer(), Type.String()], rule("type(sel
 
 /** What is wrong with a value by the rules of a schema for it. */
 function violations(schema: Type.TSchema, value: unknown): Promise<string[]> {
-  const kind = { ...podSet, rules: [], spec: Type.Object({ field: schema }) } as unknown as AnyKind;
+  const kind = { ...podSet, rules: [], spec: Type.Object({ field: schema }) } as AnyKind;
   return violatedRules(kind, { apiVersion: "v1", kind: "Thing", metadata: { name: "a" }, spec: { field: value } });
 }
 

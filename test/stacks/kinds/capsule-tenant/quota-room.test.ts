@@ -4,6 +4,7 @@ import type { AdmissionRequest, AdmissionView } from "../../../../stacks/contrac
 import { MAX_WAITING, QuotaRoom } from "../../../../stacks/kinds/capsule-tenant/admission/quota-room";
 import { quotasLabel, quotaWebhooks } from "../../../../stacks/kinds/capsule-tenant/admission/quotas";
 import { asksOn } from "../../../../stacks/kinds/capsule-tenant/quota-asks";
+import { stub } from "../../../stub";
 import { labelled, oilTenant } from "./objects";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -43,15 +44,15 @@ class Oil {
     this.room.quotaChanged(quota, this.view);
   }
 
-  readonly view = {
-    client: {
-      mergePatch: async (_type: unknown, name: string, namespace: string, patch: Manifest) => {
+  readonly view = stub<AdmissionView>({
+    client: stub<AdmissionView["client"]>({
+      mergePatch: async (_type, name, namespace, patch: Partial<Manifest>) => {
         if (this.failPatch) throw new Error("no");
-        this.patches.push({ ...patch, metadata: { ...patch.metadata, name, namespace } });
+        const metadata = { ...patch.metadata, name, ...(namespace !== undefined && { namespace }) };
+        this.patches.push({ apiVersion: "v1", kind: "ResourceQuota", ...patch, metadata });
         return {} as LiveObject;
       },
-    },
-    type: () => ({}),
+    }),
     get: (watch: string, key: string) => {
       if (watch === "quotas") return this.quotas.get(key.split("/")[0] ?? "");
       if (watch === "tenants")
@@ -62,7 +63,7 @@ class Oil {
       if (watch === "namespaces") return ["a", "b"].map((name) => labelled(name));
       return [...this.quotas.values()].filter(({ metadata }) => index === "tenant" || metadata.namespace === value);
     },
-  } as unknown as AdmissionView;
+  });
 
   /** Creates a Pod. @returns how far it is */
   create(namespace: string, more: Partial<AdmissionRequest> = {}) {

@@ -101,7 +101,7 @@ const view: { -readonly [K in keyof AdmissionView]: AdmissionView[K] } = admissi
     })),
   },
   {
-    get: async () => lookupOf(oilTenant() as unknown as LiveObject),
+    get: async () => lookupOf(oilTenant() as LiveObject),
     json: async () => ({ status: { allowed: true } }) as never,
     mergePatch: async () => ({}) as never,
   },
