@@ -37,12 +37,18 @@ function planOf(resources: PlannedResource[], of: Partial<StackPlan> = {}): Stac
   return { exists: true, failures: [], operation: "update", untracked: [], ...bound, changes, resources, ...of };
 }
 
-/** An object whose plans people have decided on so; `begun` is the plan that is being applied. */
+/** The plan that is being applied, or another one. */
+interface Begun {
+  spec: { digest: string; steps: { digest: string }[]; object?: Partial<PlanSpec["object"]> };
+  state?: Plan["status"]["state"];
+}
+
+/** An object whose plans people have decided on so. */
 function pass(
   gate: Gate,
   plan: StackPlan | undefined,
   decide: (digest: string) => "Approve" | "Reject" | undefined = () => undefined,
-  begun?: { spec: { digest: string; steps: { digest: string }[] } },
+  begun?: Begun,
 ) {
   const plans: Plans = {
     authorMayNotApprove: false,
@@ -53,10 +59,13 @@ function pass(
     },
     get: () => {
       if (begun === undefined) return undefined;
-      const { digest, steps } = begun.spec;
+      const { digest, steps, object: other } = begun.spec;
       const { metadata, ...type } = object;
-      const spec = planSpec({ ...metadata, ...type, generation: 1 }, { digest, steps: steps as PlanSpec["steps"] });
-      return stub<Plan>({ spec, status: { state: "Applying" } });
+      const spec = planSpec(
+        { ...metadata, ...type, generation: 1, ...other },
+        { digest, steps: steps as PlanSpec["steps"] },
+      );
+      return stub<Plan>({ spec, status: { state: begun.state ?? "Applying" } });
     },
     write: async () => {},
     remove: async () => {},
@@ -85,9 +94,22 @@ describe("what waits for an approval", () => {
     ["all that changes", "all", planOf([resource("create")]), "proposed"],
     ["no creation, where only destructive changes do", "destructive", planOf([resource("create")]), "pass"],
     ["a deletion", "destructive", planOf([resource("delete")]), "proposed"],
+    ["a deletion beside a creation", "destructive", planOf([resource("create"), resource("delete")]), "proposed"],
     ["the removal of what no state has", "destructive", planOf([], { untracked: [cut] }), "proposed"],
   ] as const)("%s", async (_, gate, plan, type) => {
     expect(await pass(gate, plan)).toMatchObject({ type });
+  });
+});
+
+it("a plan that waits shows all that it would do, and names the object as it is", async () => {
+  const plan = planOf([resource("update")], { untracked: [cut] });
+  expect(await pass("all", plan)).toMatchObject({
+    spec: { object: { kind: "Memcached", namespace: "default", name: "cache", uid: "uid-of-cache" } },
+    decision: undefined,
+    resources: [
+      { operation: "update", name: "update" },
+      { operation: "delete", type: "Pod", name: "web-9", fields: [] },
+    ],
   });
 });
 
@@ -126,8 +148,8 @@ describe("what an approved operation that was cut off has left to do", () => {
 
   it("includes what it has created and not saved, unless others changed that since", async () => {
     const manifest: Manifest = { apiVersion: "v1", kind: "Pod", metadata: { name: "web-1" }, spec: { a: 1 } };
-    const created = (spec: object): PlannedResource => {
-      const metadata = { name: "web-1", uid: "w", labels: { [OWNER_UID_LABEL]: object.metadata.uid } };
+    const created = (spec: object, uid = object.metadata.uid): PlannedResource => {
+      const metadata = { name: "web-1", uid: "w", labels: { [OWNER_UID_LABEL]: uid } };
       const live = { ...manifest, metadata, spec } as unknown as LiveObject;
       return { ...resource("create", "one"), live, inputs: { manifest } as PlannedResource["inputs"] & object };
     };
@@ -137,9 +159,28 @@ describe("what an approved operation that was cut off has left to do", () => {
     const begun = { spec: { digest: first.digest, steps: [...first.steps.values()].map((digest) => ({ digest })) } };
     const approves = (one: string) => (one === first.digest ? "Approve" : undefined);
     const observed = new Map([["one", withObserved(undefined, "one", "Create", manifest, {})]]);
-    const rest = (spec: object) => planOf([created(spec)], { observed });
+    const rest = (...of: Parameters<typeof created>) => planOf([created(...of)], { observed });
     expect(await pass("all", rest({ a: 1 }), approves, begun)).toMatchObject({ type: "pass" });
     expect(await pass("all", rest({ a: 2 }), approves, begun)).toMatchObject({ type: "proposed" });
+    expect(await pass("all", rest({ a: 1 }, "another's"), approves, begun)).toMatchObject({ type: "proposed" });
+  });
+
+  it.each<[string, Partial<Begun> & { of?: Partial<PlanSpec["object"]> }]>([
+    ["only waits itself", { state: "Pending" }],
+    ["is of a predecessor", { of: { uid: "uid-of-another" } }],
+    ["is of another specification", { of: { generation: 7 } }],
+  ])("waits where the plan %s", async (_, { of, ...changes }) => {
+    const other = { ...begun, ...changes, spec: { ...begun.spec, ...(of && { object: of }) } };
+    expect(await pass("all", rest, approves, other)).toMatchObject({ type: "proposed" });
+  });
+
+  it("includes the deletion of what is on its way out, and nothing else that becomes of it", async () => {
+    const live = { ...cut, metadata: { ...cut.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+    const leaving = (operation: "update" | "delete") => planOf([{ ...resource(operation, "three"), live }]);
+    expect(await pass("all", leaving("delete"), approves, begun)).toMatchObject({ approval: { digest } });
+    expect(await pass("all", leaving("update"), approves, begun)).toMatchObject({ type: "proposed" });
+    const there = planOf([{ ...resource("delete", "three"), live: cut }]);
+    expect(await pass("all", there, approves, begun)).toMatchObject({ type: "proposed" });
   });
 
   it("waits where it was rejected since", async () => {
@@ -162,7 +203,10 @@ describe("what is unknown", () => {
 
   it("is an engine that does not bind itself, unless there is no stack to destroy", async () => {
     const { plan: _, observed: __, ...unbound } = planOf([resource("update")]);
-    await expect(pass("all", unbound)).rejects.toThrow("does not hold updates");
+    const half = { ...unbound, plan: {} as BindingPlan };
+    for (const plan of [unbound, { ...unbound, exists: false }, { ...unbound, operation: "delete" as const }, half]) {
+      await expect(pass("all", plan)).rejects.toThrow("does not hold updates");
+    }
     const none: StackPlan = { ...unbound, resources: [], changes: [], operation: "delete", exists: false };
     expect(await pass("all", none)).toMatchObject({ type: "pass" });
   });
