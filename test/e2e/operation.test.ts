@@ -49,10 +49,8 @@ describe("the alerts", () => {
     try {
       const stalled = tenant(uniqueName("stalled"), { namespaces: ["reserved-two"] });
       await apply(stalled);
-      // It runs without Leases, and holds no shard.
       const kind = 'kind="tenants.multitenancy.codereliant.io"';
       const alerts = [
-        "KindstackShardsNotHeld",
         `KindstackObjectsStalled{${kind}}`,
         `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`,
       ];
