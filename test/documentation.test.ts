@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { REASONS } from "../providers/reasons";
-import { dependencies } from "../src/package";
+import { tools } from "../src/toolchain/tools";
 import { kinds } from "../stacks/kinds/index";
 import { declaredObjects } from "../stacks/up/objects";
 import { type Block, blocksOf } from "./e2e/blocks";
@@ -47,7 +47,7 @@ describe("the documentation", () => {
     }
     const install = fs.readFileSync(path.join(ROOT, "docs/install.md"), "utf8");
     const [, version] = /--version (\S+)/.exec(install) ?? [];
-    expect(version).toBe(dependencies["@pulumi/pulumi"]);
+    expect(version).toBe(tools.pulumi.version);
   });
 
   it("says where npx finds Kindstack on each page that runs it, as the name on npm may be another's", () => {

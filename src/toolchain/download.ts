@@ -42,16 +42,19 @@ export function vendorDownload(download: { url: string; checksums: Checksums; me
   };
 }
 
-/** Pulumi's own installer, called through the SDK; it installs the SDK's version. */
-export function pulumiInstaller(): Source {
+/** Pulumi's own installer. */
+export function pulumiInstaller(version: string): Source {
   return {
     label: "download from get.pulumi.com",
     estimatedSeconds: 30,
     async make({ file, scratch, signal }) {
-      // The installer itself would wait for minutes for hosts that do not answer.
-      await fetchText("https://get.pulumi.com/install.sh", signal);
-      const { PulumiCommand } = await import("@pulumi/pulumi/automation/cmd.js"); // takes long to load, and is seldom used
-      await withTimeout(PulumiCommand.install({ root: scratch }), INSTALLER_TIMEOUT_MS);
+      const script = path.join(scratch, "install.sh");
+      await fs.writeFile(script, await fetchText("https://get.pulumi.com/install.sh", signal));
+      await execa("/bin/sh", [script, "--no-edit-path", "--install-root", scratch, "--version", version], {
+        cancelSignal: signal,
+        timeout: INSTALLER_TIMEOUT_MS,
+        stdin: "ignore",
+      });
       const [bin, folder] = [path.join(scratch, "bin"), path.dirname(file)];
       for (const name of await fs.readdir(bin)) await fs.rename(path.join(bin, name), path.join(folder, name));
     },

@@ -1,5 +1,4 @@
 import path from "node:path";
-import { dependencies } from "../package";
 import { pulumiInstaller, vendorDownload } from "./download";
 import { goBuild, goModuleDocuments } from "./go";
 import { npmPackage } from "./npm";
@@ -14,10 +13,11 @@ const CONTROL_PLANE = {
   // A third of all code, and seldom what runs: that is the standard library and the machinery of the API server.
   withoutInlining: ["k8s.io/kubernetes/...", "k8s.io/client-go/..."],
 };
-/** The version of Pulumi, as package.json has it for the SDK; the Go modules in `tools/` follow. */
-const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
-/** Pulumi's version and the revision of our own code in `tools/engine`. */
-export const ENGINE_VERSION = `${PULUMI}-74`;
+/** The CLI, the engine and the SDK (in package.json) may each be of another version of Pulumi. */
+const PULUMI_CLI = "3.260.0";
+const PULUMI_ENGINE = "3.260.0";
+/** The version of Pulumi's engine and the revision of our own code in `tools/engine`. */
+export const ENGINE_VERSION = `${PULUMI_ENGINE}-74`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";
@@ -100,14 +100,14 @@ export const tools = {
   },
   pulumi: {
     name: "pulumi",
-    version: PULUMI,
+    version: PULUMI_CLI,
     versionArguments: ["version"],
     sources: [
-      pulumiInstaller(),
+      pulumiInstaller(PULUMI_CLI),
       goBuild({
         module: "tools/pulumi",
         package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
-        variables: { "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}` },
+        variables: { "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI_CLI}` },
         estimatedSeconds: 180,
       }),
     ],
@@ -142,7 +142,7 @@ function engine(version: string, tags?: string): Tool {
         package: ".",
         variables: {
           "main.Version": version,
-          "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}`,
+          "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI_ENGINE}`,
         },
         ...(tags !== undefined && { tags }),
         estimatedSeconds: 100,

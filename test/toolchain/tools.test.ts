@@ -72,13 +72,14 @@ describe("the table of tools", () => {
     expect(goMod).toContain(`require github.com/prometheus/prometheus v0.${major}${minor}.${patch}\n`);
   });
 
-  it("has the Pulumi CLI of the SDK's version", () => {
-    const sdk = JSON.parse(
-      fs.readFileSync(path.join(packageRoot, "node_modules/@pulumi/pulumi/package.json"), "utf8"),
-    ) as { version: string };
+  it.each(["pkg", "sdk"])(
+    "builds the engine with Pulumi's %s module of the version that it is named after",
+    (module) => {
+      const [version] = tools.engine.version.split("-");
 
-    expect(tools.pulumi.version).toBe(sdk.version);
-  });
+      expect(requiredBy("engine").get(`github.com/pulumi/pulumi/${module}/v3`)).toBe(`v${version}`);
+    },
+  );
 
   it("has another revision of the engine whenever its sources have changed", () => {
     const digest = createHash("sha256");
