@@ -16,6 +16,7 @@ export interface ResourceAttributes {
   group?: string;
   namespace?: string;
   name?: string;
+  subresource?: string;
 }
 
 /** A request to authorize: for a resource, or for a non-resource path. */

@@ -15,7 +15,7 @@ export type Relayed =
   | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
 
 /**
- * Sends the body of the client's request, and waits for what comes back. The request ends when its client goes away, or
+ * Sends the body of the client's request, or what was read of it before, and waits for what comes back. The request ends when its client goes away, or
  * has gone.
  *
  * @throws Refusal 503 when the API server does not answer
@@ -24,6 +24,7 @@ export function answerOf(
   upstream: ClientRequest,
   request: IncomingMessage,
   response: ServerResponse,
+  body?: Buffer,
 ): Promise<Relayed> {
   return new Promise((resolve, reject) => {
     upstream.once("response", (message) => resolve({ type: "response", message }));
@@ -34,6 +35,7 @@ export function answerOf(
     );
     response.once("close", () => upstream.destroy());
     if (response.destroyed) upstream.destroy();
+    else if (body !== undefined) upstream.end(body);
     else if (hasBody(request.headersDistinct)) request.pipe(upstream);
     else upstream.end();
   });

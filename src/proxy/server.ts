@@ -1,6 +1,7 @@
 import { constants } from "node:crypto";
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { buffer } from "node:stream/consumers";
 import type { Logger } from "pino";
 import { authenticate } from "../http/authenticate";
 import { ConnectionLimit } from "../http/connection-limit";
@@ -12,6 +13,7 @@ import type { Polled } from "../tls/poll";
 import type { SecureContext } from "../tls/served-certificate";
 import { hasBody, requestHeaders } from "./headers";
 import type { ProxyMetrics } from "./metrics";
+import { attributesIn, NewNamespaces } from "./new-namespace";
 import type { Owners } from "./owners";
 import { answerOf, type EndAnswer, join, refuse, relay } from "./relay";
 import { answerSelfReview, isSelfReview } from "./self-review";
@@ -52,6 +54,9 @@ const SERVER_OPTIONS = {
   handshakeTimeout: 10_000,
 } as const;
 
+/** Longer bodies are passed on as they arrive. */
+const MAX_REPEATED_BODY = 262_144;
+
 /** How far a request has come; written to the access log when it is over. */
 interface AccessRecord {
   user?: string;
@@ -62,6 +67,7 @@ interface AccessRecord {
 /** Starts the listener. @throws when the port is taken */
 export async function startProxyServer(options: ProxyServerOptions) {
   const { logger, metrics, certificates } = options;
+  const newNamespaces = new NewNamespaces(options);
   let stopping = false;
   /** With which CA a connection's certificate was verified. */
   const verifiedWith = new WeakMap<Socket, ListenerCertificates["ca"]>();
@@ -160,8 +166,24 @@ export async function startProxyServer(options: ProxyServerOptions) {
     progress.view = passage.view;
     if (passage.view === "user") Object.assign(headers, impersonationHeaders(identity));
 
-    const upstream = await options.upstream.request(method, passage.path, headers);
-    const answer = await answerOf(upstream, request, response);
+    const attributes =
+      !upgradeHead && passage.view === "user" && isNarrowed(options, identity) ? attributesIn(method, url) : undefined;
+    const body = attributes && (await shortBody(request));
+    const ask = async () =>
+      answerOf(await options.upstream.request(method, passage.path, headers), request, response, body);
+    let answer = await ask();
+    if (attributes !== undefined && answer.message.statusCode === 403 && (body ?? !hasBody(request.headersDistinct))) {
+      const isAllowed = await newNamespaces.becomesAllowed(identity, attributes).catch((error: unknown) => {
+        if (error instanceof Refusal) throw error;
+        logger.warn({ err: error }, "failed to look for a user's rights in a namespace");
+        return false;
+      });
+      if (response.destroyed) return void answer.message.destroy();
+      if (isAllowed) {
+        answer.message.resume(); // the connection is used again
+        answer = await ask();
+      }
+    }
     if (answer.type === "upgrade") {
       if (!upgradeHead) throw new Error("the API server changed to a protocol that the client did not request");
       progress.upgraded = true;
@@ -193,6 +215,12 @@ export async function startProxyServer(options: ProxyServerOptions) {
       await closed;
     },
   };
+}
+
+/** A body that can be sent twice: the whole of a short one. */
+async function shortBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  const length = Number(request.headers["content-length"] ?? Number.NaN);
+  return length > 0 && length <= MAX_REPEATED_BODY ? await buffer(request) : undefined;
 }
 
 function refuseGroups({ groups }: Identity, refused: readonly string[]): void {

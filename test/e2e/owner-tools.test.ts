@@ -1,0 +1,165 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { userConfig } from "../../bench/users";
+import { layoutOf } from "../../src/dev/layout";
+import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
+import { eventually } from "../../src/testing/eventually";
+import { readServingCertificate } from "../../src/tls/served-certificate";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { capsuleTenant as kind } from "../../stacks/kinds/capsule-tenant/kind";
+import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";
+import { removeAdmission } from "../admission/leftovers";
+import { controlPlane } from "../control-plane";
+import { testTools } from "../tools";
+import { noKubectl } from "./kubectl";
+import { apply, capsuleTenant, client, create, find, namespace, remove, uniqueName, untilReady } from "./objects";
+import { useOperator } from "./operator";
+
+/* What tools of owners do in a namespace that is not there yet, or was made a moment ago. */
+
+afterAll(() => removeAdmission(client)); // once the operator has ended
+useOperator({ args: ["--admission-port", "0"] });
+
+const GROUP = "capsule.clastix.io";
+const owner = uniqueName("owner");
+const foreign = uniqueName("foreign");
+let folder: string;
+let proxy: ApiProxy;
+let helm: string;
+/** Kubeconfigs, of the owner through the proxy and at the API server. */
+const kubeconfigs = { proxy: "", direct: "" };
+
+beforeAll(async () => {
+  const { kubeconfig } = controlPlane();
+  const { pki } = layoutOf(path.dirname(kubeconfig));
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  proxy = await startProxy({
+    config,
+    kind,
+    view: capsuleNamespaceView,
+    port: 0,
+    host: "127.0.0.1",
+    servingCertificate: () => readServingCertificate(path.join(pki, "serving.crt"), path.join(pki, "serving.key")),
+    userGroups: [GROUP],
+    refusedGroups: ["system:masters"],
+    maxConnections: 100,
+    logger: pino({ level: "silent" }),
+  });
+  await eventually(() => expect(proxy.notReady).toBeUndefined());
+  folder = await mkdtemp(path.join(tmpdir(), "kindstack-owner-tools-"));
+  helm = await resolveBinary(testTools.helm);
+  const user = await userConfig(path.dirname(kubeconfig), owner, GROUP);
+  const exported = JSON.parse(user.exportConfig()) as { clusters: { cluster: { server: string } }[] };
+  for (const way of ["direct", "proxy"] as const) {
+    kubeconfigs[way] = path.join(folder, `${way}.kubeconfig`);
+    if (way === "proxy")
+      for (const { cluster } of exported.clusters) cluster.server = `https://127.0.0.1:${proxy.port}`;
+    await writeFile(kubeconfigs[way], JSON.stringify(exported));
+  }
+  await apply(capsuleTenant(owner, { owner: { kind: "User", name: owner }, namespaceQuota: 20 }));
+  await untilReady(capsuleTenant(owner, {}));
+  await create(namespace(foreign));
+  return async () => {
+    await proxy.stop(0);
+    await remove(namespace(foreign));
+    await remove(capsuleTenant(owner, {}));
+    await rm(folder, { recursive: true });
+  };
+});
+
+interface Ran {
+  exitCode: number;
+  output: string;
+}
+
+function run(way: keyof typeof kubeconfigs, command: string, ...args: string[]): Promise<Ran> {
+  const env = { ...process.env, KUBECONFIG: kubeconfigs[way], HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder };
+  return new Promise((resolve) => {
+    execFile(command, args, { env }, (error, stdout, stderr) =>
+      resolve({ exitCode: error === null ? 0 : 1, output: stdout + stderr }),
+    );
+  });
+}
+
+const contentOf = (name: string) =>
+  [
+    { apiVersion: "v1", kind: "Namespace", metadata: { name } },
+    { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "content", namespace: name }, data: { a: "b" } },
+  ]
+    .map((manifest) => `---\n${JSON.stringify(manifest)}\n`)
+    .join("");
+const configMap = (name: string, namespace: string) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace },
+});
+
+describe.skipIf(noKubectl)(`through the proxy, an owner (${noKubectl ?? "kubectl is there"})`, () => {
+  it("installs a chart with helm into a namespace that helm makes, and upgrades it", async () => {
+    const name = uniqueName("helm");
+    const chart = path.join(folder, "chart");
+    await mkdir(path.join(chart, "templates"), { recursive: true });
+    await writeFile(path.join(chart, "Chart.yaml"), "apiVersion: v2\nname: x\nversion: 0.1.0\n");
+    await writeFile(
+      path.join(chart, "templates", "map.yaml"),
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fromhelm}\ndata: {a: {{ .Values.a | default 1 | quote }}}\n",
+    );
+    const installed = await run("proxy", helm, "install", "x", chart, "-n", name, "--create-namespace");
+    expect(installed.output).toContain("STATUS: deployed");
+    expect(await find(configMap("fromhelm", name))).toMatchObject({ data: { a: "1" } });
+    expect(await run("proxy", helm, "upgrade", "x", chart, "-n", name, "--set", "a=2")).toMatchObject({ exitCode: 0 });
+    expect(await find(configMap("fromhelm", name))).toMatchObject({ data: { a: "2" } });
+  });
+
+  it.each([[[]], [["--server-side"]]])("applies a namespace with its content in one file, %j", async (options) => {
+    const name = uniqueName("apply");
+    const file = path.join(folder, `${name}.yaml`);
+    await writeFile(file, contentOf(name));
+    for (const _ of ["first", "again"]) {
+      const applied = await run("proxy", "kubectl", "apply", ...options, "-f", file);
+      expect(applied, applied.output).toMatchObject({ exitCode: 0 });
+    }
+    expect(await find(configMap("content", name))).toBeDefined();
+  });
+
+  it("writes right after the creation of a namespace, each time", async () => {
+    for (let round = 0; round < 4; round++) {
+      const name = uniqueName("loop");
+      const made = await run("proxy", "kubectl", "create", "namespace", name);
+      expect(made, made.output).toMatchObject({ exitCode: 0 });
+      const written = await run("proxy", "kubectl", "create", "configmap", "a", "-n", name, "--from-literal=a=b");
+      expect(written, written.output).toMatchObject({ exitCode: 0 });
+    }
+  });
+
+  it("is told that nothing is there in a namespace that may be created, and nothing of what belongs to others", async () => {
+    const absent = uniqueName("absent");
+    for (const verb of ["get", "delete"]) {
+      const answer = await run("proxy", "kubectl", verb, "configmap", "a", "-n", absent);
+      expect(answer.output).toContain(`(NotFound): namespaces "${absent}" not found`);
+    }
+    expect((await run("proxy", "kubectl", "get", "configmap", "a", "-n", foreign)).output).toContain("(Forbidden)");
+  });
+
+  it("is still refused at once what the rights in a new namespace do not cover", async () => {
+    const name = uniqueName("refused");
+    await run("proxy", "kubectl", "create", "namespace", name);
+    await run("proxy", "kubectl", "create", "configmap", "a", "-n", name);
+    const refused = await run("proxy", "kubectl", "delete", "limitrange", "capsule-0", "-n", name);
+    expect(refused.output).toContain("(Forbidden)");
+  });
+});
+
+it.skipIf(noKubectl)("without the proxy, the line of the page waits for the rights", async () => {
+  const name = uniqueName("direct");
+  await run("direct", "kubectl", "create", "namespace", name);
+  const line = `until kubectl auth can-i create secrets -n ${name} -q; do sleep 1; done; kubectl create secret generic s -n ${name}`;
+  const waited = await run("direct", "sh", "-c", line);
+  expect(waited, waited.output).toMatchObject({ exitCode: 0 });
+});
