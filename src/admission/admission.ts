@@ -2,7 +2,6 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
-import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
@@ -20,13 +19,7 @@ import {
   webhookConfigurations,
   webhookPath,
 } from "./configuration";
-import {
-  answerConversion,
-  applyDefinitions,
-  conversionPath,
-  keepDefinitions,
-  MAX_CONVERSION_BYTES,
-} from "./conversion";
+import { answerConversion, conversionPath, ensureConversion, keepConversion, MAX_CONVERSION_BYTES } from "./conversion";
 import { EnsuredObjects } from "./ensure";
 import { answerReview, MAX_REVIEW_BYTES, type Reviewer } from "./review";
 import { type ReviewHandler, startAdmissionServer } from "./server";
@@ -119,17 +112,13 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
         ...admissions.flatMap(({ admission }) => admission.objects()),
       ],
     });
-    const serveVersions = () =>
-      applyDefinitions(
-        client,
-        converted.map((kind) => customResourceDefinition(kind, clientOf(conversionPath(kind)))),
-      );
+    const serveVersions = () => ensureConversion(client, converted, (kind) => clientOf(conversionPath(kind)));
     await certificate.follow(async () => {
       await objects.apply();
       await serveVersions();
     });
     await objects.watch();
-    if (converted.length > 0) void keepDefinitions(serveVersions, logger, signal);
+    if (converted.length > 0) void keepConversion(serveVersions, logger, signal);
     logger.info({ port, kinds: [...new Set([...kinds, ...converted])].map(kindName) }, "admission is served");
     return { port, close };
   } catch (error) {

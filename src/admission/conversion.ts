@@ -6,7 +6,7 @@ import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { convertObject } from "../../stacks/contract/convert";
-import { DEFINITION_TYPE, webhookClientOf } from "../../stacks/contract/crd";
+import { DEFINITION_TYPE, type WebhookClient } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { parseBody } from "../http/body";
 
@@ -56,38 +56,35 @@ export async function answerConversion(kind: AnyKind, text: string, logger: Logg
   }
 }
 
-/** Applies CRDs with all versions served and with the conversion webhook. A CRD that is up to date causes no write. */
-export async function applyDefinitions(
-  client: Pick<KubernetesClient, "get" | "apply">,
-  definitions: readonly Manifest[],
+/** Has the CRDs of kinds name their webhooks. Of a CRD this is all that an operator writes, and only where it differs. */
+export async function ensureConversion(
+  client: Pick<KubernetesClient, "get" | "mergePatch">,
+  kinds: readonly AnyKind[],
+  clientOf: (kind: AnyKind) => WebhookClient,
 ): Promise<void> {
-  for (const wanted of definitions) {
-    const live = await known(client.get(DEFINITION_TYPE, wanted.metadata.name ?? ""));
-    if (live === undefined || !isServed(live, wanted)) await client.apply(wanted);
+  for (const kind of kinds) {
+    const name = kindName(kind);
+    const live = await known(client.get(DEFINITION_TYPE, name));
+    if (live === undefined) continue; // it is looked for again
+    const clientConfig = clientOf(kind);
+    const { webhook } = (live.spec as { conversion?: { webhook?: { clientConfig?: WebhookClient } } }).conversion ?? {};
+    if (isDeepStrictEqual(webhook?.clientConfig, clientConfig)) continue;
+    // A webhook has a URL or a Service.
+    const whole = { url: null, service: null, ...clientConfig };
+    const conversion = { strategy: "Webhook", webhook: { conversionReviewVersions: ["v1"], clientConfig: whole } };
+    await client.mergePatch(DEFINITION_TYPE, name, undefined, { spec: { conversion } });
   }
 }
 
-/** How long an installation's own apply of a CRD may leave the other versions out of service. */
 const POLL_MS = 30_000;
 
-/** Repeats `apply`: an installation that applies its CRDs again removes the conversion webhook. */
-export async function keepDefinitions(apply: () => Promise<void>, logger: Logger, signal: AbortSignal): Promise<void> {
+/** Repeats `ensure`: a client that replaces a CRD removes the webhook, and requests in other versions fail. */
+export async function keepConversion(ensure: () => Promise<void>, logger: Logger, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await delay(POLL_MS, undefined, { signal, ref: false }).catch(() => {});
     if (signal.aborted) return;
-    await apply().catch((error: unknown) =>
-      logger.warn({ err: error }, "failed to apply the conversion of a CRD, retrying"),
+    await ensure().catch((error: unknown) =>
+      logger.warn({ err: error }, "failed to have a CRD name its conversion, retrying"),
     );
   }
-}
-
-function isServed(live: Manifest, wanted: Manifest): boolean {
-  const versionsOf = ({ spec }: Manifest) =>
-    (spec as { versions: { name: string; served: boolean; storage: boolean }[] }).versions.map(
-      ({ name, served, storage }) => ({ name, served, storage }),
-    );
-  return (
-    isDeepStrictEqual(webhookClientOf(live), webhookClientOf(wanted)) &&
-    isDeepStrictEqual(versionsOf(live), versionsOf(wanted))
-  );
 }

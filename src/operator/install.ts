@@ -1,19 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import {
-  type ApiError,
-  isApiError,
-  type KubernetesClient,
-  known,
-  type ObjectType,
-} from "../../providers/kubernetes/client";
+import { type ApiError, isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE } from "../../stacks/contract/approval";
-import {
-  customResourceDefinition,
-  DEFINITION_TYPE,
-  findForeignDefinitions,
-  webhookClientOf,
-} from "../../stacks/contract/crd";
+import { customResourceDefinition, findForeignDefinitions } from "../../stacks/contract/crd";
 import { type InstalledRules, installedPolicies } from "../../stacks/contract/installed-definitions";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { PLAN_TYPE } from "../../stacks/contract/plan";
@@ -41,9 +30,7 @@ export async function installKinds(
   await Promise.all(
     kinds.map(async (kind) => {
       try {
-        // The webhook of a running operator stays in the CRD until the next operator replaces it.
-        const live = kind.capabilities.versions && (await known(client.get(DEFINITION_TYPE, kindName(kind))));
-        await client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
+        await client.apply(customResourceDefinition(kind));
       } catch (error) {
         if (report === undefined || !isApiError(error, 400, 422)) throw error;
         refusals.set(kind, error);

@@ -45,12 +45,6 @@ export async function findForeignDefinitions(
 /** How the API server reaches a webhook, in the form of a CRD's `clientConfig`. */
 export type WebhookClient = Readonly<Record<string, unknown>>;
 
-/** The webhook that converts the objects of a CRD; `undefined` when there is none. */
-export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
-  const { conversion } = spec as { conversion?: { webhook?: { clientConfig?: WebhookClient } } };
-  return conversion?.webhook?.clientConfig;
-}
-
 /** A CustomResourceDefinition. @param category what `kubectl get` takes for several kinds at once */
 export function definitionOf(
   { group, scope, kind, plural, singular, shortNames = [], categories = [] }: KindNames & Pick<AnyKind, "scope">,
@@ -69,16 +63,10 @@ export function definitionOf(
   return { ...DEFINITION_TYPE, metadata, spec: { group, scope, names, ...spec } };
 }
 
-/**
- * The CustomResourceDefinition of a kind.
- *
- * @param converter without it, only the stored version is served: the API server would store objects of another version
- *   as they are, without the fields that the stored one does not have
- */
-export function customResourceDefinition(kind: AnyKind, converter?: WebhookClient): Manifest {
+/** The CustomResourceDefinition of a kind, without the webhook that converts its versions: the operator alone writes that. */
+export function customResourceDefinition(kind: AnyKind): Manifest {
   const { versions = [] } = kind.capabilities;
   const subresourcesOf = ({ scale }: { scale?: ScalePaths }) => ({ status: {}, ...(scale && { scale }) });
-  const webhook = { conversionReviewVersions: ["v1"], clientConfig: converter };
   return definitionOf(kind, CATEGORY, {
     versions: [
       {
@@ -91,7 +79,7 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
       },
       ...versions.map(({ version, spec, deprecationWarning, columns = commonColumns(kind), ...served }) => ({
         name: version,
-        served: converter !== undefined,
+        served: true,
         storage: false,
         ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
         schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
@@ -99,7 +87,6 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
         additionalPrinterColumns: [...columns, ...READY_COLUMNS, AGE_COLUMN],
       })),
     ],
-    ...(versions.length > 0 && converter !== undefined && { conversion: { strategy: "Webhook", webhook } }),
   });
 }
 

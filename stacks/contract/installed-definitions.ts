@@ -5,6 +5,7 @@ import { finalizerPolicies } from "./finalizer-policy";
 import type { AnyKind } from "./kind";
 import { modePolicies } from "./mode-policy";
 import { planDefinitions } from "./plan-definitions";
+import { versionPolicies } from "./version-policy";
 
 /** Rules that an installation may have or not. */
 export interface InstalledRules {
@@ -23,6 +24,7 @@ export function installedPolicies(kinds: readonly AnyKind[], { authorMayNotAppro
     ...planDefinitions(),
     ...modePolicies(kinds),
     ...finalizerPolicies(kinds),
+    ...versionPolicies(kinds),
     ...(authorMayNotApprove ? authorPolicies(kinds) : []),
   ];
 }

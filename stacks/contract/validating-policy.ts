@@ -5,9 +5,11 @@ const API_VERSION = "admissionregistration.k8s.io/v1";
 /** Served since Kubernetes 1.36. */
 export const MUTATION_TYPE = { apiVersion: API_VERSION, kind: "MutatingAdmissionPolicy" } as const;
 
-/** Requests for resources, of any version. */
+/** Requests for resources. */
 export interface ResourceRule {
   apiGroups: string[];
+  /** Requests in these alone. Default: in any, also where they are converted. */
+  apiVersions?: string[];
   resources: string[];
   /**
    * One of both, as a selector of namespaces skips no cluster-scoped objects. Namespaces are cluster-scoped, and selected by
@@ -42,14 +44,14 @@ export interface PolicySpec {
  */
 function matchConstraints(rules: readonly ResourceRule[]): object {
   return {
-    matchPolicy: "Equivalent",
+    matchPolicy: rules.some(({ apiVersions }) => apiVersions !== undefined) ? "Exact" : "Equivalent",
     namespaceSelector: {},
     objectSelector: {},
-    resourceRules: rules.map(({ scope, ...rule }) => ({
+    resourceRules: rules.map(({ scope, apiVersions = ["*"], ...rule }) => ({
       operations: ["CREATE", "UPDATE"],
       scope,
       ...rule,
-      apiVersions: ["*"],
+      apiVersions,
     })),
   };
 }
@@ -105,9 +107,9 @@ export function installedMutation(
   ];
 }
 
-/** A policy in force everywhere that is installed with the CRDs, and stays with them. */
-export function installedPolicy(name: string, spec: PolicySpec): Manifest[] {
-  return [validatingPolicy(name, spec), policyBinding(name, name)].map((object) => ({
+/** A policy in force everywhere that is installed with the CRDs, and stays with them. @param binding more fields of it */
+export function installedPolicy(name: string, spec: PolicySpec, binding?: object): Manifest[] {
+  return [validatingPolicy(name, spec), policyBinding(name, name, binding)].map((object) => ({
     ...object,
     metadata: { name, labels: INSTALLED_LABELS },
   }));

@@ -5,7 +5,7 @@ import { startAdmission } from "../../src/admission/admission";
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { eventually } from "../../src/testing/eventually";
-import { DEFINITION_TYPE } from "../../stacks/contract/crd";
+import { customResourceDefinition, DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { Type } from "../../stacks/contract/index";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import { type Convertible, servedVersion } from "../../stacks/contract/served-version";
@@ -107,6 +107,46 @@ function untilServed(version: string): Promise<unknown> {
 }
 
 const MERGE = { contentType: "application/merge-patch+json" };
+
+/** As `kubectl apply --server-side` does it: without force, so that a field of another manager is a conflict. */
+function applyAsKubectl(body: Manifest): Promise<LiveObject> {
+  return cluster.client.json<LiveObject>(
+    "PATCH",
+    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${body.metadata.name}`,
+    { body, query: { fieldManager: "kubectl" }, contentType: "application/apply-patch+yaml" },
+  );
+}
+
+/** Reads an object in both versions, again and again. */
+class Reads {
+  readonly failures: string[] = [];
+  #count = 0;
+  readonly #stop = new AbortController();
+
+  constructor(name: string) {
+    void this.#run(name);
+  }
+
+  async #run(name: string): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      for (const version of ["v1", "v2"]) {
+        await read(version, name).catch((error: Error) => this.failures.push(`${version}: ${error.message}`));
+      }
+      this.#count++;
+    }
+  }
+
+  /** Until both versions were read some times more. */
+  async more(): Promise<void> {
+    const enough = this.#count + 10;
+    await eventually(() => expect(this.#count).toBeGreaterThanOrEqual(enough));
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop.abort();
+  }
+}
+
 const manifestOf = (version: string, name: string, spec: object, annotations?: Record<string, string>): Manifest => ({
   apiVersion: `${GROUP}/${version}`,
   kind: "Fleet",
@@ -124,10 +164,14 @@ describe("a kind with several versions", () => {
     await create("v1", "old", { image: "memcached:1", replicas: 2 });
     await create("v1", "from-earlier", { image: "a" });
 
-    // Without an operator that converts, only what is stored is served.
+    // Without an operator that converts, what the stored version has no field for would be lost.
     await installKinds(cluster.client, [fleet]);
     await eventually(async () => {
-      await expect(read("v1", "old")).rejects.toThrow(/could not find|not found/);
+      const body = manifestOf("v1", "early", { image: "memcached:1" });
+      const created = cluster.client.json("POST", pathOf("v1"), { body, query: { dryRun: "All" } });
+      await expect(created).rejects.toThrow(
+        /no operator converts Fleet yet: use versions.kindstack.dev\/v2, or start the operator with admission/,
+      );
     });
     await serve();
 
@@ -226,5 +270,34 @@ describe("a kind with several versions", () => {
     await admission?.close();
     admission = undefined;
     expect((await read("v2", "old")).spec).toMatchObject({ container: { image: "memcached:1" } });
+  });
+
+  it("stays served, unchanged and without a conflict, when an installation applies the definition beside the operator", async () => {
+    await serve(); // objects that are deleted with the CRD are converted
+    await cluster.client.delete(DEFINITION_TYPE, `fleets.${GROUP}`);
+    await eventually(async () =>
+      expect(await known(cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`))).toBeUndefined(),
+    );
+    const definition = customResourceDefinition(fleet as AnyKind);
+    await applyAsKubectl(definition);
+    await untilServed("v2");
+    await admission?.close();
+    await serve();
+    await eventually(() => create("v2", "watched", { container: { image: "memcached:1" } }));
+    await eventually(async () => expect((await read("v1", "watched")).spec).toMatchObject({ image: "memcached:1" }));
+    using reads = new Reads("watched");
+    await reads.more();
+
+    const before = await applyAsKubectl(definition);
+    expect(await applyAsKubectl(definition)).toEqual(before);
+    await reads.more();
+    const { versions, ...spec } = definition.spec as { versions: { name: string }[] };
+    const deprecationWarning = "use v2 instead";
+    const upgraded = versions.map((version) => (version.name === "v1" ? { ...version, deprecationWarning } : version));
+    for (const applied of [{ ...definition, spec: { ...spec, versions: upgraded } }, definition]) {
+      await applyAsKubectl(applied);
+      await reads.more();
+    }
+    expect(reads.failures).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import Type from "typebox";
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { apiVersionsOf, convertObject } from "../../../stacks/contract/convert";
-import { customResourceDefinition, webhookClientOf } from "../../../stacks/contract/crd";
+import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
 import { admissionRules } from "../../../stacks/contract/rbac";
 import { type Convertible, servedVersion } from "../../../stacks/contract/served-version";
@@ -72,17 +72,14 @@ describe("the definition", () => {
       ({ name, served, storage }) => [name, served, storage],
     );
 
-  it("serves other versions only where an operator converts them", () => {
-    const alone = customResourceDefinition(rod);
-    expect(servedIn(alone)).toEqual([
+  it("serves all versions, and leaves the webhook to the operator", () => {
+    const definition = customResourceDefinition(rod);
+    expect(servedIn(definition)).toEqual([
       ["v3", true, true],
-      ["v1", false, false],
-      ["v2", false, false],
+      ["v1", true, false],
+      ["v2", true, false],
     ]);
-    expect(webhookClientOf(alone)).toBeUndefined();
-    const converted = customResourceDefinition(rod, { url: "https://127.0.0.1/convert" });
-    expect(servedIn(converted).map(([, served]) => served)).toEqual([true, true, true]);
-    expect(webhookClientOf(converted)).toEqual({ url: "https://127.0.0.1/convert" });
+    expect(definition.spec).not.toHaveProperty("conversion");
   });
 
   it("may be patched by an operator that serves admission, for no other kind", () => {

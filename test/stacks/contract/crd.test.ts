@@ -100,7 +100,7 @@ it("a served version has its own columns, or those that are the same in all vers
     columns: [column("Image", ".spec.image"), column("Pods", ".status.pods")],
     capabilities: { versions: [served("v1", { columns: own }), served("v2", {})] },
   } as AnyKind;
-  const { names, versions } = customResourceDefinition(kind, {}).spec as Definition;
+  const { names, versions } = customResourceDefinition(kind).spec as Definition;
   expect(names).toMatchObject({ categories: ["kindstack", "caches"] });
   const shown = versions.map(({ additionalPrinterColumns: all }) => all.slice(0, -6));
   expect(shown).toEqual([kind.columns, own, [kind.columns[1]]]);
@@ -109,7 +109,7 @@ it("a served version has its own columns, or those that are the same in all vers
 it("a served version has the scale subresource that it names, and no other", () => {
   const scale = { specReplicasPath: ".spec.size", statusReplicasPath: ".status.size" };
   const kind = { ...memcached, capabilities: { versions: [served("v1", { scale }), served("v2", {})] } } as AnyKind;
-  const { versions } = customResourceDefinition(kind, {}).spec as { versions: { subresources: object }[] };
+  const { versions } = customResourceDefinition(kind).spec as { versions: { subresources: object }[] };
   expect(versions.map(({ subresources }) => subresources)).toEqual([
     { status: {} },
     { status: {}, scale },
