@@ -25,6 +25,7 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
     // Not bound here: for Prometheus' service account, and for people who look at the console.
     reader("metrics"),
     reader("console"),
+    ...userRoles(configuration, kinds),
     ...grant("Role", account, [LEASE_RULE, ...certificateRules(configuration)]),
   ];
 }
@@ -57,6 +58,27 @@ function reader(path: string): Manifest {
     metadata: { name: `${NAME}-${path}-reader`, labels: LABELS },
     rules: [{ nonResourceURLs: [`/${path}`], verbs: ["get"] }],
   };
+}
+
+/** What those may do who view or edit a namespace with the objects of a kind in it: nothing where these reach outside of it. */
+export function userRules({ scope, owns, group, plural }: AnyKind): Record<"view" | "edit", PolicyRule[]> {
+  const rule = { apiGroups: [group], resources: [plural] };
+  if (scope !== "Namespaced" || owns.length === 0) return { view: [], edit: [] };
+  return {
+    view: [{ ...rule, verbs: ["get", "list", "watch"] }],
+    edit: [{ ...rule, verbs: ["create", "update", "patch", "delete", "deletecollection"] }],
+  };
+}
+
+/** Roles for users, to be bound, or parts of Kubernetes' own roles of these names. */
+function userRoles({ aggregateRoles }: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+  return (["view", "edit"] as const).flatMap((name) => {
+    const rules = kinds.flatMap((kind) => userRules(kind)[name]);
+    if (rules.length === 0) return [];
+    const aggregate = aggregateRoles && { [`${RBAC}/aggregate-to-${name}`]: "true" };
+    const metadata = { name: `${NAME}-${name}`, labels: { ...LABELS, ...aggregate } };
+    return [{ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules }];
+  });
 }
 
 interface Account {

@@ -6,7 +6,7 @@ import { installedDefinitions } from "../contract/installed-definitions";
 import { type AnyKind, kindName } from "../contract/kind";
 import { kindAdmissionRules, kindRules, OPERATOR_RULES, objectAdmissionRules } from "../contract/rbac";
 import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
-import { ADMISSION_ROLE } from "./access";
+import { ADMISSION_ROLE, userRules } from "./access";
 import { alertingRules } from "./alerts";
 import { type Configuration, configurationSchema, keySchemas } from "./configuration";
 import { dashboard } from "./dashboard";
@@ -105,6 +105,7 @@ function kindFile(kind: AnyKind, kinds: readonly AnyKind[]): string {
         operator: kindRules(kind, kinds),
         deleteYounger: kind.capabilities.optionalPermissions?.[DELETE_YOUNGER] ?? [],
         admission: kindAdmissionRules(kind, kinds),
+        ...userRules(kind),
       },
     },
     { aliasDuplicateObjects: false, lineWidth: 0 },

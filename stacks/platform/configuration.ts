@@ -22,6 +22,8 @@ const named = (value: string, description: string) => Type.String({ ...NAME, def
 const quantity = (value: string, description: string) => Type.String({ ...QUANTITY, default: value, description });
 const whole = (value: number, maximum: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum, description });
+const ports = (value: number[], description: string) =>
+  Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), { default: value, minItems: 1, description });
 const list = (item: Type.TStringOptions, description: string, options: Type.TArrayOptions = {}) =>
   Type.Array(Type.String(item), { default: [], description, ...options });
 const texts = (description: string) => Type.Record(Type.String(), Type.String(), { default: {}, description });
@@ -152,6 +154,18 @@ export const configurationSchema = Type.Object({
     100,
     "percentage of a kind's objects that a new version updates before the next ones; by default all at once",
   ),
+  rolloutMaxFailures: optionalWhole(1, 100_000, "number of failed objects that stops such a rollout; default 1"),
+  updateTimeout: optionalWhole(
+    1,
+    86_400,
+    "seconds after which an update is interrupted and retried, such as 3600 for a cloud's databases; default 600",
+  ),
+  gracePeriod: optionalWhole(0, 3_600, "seconds that running updates have when a Pod ends; default 20"),
+  engineIdle: optionalWhole(0, 86_400, "seconds without an update after which the engine exits; default 60"),
+  relistInterval: optionalWhole(1, 86_400, "seconds between two full lists of all objects; default 1800"),
+  leaseDuration: optionalWhole(1, 3_600, "seconds without renewal after which other replicas take over; default 15"),
+  renewDeadline: optionalWhole(1, 3_600, "seconds without renewal after which a replica stops its work; default 10"),
+  retryPeriod: optionalWhole(1, 3_600, "seconds between two renewals of a Lease; default 2"),
   driftInterval: whole(
     30,
     86_400,
@@ -175,6 +189,18 @@ export const configurationSchema = Type.Object({
     default: "",
     description: "PriorityClass of Pods, such as system-cluster-critical",
   }),
+  fixedUserIds: flag(
+    true,
+    "Pods run as the image's user and group 65532; with false, the cluster chooses them, as OpenShift does",
+  ),
+  caBundle: optional(
+    NAME,
+    "ConfigMap with the key ca.crt: certificates of CAs that are trusted besides the public ones, for the state, the database and plugins",
+  ),
+  aggregateRoles: flag(
+    false,
+    "the ClusterRoles view and edit allow to view and edit objects that make Kubernetes objects in their own namespace",
+  ),
   labels: texts("further labels of everything that is installed"),
   annotations: texts("further annotations of everything that is installed, except Pods"),
   podAnnotations: texts("further annotations of Pods"),
@@ -190,10 +216,8 @@ export const configurationSchema = Type.Object({
   prometheusRule: flag(false, "alerts, as a PrometheusRule of the Prometheus operator"),
   grafanaDashboard: flag(false, "a dashboard, as a ConfigMap with the label grafana_dashboard"),
   networkPolicy: flag(true, "a NetworkPolicy for the operator's ports and for the connections below"),
-  egressPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
-    default: [443, 6443],
-    description: "TCP ports of the API server and the backend; DNS and the database's port are added",
-  }),
+  egressPorts: ports([443, 6443], "TCP ports of the API server and the backend; the database's port is added"),
+  dnsPorts: ports([53], "ports of the cluster's DNS, where its Pods listen, such as 5353 on OpenShift"),
 });
 export type Configuration = Type.Static<typeof configurationSchema>;
 

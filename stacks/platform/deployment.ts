@@ -22,12 +22,7 @@ const PROBES = {
   livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
   readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 10 },
 };
-const POD_SECURITY = {
-  runAsNonRoot: true,
-  runAsUser: USER_ID,
-  runAsGroup: USER_ID,
-  seccompProfile: { type: "RuntimeDefault" },
-};
+const POD_SECURITY = { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } };
 const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
@@ -55,7 +50,7 @@ export async function deployment(
   { name, selector, replicas, strategy, annotations, pod, container }: Program,
 ): Promise<Manifest[]> {
   const { namespace, image, imagePullPolicy, imagePullSecrets, podAnnotations } = configuration;
-  const { nodeSelector, tolerations, priorityClassName, labels } = configuration;
+  const { nodeSelector, tolerations, priorityClassName, labels, fixedUserIds } = configuration;
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { name: containerName = name, resources, volumeMounts = [], ...rest } = container;
@@ -67,7 +62,11 @@ export async function deployment(
     tolerations,
     ...(priorityClassName && { priorityClassName }),
     imagePullSecrets: imagePullSecrets.map((secret) => ({ name: secret })),
-    securityContext: { ...POD_SECURITY, ...(container.volumeMounts && { fsGroup: USER_ID }) },
+    securityContext: {
+      ...POD_SECURITY,
+      ...(fixedUserIds && { runAsUser: USER_ID, runAsGroup: USER_ID }),
+      ...(fixedUserIds && container.volumeMounts && { fsGroup: USER_ID }),
+    },
     containers: [
       {
         name: containerName,

@@ -3,17 +3,15 @@ import type { Configuration } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { ADMISSION_PORT, HTTP_PORT, METRICS_PORT, PREVIEW_PORT } from "./workload";
 
-const DNS_PORT = 53;
-
 /** How the operator is reached, for metrics and by the probes of its node, and what it may reach. */
 export function network(configuration: Configuration): Manifest[] {
-  const { egressPorts, postgresPort, admission, admissionSources, previews } = configuration;
+  const { egressPorts, dnsPorts, postgresPort, admission, admissionSources, previews } = configuration;
   const sources = admissionSources.map((cidr) => ({ ipBlock: { cidr } }));
   const ingress = [
     tcp([HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])]),
     ...(admission ? [{ ...tcp([ADMISSION_PORT]), ...(sources.length > 0 && { from: sources }) }] : []),
   ];
-  const dns = { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) };
+  const dns = { ports: dnsPorts.flatMap((port) => ["UDP", "TCP"].map((protocol) => ({ protocol, port }))) };
   return [
     service(configuration, NAME, SELECTOR, [
       { name: "metrics", port: METRICS_PORT },

@@ -2,6 +2,7 @@ import { ApiError, isApiError, type KubernetesClient, known, type LiveObject } f
 import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
 import { MUTATION_TYPE } from "../contract/validating-policy";
+import { closedPorts } from "./closed-ports";
 import { type Configuration, usesVolume } from "./configuration";
 import { NAME } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
@@ -25,7 +26,8 @@ export async function missingPrerequisites(
   client: Reader,
 ): Promise<string[]> {
   const { namespace, serviceMonitor, authorMayNotApprove } = configuration;
-  const checks = [
+  const checks: Promise<Missing | string[]>[] = [
+    closedPorts(configuration, client),
     foreignDefinitions(kinds, client),
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
     ...(authorMayNotApprove ? [missingMutations(client)] : []),
@@ -33,7 +35,7 @@ export async function missingPrerequisites(
     ...neededSecrets(configuration).map(([name, keys]) => missingSecret(namespace, name, keys, client)),
   ];
   const found = await Promise.all(checks.map((check) => check.catch(inOrderWhereUnseen)));
-  return found.filter((problem) => problem !== undefined);
+  return found.flat().filter((problem) => problem !== undefined);
 }
 
 function inOrderWhereUnseen(error: unknown): undefined {

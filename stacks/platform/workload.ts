@@ -21,12 +21,27 @@ const POSTGRES_DIRECTORY = "/etc/kindstack-postgres";
 const KINDS_DIRECTORY = "/app/kinds";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
-/** After the withdrawal, running updates may continue for 20 s, one that is interrupted has 10 s to save; the rest is written. */
-const TERMINATION_SECONDS = 45 + WITHDRAWAL_SECONDS;
+const GRACE_SECONDS = 20;
+/** After the grace period, an update that is interrupted has 10 s to save; the rest is written. */
+const SAVE_SECONDS = 25;
+/** Certificates of CAs that are trusted besides the public ones. */
+const CA_DIRECTORY = "/etc/kindstack-ca";
+
+/** Flags of the operator that have no value by default. */
+const FLAGS = [
+  ["rollout-max-failures", "rolloutMaxFailures"],
+  ["update-timeout", "updateTimeout"],
+  ["grace-period", "gracePeriod"],
+  ["engine-idle", "engineIdle"],
+  ["relist-interval", "relistInterval"],
+  ["lease-duration", "leaseDuration"],
+  ["renew-deadline", "renewDeadline"],
+  ["retry-period", "retryPeriod"],
+] as const;
 
 /** The operator, its volume for the state when it is kept in one, and what keeps both available. */
 export async function workload(configuration: Configuration): Promise<Manifest[]> {
-  const { replicas, affinity, topologySpreadConstraints } = configuration;
+  const { replicas, affinity, topologySpreadConstraints, gracePeriod = GRACE_SECONDS } = configuration;
   const digest = secretsDigest(configuration);
   const operator = await deployment(configuration, {
     name: NAME,
@@ -38,7 +53,11 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     // Pods read Secrets when they start; another digest makes the Deployment start new ones.
     ...(digest !== undefined && { annotations: { "kindstack.dev/secrets": digest } }),
-    pod: { terminationGracePeriodSeconds: TERMINATION_SECONDS, affinity, topologySpreadConstraints },
+    pod: {
+      terminationGracePeriodSeconds: WITHDRAWAL_SECONDS + gracePeriod + SAVE_SECONDS,
+      affinity,
+      topologySpreadConstraints,
+    },
     container: container(configuration),
   });
   return usesVolume(configuration) ? [stateVolumeClaim(configuration), ...operator] : operator;
@@ -72,6 +91,7 @@ function container(configuration: Configuration): types.Container {
         mode: configuration.mode,
         "author-may-not-approve": configuration.authorMayNotApprove || undefined,
         "drift-interval": configuration.driftInterval,
+        ...Object.fromEntries(FLAGS.map(([flag, key]) => [flag, configuration[key]])),
         "metrics-port": METRICS_PORT,
         "metrics-certificate": metricsSecret && METRICS_CERTIFICATE,
         ...(admission && {
@@ -100,7 +120,8 @@ function container(configuration: Configuration): types.Container {
 }
 
 function volumeMounts(configuration: Configuration): types.VolumeMount[] {
-  const { stateSecret, postgresSecret, secretsProvider, kindsImage, metricsSecret, previewSecret } = configuration;
+  const { stateSecret, postgresSecret, secretsProvider, kindsImage, metricsSecret, previewSecret, caBundle } =
+    configuration;
   const passphrase = {
     secretName: stateSecret,
     items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
@@ -117,6 +138,7 @@ function volumeMounts(configuration: Configuration): types.VolumeMount[] {
     ["kinds", KINDS_DIRECTORY, kindsImage && { image: { reference: kindsImage } }],
     ["metrics-certificate", METRICS_CERTIFICATE, certificate(metricsSecret)],
     ["preview-certificate", PREVIEW_CERTIFICATE, certificate(previewSecret)],
+    ["ca", CA_DIRECTORY, caBundle && { configMap: { name: caBundle } }],
     ["state", STATE_DIRECTORY, state],
   ] as const;
   return volumes.flatMap(([name, destPath, source]) => (source ? [{ volume: { name, ...source }, destPath }] : []));
@@ -142,6 +164,9 @@ function environment(configuration: Configuration): types.EnvMap {
     KINDSTACK_PROTECTED_NAMESPACES: configuration.protectedNamespaces.join(","),
     KINDSTACK_ALLOWED_GROUPS: configuration.allowedGroups.join(","),
     MEMCACHED_IMAGE: configuration.memcachedImage,
+    // Node.js, and Go: the engine and most plugins.
+    NODE_EXTRA_CA_CERTS: configuration.caBundle && `${CA_DIRECTORY}/ca.crt`,
+    SSL_CERT_DIR: configuration.caBundle && `/etc/ssl/certs:${CA_DIRECTORY}`,
   };
   // What is empty or `undefined` is not set.
   const set = Object.entries(variables).flatMap(([name, value]) => (value ? [[name, value]] : []));

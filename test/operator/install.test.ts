@@ -62,7 +62,7 @@ it("says where the API server cannot record who changes an object", async () => 
 
   const client = { get: async () => lookupOf(undefined), list: () => Promise.reject(unknown) };
   const configuration = parseConfiguration(
-    { authorMayNotApprove: "true", passphrase: "p", backendUrl: "s3://state" },
+    { authorMayNotApprove: "true", passphrase: "p", backendUrl: "s3://state", networkPolicy: "false" },
     "1.2.3",
   );
   expect(await missingPrerequisites(configuration, [podSet], client)).toEqual([

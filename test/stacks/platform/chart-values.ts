@@ -70,6 +70,14 @@ const VALUES: { [K in Exclude<keyof Configuration, Other>]: fc.Arbitrary<NonNull
   mode: fc.constantFrom("Propose", "podsets=Observe", "1"),
   authorMayNotApprove: fc.boolean(),
   rollout: number(100),
+  rolloutMaxFailures: number(100),
+  updateTimeout: number(86_400),
+  gracePeriod: fc.constantFrom(0, 1, 600),
+  engineIdle: fc.constantFrom(0, 600),
+  relistInterval: number(86_400),
+  leaseDuration: number(3_600),
+  renewDeadline: number(3_600),
+  retryPeriod: number(3_600),
   driftInterval: number(86_400),
   logLevel: fc.constantFrom("trace", "debug", "info", "warn", "error"),
   resources: fc.record({
@@ -82,6 +90,9 @@ const VALUES: { [K in Exclude<keyof Configuration, Other>]: fc.Arbitrary<NonNull
   affinity: number(100).map(affinity),
   topologySpreadConstraints: fc.constantFrom([], [constraint]),
   priorityClassName: fc.constantFrom("", "system-cluster-critical", "1"),
+  fixedUserIds: fc.boolean(),
+  caBundle: name,
+  aggregateRoles: fc.boolean(),
   labels: texts,
   annotations: texts,
   podAnnotations: texts,
@@ -93,6 +104,7 @@ const VALUES: { [K in Exclude<keyof Configuration, Other>]: fc.Arbitrary<NonNull
   prometheusRule: fc.boolean(),
   grafanaDashboard: fc.boolean(),
   networkPolicy: fc.boolean(),
+  dnsPorts: fc.uniqueArray(number(65535), { minLength: 1, maxLength: 2 }),
   egressPorts: fc.uniqueArray(number(65535), { minLength: 1, maxLength: 3 }),
 };
 

@@ -90,8 +90,10 @@ imagePullSecrets:
 
 {{- define "kindstack.podSecurity" -}}
 runAsNonRoot: true
+{{- if .Values.fixedUserIds }}
 runAsUser: 65532
 runAsGroup: 65532
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}

@@ -1,0 +1,52 @@
+import fs from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { runCommand } from "../../../src/cli/run";
+import { kinds } from "../../../stacks/kinds/index";
+import { platformManifests } from "../../../stacks/platform/manifests";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
+
+const ROOT = path.resolve(__dirname, "../../..");
+const DOCS = path.join(ROOT, "docs");
+const pages = [path.join(ROOT, "README.md"), ...fs.readdirSync(DOCS).map((file) => path.join(DOCS, file))];
+
+/** Flags of an operator that runs outside of a cluster, or that an installation has in another form. */
+const NOT_INSTALLED = [
+  ...["install-crds", "watch", "leader-elect", "no-leader-elect", "lease-namespace", "http-port", "http-host"],
+  ...["admission-url", "admission-host", "admission-client-ca-file"],
+];
+
+/** With a value of every key that becomes a flag. */
+const VALUES = {
+  ...{ kinds: "podsets", concurrency: "1", shards: "2", rollout: "10", mode: "Observe", backendUrl: "s3://state" },
+  ...{ authorMayNotApprove: "true", driftInterval: "60", metricsSecret: "a", previewSecret: "b", leaseDuration: "30" },
+  ...{ rolloutMaxFailures: "2", updateTimeout: "3600", gracePeriod: "60", engineIdle: "600", relistInterval: "60" },
+  ...{ renewDeadline: "20", retryPeriod: "5" },
+};
+
+it("has a key for each flag of the operator that a page names", async () => {
+  const manifests = await platformManifests(parseConfiguration(VALUES, "1.2.3"), kinds);
+  const [operator] = manifests.filter(({ kind }) => kind === "Deployment");
+  const installed: string[] = JSON.stringify(operator).match(/--[a-z-]+/g) ?? [];
+  const flags = runCommand().options.map(({ long }) => long ?? "");
+  const named = pages
+    .filter((page) => page.endsWith(".md"))
+    .flatMap((page) => fs.readFileSync(page, "utf8").match(/--[a-z][a-z-]+/g) ?? []);
+
+  expect(installed).toEqual(expect.arrayContaining(["--update-timeout", "--lease-duration"]));
+  const missing = flags.filter((flag) => named.includes(flag) && !installed.includes(flag));
+  expect(missing.filter((flag) => !NOT_INSTALLED.includes(flag.slice(2)))).toEqual([]);
+});
+
+interface Deployment {
+  spec: { template: { spec: { terminationGracePeriodSeconds: number } } };
+}
+
+it("ends Pods later the longer running updates may continue", async () => {
+  const secondsWith = async (values: Record<string, string>) => {
+    const manifests = await platformManifests(parseConfiguration({ ...VALUES, ...values }, "1.2.3"), kinds);
+    const spec = manifests.find(({ kind }) => kind === "Deployment")?.spec as Deployment["spec"];
+    return spec.template.spec.terminationGracePeriodSeconds;
+  };
+  expect(await secondsWith({ gracePeriod: "600" })).toBe((await secondsWith({ gracePeriod: "20" })) + 580);
+});
