@@ -1,8 +1,12 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What is slow by nature: `npm run test:all` runs it, `npm test` does not. */
 const SLOW = "test/**/*.slow.test.ts";
+/** The contract of the engines, with a former version of Pulumi's SDK: part of `npm run test:all`. */
+const FORMER_SDK = { version: "3.260.0", home: join(homedir(), ".cache/kindstack/pulumi-sdk/3.260.0") };
 /** What runs on a node: `npm run test:node`. */
 const NODE = "test/node/**/*.node.test.ts";
 const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"];
@@ -64,6 +68,23 @@ export default defineConfig({
           name: "slow",
           include: [SLOW],
           maxWorkers: 3, // each keeps two cores busy by itself; with more, Leases of 8 s expire in between
+        },
+      },
+      {
+        // With its own classes of messages, which it knows from others'.
+        resolve: {
+          alias: ["@pulumi/pulumi", "google-protobuf", "@grpc/grpc-js"].map((name) => ({
+            find: name,
+            replacement: join(FORMER_SDK.home, "node_modules", name),
+          })),
+        },
+        test: {
+          name: "former-sdk",
+          include: ["test/automation/contract.slow.test.ts"],
+          globalSetup: ["test/former-sdk.setup.ts"],
+          provide: { sdk: FORMER_SDK },
+          hookTimeout: 300_000,
+          testTimeout: 300_000,
         },
       },
       {

@@ -1,11 +1,13 @@
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { version } from "@pulumi/pulumi/version";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { component, withParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/host";
 import { AutomationApiEngine } from "../../src/automation/automation-api-engine";
 import type { StackEngine } from "../../src/automation/engine";
 import type { StackState } from "../../src/automation/stack-state";
+import { dependencies } from "../../src/package";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "./test-engine";
 import { THING_STUB, Thing, Things } from "./things";
@@ -191,6 +193,10 @@ function told(result: unknown): unknown {
 export function compareEngines(names: readonly (keyof typeof SEQUENCES)[]): void {
   describe("the engine in Go, beside Pulumi's Automation API,", () => {
     beforeAll(openSides);
+
+    it("run the programs with the SDK that they are compared with", () => {
+      expect(version).toBe(inject("sdk")?.version ?? dependencies["@pulumi/pulumi"]);
+    });
 
     it.each(names)("%s", async (name) => {
       const stack = name.replaceAll(/\W+/g, "-");
