@@ -153,6 +153,8 @@ export interface UpResult {
   resources: StackResource[];
   /** The deleted resources, in their last state. */
   deleted: StackResource[];
+  /** What a refresh found gone, or on its way out: counted as deleted, though the operation did not delete it. */
+  gone: StackResource[];
 }
 
 export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {

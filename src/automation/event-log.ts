@@ -29,25 +29,27 @@ export interface EngineReport {
   resources: StackResource[];
   /** The deleted resources, in their last state. */
   deleted: StackResource[];
+  /** What a refresh found gone, or on its way out, and the program has not made again: counted as deleted. */
+  gone: StackResource[];
   /** URNs of resources whose operation failed. */
   failed: string[];
   /** The engine's error texts, with the URN of the resource, if an error names one. */
   errors: { urn?: string; message: string }[];
 }
 
-/** `Namespace namespace/acme`, as histories and previews have it. */
-export function describeResource({ type, name }: Pick<StackResource, "type" | "name">): string {
-  return `${type.split(":").at(-1) ?? type} ${name}`;
+/** `Namespace namespace/acme`, as histories have it: what an operation has deleted, and what it found gone. */
+export function describeDeleted({ deleted, gone }: Pick<EngineReport, "deleted" | "gone">): string[] {
+  return [...deleted, ...gone].map(({ type, name }) => `${type.split(":").at(-1) ?? type} ${name}`);
 }
 
 const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];
 
 export function reportOf(events: Iterable<EngineEvent>): EngineReport {
-  const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
+  const report: EngineReport = { changes: {}, resources: [], deleted: [], gone: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
   /** By URN, the drift that a refresh found. */
   const found = new Map<string, FieldDrift[]>();
-  /** By URN, what a refresh found gone and the program has not made again: its deletion has ended. */
+  /** The same as the report has, by URN. */
   const gone = new Map<string, StackResource>();
   for (const { resOutputsEvent, resOpFailedEvent, diagnosticEvent } of events) {
     if (resOutputsEvent !== undefined) {
@@ -60,7 +62,7 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
     }
   }
   report.resources = [...resources.values()];
-  report.deleted.push(...gone.values());
+  report.gone = [...gone.values()];
   if (gone.size > 0) report.changes.delete = (report.changes.delete ?? 0) + gone.size;
   return report;
 

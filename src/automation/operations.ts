@@ -83,7 +83,7 @@ export abstract class Operations
       const ran = await this.run({ method, stack, program, options });
       options.context?.fence.check(); // whatever ended it, it is another's stack now
       const report = reportOf(ran.events);
-      const { changes: resourceChanges, resources, deleted } = report;
+      const { changes: resourceChanges, resources, deleted, gone } = report;
       const { succeeded, failures, restDone } = assess(ran, report, this.options.timeoutMs);
       const result = succeeded ? "succeeded" : "failed";
       return {
@@ -94,6 +94,7 @@ export abstract class Operations
         restDone,
         resources,
         deleted,
+        gone,
       };
     } finally {
       this.#writing.delete(stack);

@@ -1,4 +1,4 @@
-import { describeResource } from "../automation/event-log";
+import { describeDeleted } from "../automation/event-log";
 import type { UpdateFailure } from "../automation/failures";
 import type { DestroyAction } from "./action";
 import { deletingConditions } from "./conditions";
@@ -30,7 +30,7 @@ export async function executeDestroy(
     context.metrics.ran(result, "Deleting");
     if (result.interrupted) return { type: "stale" };
     const { resourceChanges: changes } = result.summary;
-    deleted = [...deleted, ...result.deleted.map(describeResource)];
+    deleted = [...deleted, ...describeDeleted(result)];
     if (result.summary.result === "succeeded") {
       const isAll = await removeAfterDestroy(reconcile, action, result, pass.bound?.untracked);
       if (!isAll) return { type: "stale" };

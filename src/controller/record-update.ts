@@ -5,7 +5,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
-import { describeResource } from "../automation/event-log";
+import { describeDeleted } from "../automation/event-log";
 import type { UpdateAction } from "./action";
 import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
@@ -59,7 +59,7 @@ export async function recordUpdate(
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
   logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval: pass.approval }, "updated");
-  const changes = describeChanges(resourceChanges, result.deleted.map(describeResource));
+  const changes = describeChanges(resourceChanges, describeDeleted(result));
   const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
   reportPass(step, object, pass);
@@ -158,8 +158,7 @@ export async function recordFailedUpdate(
   state.lastAttempt = remembered(step, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(step, partial.result);
   if (stack !== undefined) partial?.program.retainClaims();
-  const changes =
-    partial && describeChanges(partial.result.summary.resourceChanges, partial.result.deleted.map(describeResource));
+  const changes = partial && describeChanges(partial.result.summary.resourceChanges, describeDeleted(partial.result));
   if (changes) writer.event(object, "Normal", "Updated", changes);
   for (const { reason, object: about } of refused) {
     if (reason === "Conflict" && about) claims.waitFor(objectId(about), item);

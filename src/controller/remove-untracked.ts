@@ -45,7 +45,7 @@ export async function removeAfterUpdate(
 export async function removeAfterDestroy(
   owner: Owner,
   { release, mayHaveUntracked }: DestroyAction,
-  { found, deleted, summary }: UpResult,
+  { found, deleted }: UpResult,
   planned: readonly LiveObject[] | undefined,
 ): Promise<boolean> {
   const { client } = owner.context;
@@ -53,7 +53,7 @@ export async function removeAfterDestroy(
   if (isPlanned) await removePlanned(owner, planned);
   else if (!release) await removeDeletedWith(owner);
   // A state that had nothing proves nothing.
-  const isProven = found && (summary.resourceChanges.delete ?? 0) > 0;
+  const isProven = found && deleted.length > 0;
   if (!isPlanned && (mayHaveUntracked || !found)) await removeUntracked(owner, [], { release });
   else if (!isPlanned && !isProven) await removeExternal(owner, [], { release });
   else if (!found) await removeExternal(owner, [], { release: true }); // what is in no plan is not deleted

@@ -52,6 +52,7 @@ describe("the report of events", () => {
       changes: {},
       resources: [],
       deleted: [],
+      gone: [],
       failed: [],
       errors: [],
     });
@@ -103,6 +104,7 @@ describe("the report of events", () => {
       changes: {},
       resources: [],
       deleted: [],
+      gone: [],
       failed: [],
       errors: [],
     });
@@ -139,8 +141,9 @@ describe("the report of events", () => {
 
   it("tells of what a refresh found gone as deleted, unless it is made again", () => {
     const report = read(outputs("refresh", "a", null), outputs("refresh", "b", null), outputs("create", "b"));
-    expect(report.deleted.map(({ name, operation }) => [name, operation])).toEqual([["a", "delete"]]);
+    expect(report.gone.map(({ name, operation }) => [name, operation])).toEqual([["a", "delete"]]);
     expect(report.changes).toEqual({ create: 1, delete: 1 });
+    expect(report.deleted).toEqual([]);
   });
 
   it("takes a resource without outputs for one with none", () => {

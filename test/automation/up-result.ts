@@ -14,6 +14,7 @@ export function upResult(
     restDone: (summary.result ?? "succeeded") === "succeeded",
     resources: [],
     deleted: [],
+    gone: [],
     ...rest,
   };
 }
