@@ -91,7 +91,7 @@ func newOperation(s *server, id int64, method string, p operationParams) *operat
 func (op *operation) isDry() bool { return op.method == "preview" || op.method == "previewDestroy" }
 
 func (op *operation) writes() bool {
-	return slices.Contains([]string{"up", "refresh", "destroy", "import", "remove", "unprotect"}, op.method)
+	return slices.Contains([]string{"up", "refresh", "destroy", "import", "unprotect"}, op.method)
 }
 
 func (op *operation) run(ctx context.Context) (*outcome, error) {

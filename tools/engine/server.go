@@ -24,7 +24,6 @@ import (
 //	import {stack, state}         → {}
 //	history {stack}               → {entries}, newest first, or {entries: null}
 //	names                         → {names} of stacks
-//	remove {stack, object}        → {}
 //	forget {stacks}               → {}, what tells that these were destroyed
 //	unlock {stack}                → {locks}, descriptions of those that were removed, or {locks: null}
 //	unprotect {stack, urn?}       → {urns} of resources that were protected
@@ -158,7 +157,7 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	case "unlock":
 		locks, err := s.stacks.Unlock(ctx, p.Stack)
 		return map[string]any{"locks": locks}, err
-	case "import", "remove", "unprotect":
+	case "import", "unprotect":
 		unlock, err := s.stacks.Lock(ctx, p.Stack)
 		if err != nil {
 			return nil, err
@@ -168,8 +167,6 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	switch op.method {
 	case "import":
 		return nil, s.stacks.Import(ctx, p.Stack, p.State)
-	case "remove":
-		return nil, s.stacks.Destroyed(ctx, p.Stack, p.Object)
 	case "unprotect":
 		urns, err := s.stacks.Unprotect(ctx, p.Stack, p.URN)
 		return map[string]any{"urns": urns}, err
