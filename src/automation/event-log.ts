@@ -6,7 +6,7 @@ import { Compile } from "typebox/compile";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { FieldDrift, Properties } from "../../providers/provider";
 import { fieldDriftSchema } from "./update-changes";
-import { DYNAMIC, isScaffolding, nameOf } from "./urn";
+import { DYNAMIC, isScaffolding, nameOf, typeWord } from "./urn";
 
 const driftSchema = Compile(Type.Array(fieldDriftSchema));
 
@@ -39,7 +39,7 @@ export interface EngineReport {
 
 /** `Namespace namespace/acme`, as histories have it: what an operation has deleted, and what it found gone. */
 export function describeDeleted({ deleted, gone }: Pick<EngineReport, "deleted" | "gone">): string[] {
-  return [...deleted, ...gone].map(({ type, name }) => `${type.split(":").at(-1) ?? type} ${name}`);
+  return [...deleted, ...gone].map(({ type, name }) => `${typeWord(type)} ${name}`);
 }
 
 const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];

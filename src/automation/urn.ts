@@ -6,6 +6,11 @@ export function nameOf(urn: string): string {
   return urn.split("::").slice(3).join("::");
 }
 
+/** `Namespace`: what people call a resource's type. */
+export function typeWord(type: string): string {
+  return type.split(":").at(-1) ?? type;
+}
+
 export function stackOf(urn: string): string {
   return urn.split("::")[0]?.replace("urn:pulumi:", "") ?? "";
 }

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
-import { differencesOf } from "../preview/differences";
+import { byDifference } from "../preview/differences";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, KIND_HELP, kindsWith } from "./kinds-option";
 import { print, type ReportOptions, withReportOptions } from "./preview";
@@ -31,6 +31,6 @@ ${INSPECTION_HELP}`,
         kinds: kind === undefined ? allKinds(options) : kindsWith(command, options, kind),
         concurrency,
       }));
-      print(options.all ? { ...report, differences: differencesOf(report.objects) } : report, options);
+      print(options.all ? byDifference(report) : report, options);
     });
 }

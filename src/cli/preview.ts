@@ -6,7 +6,7 @@ import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { UNCHECKED } from "../plan/resource-plan";
 import { behindOf } from "../preview/behind";
-import { differencesOf } from "../preview/differences";
+import { byDifference } from "../preview/differences";
 import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATES, type GateWord, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
@@ -84,7 +84,7 @@ ${INSPECTION_HELP}`,
       const problem = usageProblem(options);
       if (problem !== undefined) command.error(`error: ${problem}`);
       const { refresh, concurrency, propose, pruneSelector: selector } = options;
-      if (options.fleet) return printFleet(options);
+      if (options.fleet) return conclude(await previewFleet(options), options);
       const { manifests, before } = await readSources(options);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const within = options.namespace === undefined ? {} : { namespace };
@@ -94,16 +94,17 @@ ${INSPECTION_HELP}`,
       const report = await inspect("/v1/preview", request, options, () => ({ kinds: allKinds(options), concurrency }));
       const { unseen = [], behind = [] } = before ?? {};
       const whole = { ...report, behind, unseenDeletions: [...report.unseenDeletions, ...unseen] };
-      if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(whole));
-      print(whole, options);
+      await conclude(whole, options);
     });
 }
 
-async function printFleet(options: PreviewOptions): Promise<void> {
+async function previewFleet(options: PreviewOptions): Promise<Report> {
   const { namespace, refresh, concurrency } = options;
   const request = { ...(namespace && { namespace }), refresh, fleet: true };
-  const found = await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency }));
-  const report = { ...found, differences: differencesOf(found.objects) };
+  return byDifference(await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency })));
+}
+
+async function conclude(report: Report, options: PreviewOptions): Promise<void> {
   if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(report));
   print(report, options);
 }

@@ -3,7 +3,7 @@ import { MASKED, maskSecrets } from "../../providers/literal";
 import { shortened } from "../../providers/shortened";
 import { objectId } from "../../stacks/contract/object";
 import type { RecordedResource, StackState } from "../automation/stack-state";
-import { nameOf } from "../automation/urn";
+import { nameOf, typeWord } from "../automation/urn";
 import type { Manager } from "../operator/manager";
 import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
@@ -35,7 +35,7 @@ export function graphOf(state: StackState, view: Manager["view"]): GraphNode[] {
   const known = new Set(own.map(({ urn }) => urn));
   const nodes = own.map((resource) => ({
     urn: resource.urn,
-    type: resource.type.split(":").at(-1) ?? resource.type,
+    type: typeWord(resource.type),
     name: nameOf(resource.urn),
     id: resource.id ?? "",
     needs: [...new Set([...(resource.dependencies ?? []), resource.parent ?? ""])].filter((urn) => known.has(urn)),

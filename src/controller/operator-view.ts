@@ -5,7 +5,7 @@ import { lookUp } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
-import { watchedObjects } from "../../stacks/contract/watched";
+import { watchedFor, watchedObjects, watchesOf } from "../../stacks/contract/watched";
 import { deletedWith } from "../plan/untracked";
 import type { View } from "../plan/view";
 import type { Step } from "./context";
@@ -67,15 +67,10 @@ async function readWatched({ context, item, object }: Viewed): Promise<LiveObjec
   const { cache, client, kind } = context;
   const listed = await watchedObjects(client, kind, item.key);
   const { watches = [] } = kind.capabilities;
-  const watchesOf = (object: ObjectType) =>
-    watches.filter((watch) => watch.apiVersion === object.apiVersion && watch.kind === object.kind);
-  const recorded = [...recordedIds(object)].filter((id) => watchesOf(parseObjectId(id)).length > 0);
+  const recorded = [...recordedIds(object)].filter((id) => watchesOf(watches, parseObjectId(id)).length > 0);
   const expected = new Set([...recorded, ...cache.watched(item.key).map(objectId)]);
   const unlisted = await findUnlisted(client, listed, [...expected]);
-  const concern = await Promise.all(
-    unlisted.map(async (one) => (await Promise.all(watchesOf(one).map((watch) => watch.keysOf(one)))).flat()),
-  );
-  refuseStale(unlisted.filter((_, index) => concern[index]?.includes(item.key)));
+  refuseStale(await watchedFor(watches, item.key, unlisted));
   return listed;
 }
 

@@ -81,6 +81,7 @@ export async function recordProposal(
   if (isTombstone) return { requeueAfterMs: Math.min(waitsMs, LOOK_AGAIN_MS) };
   return decision === undefined ? "done" : { requeueAfterMs: waitsMs };
 }
+
 /** Remembers a preview, which is not repeated as long as it is valid, and tells of it. @param reason of an Event, if its state is one */
 async function tell(
   step: PreviewStep,

@@ -13,6 +13,7 @@ import { isRetained } from "../../providers/retained";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
+import { typeWord } from "../automation/urn";
 import { adoptedFields, changedFields, createdFields } from "./fields";
 import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./resource-plan";
 import type { View } from "./view";
@@ -85,7 +86,7 @@ export async function plannedResources(
     const lookup = id === undefined ? undefined : await view.look(manifest);
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
     const planned = (operation: ResourcePlan["operation"], fields: FieldChange[]): PlannedResource => {
-      const shown = { name, type: change.type.split(":").at(-1) ?? change.type, operation, fields };
+      const shown = { name, type: typeWord(change.type), operation, fields };
       if (lookup?.outcome !== "unknown") return { change, shown, refused: false };
       const { error: lookupError } = lookup;
       const what = change.operation === "delete" ? "deleted" : "created";

@@ -3,6 +3,7 @@ import { groupOf } from "../../providers/kubernetes/object-types";
 import { wasApplied } from "../../providers/kubernetes/ownership";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
+import { watchedFor } from "../../stacks/contract/watched";
 import type { PlannedChange } from "../automation/planned-changes";
 import { touchedObject } from "./effects";
 
@@ -48,10 +49,5 @@ export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): bool
 export async function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): Promise<LiveObject[]> {
   const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
   const remaining = objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const keysOf = async (object: LiveObject) => {
-    const own = watches.filter(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind);
-    return (await Promise.all(own.map((watch) => watch.keysOf(object)))).flat();
-  };
-  const keys = await Promise.all(remaining.map(keysOf));
-  return remaining.filter((_, index) => keys[index]?.includes(key));
+  return watchedFor(watches, key, remaining);
 }

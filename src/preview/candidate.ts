@@ -32,6 +32,11 @@ export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
   doubt?: string;
 }
 
+/** An object of the cluster. */
+export function liveCandidate(kind: AnyKind, live: LiveObject): Candidate {
+  return { kind, manifest: live, removed: live.metadata.deletionTimestamp !== undefined };
+}
+
 export interface PlanOptions {
   engine: Pick<StackEngine, "preview" | "previewDestroy" | "exportStack">;
   cluster: ClusterView;

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { objectKey } from "../../stacks/contract/object";
 import type { FieldChange, ResourcePlan } from "../plan/resource-plan";
-import type { Difference, ObjectPlan } from "./report";
+import type { Difference, ObjectPlan, Report } from "./report";
 import { byImportance } from "./wording";
 
 /*
@@ -9,12 +9,15 @@ import { byImportance } from "./wording";
  * how many objects each of them concerns.
  */
 
+/** A report on all objects of kinds, with {@link differencesOf} them. */
+export function byDifference(report: Report): Report {
+  return { ...report, differences: differencesOf(report.objects) };
+}
+
 /** The objects of a report by what would happen to them, the most severe first, then the largest group. */
 export function differencesOf(objects: readonly ObjectPlan[]): Difference[] {
   const groups = [...Map.groupBy(objects, identityOf).values()];
-  const sizes = new Map(groups.map((group) => [group[0] as ObjectPlan, group]));
-  const first = groups.sort((a, b) => b.length - a.length).map(([one]) => one as ObjectPlan);
-  return byImportance(first).map((one) => differenceOf(sizes.get(one) ?? [one]));
+  return byImportance(groups.map(differenceOf).sort((a, b) => b.objects.length - a.objects.length));
 }
 
 /** The same for objects with the same difference, whatever they and their resources are called. */

@@ -2,6 +2,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import type { Selection } from "./preview";
 
@@ -44,10 +45,7 @@ async function selectKind(
   if (version === undefined) return { ...unlisted(`it serves none of ${live.join(", ")}`), notes };
   try {
     const objects = await cluster.list({ ...kind, version }, namespace);
-    const candidates = objects.map((manifest) => {
-      return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
-    });
-    return { candidates, notes, unchecked: [] };
+    return { candidates: objects.map((live) => liveCandidate(kind, live)), notes, unchecked: [] };
   } catch (error) {
     return { ...unlisted(errorMessageOf(error)), notes };
   }

@@ -10,7 +10,7 @@ import type { StackEngine } from "../automation/engine";
 import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
 import type { PluginHost } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
-import { nameOf } from "../automation/urn";
+import { nameOf, typeWord } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import {
   type NeededRight,
@@ -21,6 +21,7 @@ import {
   rightsToRead,
 } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
+import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import { selectFleet } from "./fleet";
 import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
@@ -144,9 +145,9 @@ async function selectLive(
     return named === undefined ? listServed(cluster, kind, namespace) : cluster.list(kind, namespace);
   };
   const candidates = kinds.map(async (kind) =>
-    (await objectsOf(kind)).map((manifest) => {
-      if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
-      return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
+    (await objectsOf(kind)).map((live) => {
+      if (live === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
+      return liveCandidate(kind, live);
     }),
   );
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
@@ -187,7 +188,7 @@ function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
   return (deployment.resources ?? [])
     .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
     .map(({ urn, type, id = "", outputs = {} }) => ({
-      type: type.split(":").at(-1) ?? type,
+      type: typeWord(type),
       name: nameOf(urn),
       id,
       outputs: unescapeReserved(maskSecrets(withoutInternal(outputs))),

@@ -1,6 +1,6 @@
 import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
-import { UNCHECKED } from "../plan/resource-plan";
+import { type FieldChange, UNCHECKED } from "../plan/resource-plan";
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { Difference, ObjectPlan, Report } from "./report";
 import {
@@ -113,8 +113,7 @@ function namesOf({ action, kind, objects, resources, errors }: Difference): stri
     ...errors.map((error) => `- ${code(error)}`),
     ...resources.flatMap(({ operation, type, fields }) => [
       `- ${operation} ${code(type)}`,
-      ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(describeCommon(field))}`),
-      ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
+      ...fieldLines(fields, (field) => code(describeCommon(field))),
     ]),
     `- ${objects.map(code).join(", ")}`,
   ];
@@ -127,8 +126,7 @@ function detailsOf(plan: ObjectPlan): string {
     ...plan.errors.map((error) => `- ${code(error)}`),
     ...plan.resources.flatMap(({ operation, type, name, fields, notChecked = "" }) => [
       `- ${operation} ${code(`${type} ${name}`)}${operation === UNCHECKED ? `: ${code(notChecked)}` : ""}`,
-      ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(field.path)}: ${values(field)}`),
-      ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
+      ...fieldLines(fields, (field) => `${code(field.path)}: ${values(field)}`),
     ]),
     ...describeDigests(plan).map((line) => `- ${code(line)}`),
     ...plan.notes.map((note) => `- ${code(note)}`),
@@ -136,6 +134,11 @@ function detailsOf(plan: ObjectPlan): string {
   if (lines.length === 0) return "";
   const title = escapeHtml(visible(shortened(`${plan.kind} ${objectKey(plan)}`, MAX_TEXT)));
   return `<details>\n<summary>${plan.action} <code>${title}</code></summary>\n\n${lines.join("\n")}\n\n</details>`;
+}
+
+function fieldLines(fields: readonly FieldChange[], describe: (field: FieldChange) => string): string[] {
+  const lines = fields.slice(0, MAX_FIELDS).map((field) => `  - ${describe(field)}`);
+  return fields.length > MAX_FIELDS ? [...lines, `  - … and ${fields.length - MAX_FIELDS} more fields`] : lines;
 }
 
 function values(field: { before?: unknown; after?: unknown }): string {

@@ -15,8 +15,8 @@ export type Relayed =
   | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
 
 /**
- * Sends the body of the client's request, or what was read of it before, and waits for what comes back. The request ends when its client goes away, or
- * has gone.
+ * Sends the body of the client's request, or what was read of it before, and waits for what comes back. The request ends when
+ * its client goes away, or has gone.
  *
  * @throws Refusal 503 when the API server does not answer
  */

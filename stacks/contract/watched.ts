@@ -1,4 +1,4 @@
-import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
 
 /** What a kind watches for the object of this key, read from the API server; the operator has it in its caches. */
@@ -11,4 +11,23 @@ export async function watchedObjects(client: KubernetesClient, kind: AnyKind, ke
     }),
   );
   return lists.flat();
+}
+
+type Watch = NonNullable<AnyKind["capabilities"]["watches"]>[number];
+
+/** Those of a kind's watches that see objects of a type. */
+export function watchesOf(watches: readonly Watch[], type: ObjectType): Watch[] {
+  return watches.filter(({ apiVersion, kind }) => apiVersion === type.apiVersion && kind === type.kind);
+}
+
+/** Of live objects, those that these watches see for the object of this key. */
+export async function watchedFor(
+  watches: readonly Watch[],
+  key: string,
+  objects: readonly LiveObject[],
+): Promise<LiveObject[]> {
+  const keysOf = async (object: LiveObject) =>
+    (await Promise.all(watchesOf(watches, object).map((watch) => watch.keysOf(object)))).flat();
+  const keys = await Promise.all(objects.map(keysOf));
+  return objects.filter((_, index) => keys[index]?.includes(key));
 }

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import Type from "typebox";
 import { stringify } from "yaml";
 import { TerminalError } from "../../providers/errors";
+import type { Manifest } from "../../providers/kubernetes/client";
 import { authorPolicies } from "../contract/author-policy";
 import { installedDefinitions } from "../contract/installed-definitions";
 import { type AnyKind, kindName } from "../contract/kind";
@@ -52,6 +54,7 @@ export function chartFiles(
   if (secret !== undefined) {
     throw new TerminalError("Misconfigured", `kindstack:${secret}: a chart contains no Secrets; ${IN_SECRETS[secret]}`);
   }
+  const common = installedDefinitions([]);
   return {
     "Chart.yaml": stringify({
       apiVersion: "v2",
@@ -64,11 +67,11 @@ export function chartFiles(
     "values.yaml": VALUES.map((key) => valueWithComment(key, configuration[key])).join("\n"),
     "values.schema.json": `${JSON.stringify(valuesSchema(), null, 2)}\n`,
     "files/all-kinds.yaml": stringify({
-      definitions: installedDefinitions([]),
+      definitions: common,
       authorPolicies: [],
       rules: { operator: OPERATOR_RULES, admission: objectAdmissionRules(ADMISSION_ROLE) },
     }),
-    ...Object.fromEntries(kinds.map((kind) => [`files/kinds/${kindName(kind)}.yaml`, kindFile(kind, kinds)])),
+    ...Object.fromEntries(kinds.map((kind) => [`files/kinds/${kindName(kind)}.yaml`, kindFile(kind, kinds, common)])),
     "files/alerts.yaml": stringify(alertingRules()),
     "files/dashboard.json": JSON.stringify(dashboard()),
   };
@@ -93,13 +96,13 @@ function valuesSchema(): object {
   return schema;
 }
 
-/** What is installed for a kind. */
-function kindFile(kind: AnyKind, kinds: readonly AnyKind[]): string {
-  const common = new Set(installedDefinitions([]).map((manifest) => JSON.stringify(manifest)));
+/** What is installed for a kind. @param common what is installed for all kinds */
+function kindFile(kind: AnyKind, kinds: readonly AnyKind[], common: readonly Manifest[]): string {
+  const isCommon = (manifest: Manifest) => common.some((one) => isDeepStrictEqual(one, manifest));
   return stringify(
     {
       admission: needsAdmission(kind),
-      definitions: installedDefinitions([kind]).filter((manifest) => !common.has(JSON.stringify(manifest))),
+      definitions: installedDefinitions([kind]).filter((manifest) => !isCommon(manifest)),
       authorPolicies: authorPolicies([kind]),
       rules: {
         operator: kindRules(kind, kinds),

@@ -29,6 +29,17 @@ describe("an object that is only observed", () => {
     return harness;
   }
 
+  /** One that was applied, and changed since. */
+  async function changedLater(): Promise<Harness> {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.mode = "Observe";
+    harness.planned = [change];
+    harness.changeSpec();
+    await harness.reconcile();
+    return harness;
+  }
+
   it("gets a status and nothing else when it was never applied", async () => {
     const harness = neverApplied();
     expect(await harness.reconcile()).toBe("done");
@@ -54,12 +65,7 @@ describe("an object that is only observed", () => {
   });
 
   it("keeps what runs Ready, says what would change, and is applied again in full", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
-    harness.mode = "Observe";
-    harness.planned = [change];
-    harness.changeSpec();
-    await harness.reconcile();
+    const harness = await changedLater();
     expect(harness.synced()?.message).toBe(
       "only observed; an update would: update Deployment deployment/cache: spec.replicas 1 → 3",
     );
@@ -79,12 +85,7 @@ describe("an object that is only observed", () => {
   });
 
   it("is told of a less strict mode once, however often the update of it is interrupted", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
-    harness.mode = "Observe";
-    harness.planned = [change];
-    harness.changeSpec();
-    await harness.reconcile();
+    const harness = await changedLater();
 
     harness.mode = "Apply";
     harness.interrupted = true;

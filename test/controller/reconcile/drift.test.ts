@@ -6,6 +6,23 @@ import { objectId } from "../../../stacks/contract/object";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
 import { counting, DEPLOYMENT, fieldConflict, Harness, kindWith } from "./harness";
 
+/** Not a moment earlier. @param before how many updates there were */
+async function expectUpdateAfter(harness: Harness, before: number, seconds: number): Promise<void> {
+  vi.advanceTimersByTime(seconds * 1_000 - 1);
+  await harness.reconcile();
+  expect(harness.updates).toBe(before);
+  vi.advanceTimersByTime(1);
+  await harness.reconcile();
+  expect(harness.updates).toBe(before + 1);
+}
+
+async function expectNewSpecApplied(harness: Harness): Promise<void> {
+  const before = harness.updates;
+  harness.changeSpec();
+  await harness.reconcile();
+  expect(harness.updates).toBe(before + 1);
+}
+
 describe("a conflict", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
@@ -39,22 +56,14 @@ describe("a conflict", () => {
       harness.edit();
       const before = harness.updates;
       expect(await harness.reconcile()).toEqual({ requeueAfterMs: seconds * 1_000 });
-      vi.advanceTimersByTime(seconds * 1_000 - 1);
-      await harness.reconcile();
-      expect(harness.updates).toBe(before);
-      vi.advanceTimersByTime(1);
-      await harness.reconcile();
-      expect(harness.updates).toBe(before + 1);
+      await expectUpdateAfter(harness, before, seconds);
     }
   });
 
   it("does not keep a new spec from being applied", async () => {
     const harness = await fieldConflict();
     harness.edit();
-    const before = harness.updates;
-    harness.changeSpec();
-    await harness.reconcile();
-    expect(harness.updates).toBe(before + 1);
+    await expectNewSpecApplied(harness);
   });
 
   it("is not over for a restart of the operator, nor for an update by a new version of it", async () => {
@@ -142,12 +151,7 @@ describe("what ends by itself again and again", () => {
       const before = harness.updates;
       expect(await harness.reconcile()).toEqual({ requeueAfterMs: seconds * 1_000 });
       expect(harness.reconciling()).toMatchObject({ status: "True", reason: "BackOff" });
-      vi.advanceTimersByTime(seconds * 1_000 - 1);
-      await harness.reconcile();
-      expect(harness.updates).toBe(before);
-      vi.advanceTimersByTime(1);
-      await harness.reconcile();
-      expect(harness.updates).toBe(before + 1);
+      await expectUpdateAfter(harness, before, seconds);
       expect(harness.reconciling()).toBeUndefined();
       harness.end();
     }
@@ -186,10 +190,7 @@ describe("what ends by itself again and again", () => {
 
   it("does not keep a new spec from being applied", async () => {
     const harness = await failing();
-    const before = harness.updates;
-    harness.changeSpec();
-    await harness.reconcile();
-    expect(harness.updates).toBe(before + 1);
+    await expectNewSpecApplied(harness);
   });
 
   it("is replaced at once after a minute in which nothing ended", async () => {
