@@ -172,6 +172,9 @@ export function describeReads({ seeds, faultyMs }: Choice): void {
         );
         await faulty.database.query(`UPDATE ${place.table} SET age = 99 WHERE id = $1`, [`default/${name}-w`]);
       });
+      // The operator lists every few seconds, so that each fault happens sooner or later.
+      faulty.api.faults = reads.faults;
+      await eventually(() => expect(FAULTS.filter((fault) => reads.counts[fault] === 0)).toEqual([]));
       await eventually(async () => expect((await settled()).made).toEqual(made.made));
       expect(reads.deleted).toEqual([]);
       expect(reads.created.filter((path) => path.includes("/pods/"))).toHaveLength(1);
@@ -208,7 +211,6 @@ export function describeReads({ seeds, faultyMs }: Choice): void {
       );
       await expectNothingOf(name, objects, place);
       expect(uids).toHaveLength(objects.length);
-      for (const [fault, count] of Object.entries(reads.counts)) expect(count, fault).toBeGreaterThan(0);
     }, 600_000);
   });
 
