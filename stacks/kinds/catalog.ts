@@ -170,8 +170,11 @@ const PUBLIC_MODULES = {
 function importModule(file: string): unknown {
   // Loaded here: only those who serve other than the built-in kinds need it.
   const { createJiti } = require("jiti") as typeof import("jiti");
+  const compiler = createJiti(file, { fsCache: false });
   const jiti = createJiti(file, {
+    // A default import of CommonJS is what the TypeScript compiler makes of it; jiti's own would wrap each module in a proxy.
     interopDefault: false,
+    transform: (options) => ({ code: compiler.transform({ ...options, interopDefault: true }) }),
     fsCache: false,
     virtualModules: PUBLIC_MODULES,
     alias: { "@pulumi/pulumi": dirname(require.resolve("@pulumi/pulumi/package.json")) },

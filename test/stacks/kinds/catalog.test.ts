@@ -106,6 +106,31 @@ export const notice = defineKind({
     expect(kinds.at(-1) && sampleOf(kinds.at(-1) as (typeof kinds)[number])).toBe(sample);
   });
 
+  it("gives imports of CommonJS packages as the TypeScript compiler does", () => {
+    write("node_modules/plain/index.js", "module.exports = { dump: () => 'dumped' };");
+    write("node_modules/callable/index.js", "module.exports = function pool() { return 'pooled'; };");
+    write(
+      "node_modules/transpiled/index.js",
+      "exports.__esModule = true; exports.default = () => 'both'; exports.part = 1;",
+    );
+    write("local.cjs", "module.exports = class Local {};");
+    write(
+      "src/index.ts",
+      `import plain, { dump } from "plain";
+import * as whole from "plain";
+import pool from "callable";
+import both, { part } from "transpiled";
+import Local from "../local.cjs";
+${typescript()}
+(notice as { description: string }).description = [plain.dump(), dump(), whole.dump(), pool(), both(), part, new Local().constructor.name].join(" ");`,
+    );
+
+    const { kinds, problems } = load("./src");
+
+    expect(problems).toEqual([]);
+    expect(kinds[0]?.description).toBe("dumped dumped dumped pooled both 1 Local");
+  });
+
   it("takes a name of a kind for the kind, though a package has the same", () => {
     write("node_modules/memcached/package.json", '{ "name": "memcached", "main": "index.js" }');
     write("node_modules/memcached/index.js", "module.exports = class {};");
