@@ -70,7 +70,7 @@ function pluginOf(packageName: string, packageVersion: string | undefined, said:
 
 /**
  * The environment in which plugins are looked for: what is in a folder `plugins` of a kind's package is found as what is on
- * the PATH is, in a package, an image and a clone alike.
+ * the PATH is, in a package, an image and a clone alike. The folder may be made later, while kinds are edited.
  */
 export function withPluginFolders(
   kinds: readonly Pick<AnyKind, "directory">[],
@@ -80,7 +80,7 @@ export function withPluginFolders(
     const root = packageFolder(directory);
     return root === undefined ? [] : [join(root, "plugins")];
   });
-  const own = [...new Set(folders)].filter((folder) => existsSync(folder));
+  const own = [...new Set(folders)];
   if (own.length === 0) return environment;
   return { ...environment, PATH: [...own, ...(environment.PATH ? [environment.PATH] : [])].join(delimiter) };
 }

@@ -55,9 +55,9 @@ describe("the plugins that a kind needs", () => {
   });
 
   it("are found in the package's own folder of plugins", () => {
-    const keyring = write("kinds/plugins/pulumi-resource-keyring", "");
     const kind = { directory: path.join(folder, "kinds/dist/notice") };
     const environment = withPluginFolders([kind, kind], { PATH: "/bin", HOME: "/root" });
+    const keyring = write("kinds/plugins/pulumi-resource-keyring", ""); // made while the operator runs
     expect(environment).toEqual({ PATH: `${path.dirname(keyring)}${path.delimiter}/bin`, HOME: "/root" });
     expect(needed(environment).map(({ file }) => file)).toEqual([keyring, undefined]);
   });
