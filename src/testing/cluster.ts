@@ -49,11 +49,8 @@ export interface TestCluster {
   close(): Promise<void>;
 }
 
-/**
- * Starts the real kube-apiserver and etcd, PostgreSQL, simulated nodes and the operator, in a folder of their own. The
- * binaries are made or downloaded once and then cached, see `kindstack dev`.
- */
-export async function startTestCluster({ kinds }: TestClusterOptions): Promise<TestCluster> {
+/** See `startTestCluster` of `start-cluster.ts`. */
+export async function openTestCluster({ kinds }: TestClusterOptions): Promise<TestCluster> {
   const engine = await resolveEngine({});
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
   const cluster = await startDevCluster({ dir });

@@ -38,6 +38,14 @@ it("a kind's folder in this repository compiles", () => {
   });
 });
 
+it("the public modules load where CommonJS cannot load ES modules, as in Jest", () => {
+  const { exports } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { exports: object };
+  const specifiers = Object.keys(exports).map((name) => path.posix.join("kindstack", name));
+  expect(specifiers).toContain("kindstack/testing");
+  const load = `for (const specifier of ${JSON.stringify(specifiers)}) require(specifier)`;
+  execFileSync(process.execPath, ["--no-experimental-require-module", "-e", load], { cwd: ROOT, stdio: "pipe" });
+});
+
 it("a provider compiles, and its tests pass", async () => {
   fs.writeFileSync(path.join(directory, "package.json"), '{ "name": "@acme/kinds" }');
   expect(await runProgram(["new", "provider", "BackupTarget", "--dir", directory])).toBe(0);
