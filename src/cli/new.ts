@@ -100,7 +100,7 @@ function newProvider(names: NewKindNames, dir: string): string {
 Next:
   npm test
   replace the files in ${module} by your own system
-  name it in the kind: import * as ${names.constant} from "./${names.folder}" and capabilities: { providers: [${names.constant}] }
+  name it in the kind: import * as ${names.constant} from "../${names.folder}" and capabilities: { providers: [${names.constant}] }
 `;
 }
 

@@ -7,7 +7,7 @@ import { type NewKindNames, namesOf } from "./names";
 export type Files = Record<string, string>;
 
 /** What a kind's folder in this repository does not need. */
-const OF_A_PACKAGE = ["package.json", "tsconfig.json", "src/index.ts"];
+const OF_A_PACKAGE = ["package.json", "tsconfig.json", "tsconfig.build.json", "src/index.ts"];
 
 /** Names in a provider's module that its class cannot have. */
 const PROVIDERS_WORDS = [
@@ -25,7 +25,7 @@ const modulesOf = ({ folder }: NewKindNames): Record<string, string> => ({
   kindstack: "stacks/contract/index",
   "kindstack/providers/kubernetes": "providers/kubernetes/index",
   "kindstack/testing": "src/testing/index",
-  "../src/kind": `stacks/kinds/${folder}/kind`,
+  [`../src/${folder}/kind`]: `stacks/kinds/${folder}/kind`,
 });
 
 /**
@@ -44,21 +44,10 @@ export function packageFiles(names: NewKindNames, versions: Readonly<Record<stri
   };
 }
 
-/** The files of a kind, without those that a package has already. */
-function ownFiles(names: NewKindNames): [file: string, text: string][] {
-  return Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
-}
-
-/** The files of one more kind in a package: a folder of `src`, and a test. */
+/** The files of one more kind in a package. */
 export function furtherFiles(names: NewKindNames): Files {
-  return Object.fromEntries(
-    ownFiles(names).map(([file, text]) => {
-      if (file === "test/kind.test.ts") {
-        return [`test/${names.folder}.test.ts`, text.replace("../src/kind", `../src/${names.folder}/kind`)];
-      }
-      return [file.replace(/^src\//, `src/${names.folder}/`), text];
-    }),
-  );
+  const files = Object.entries(filledTemplate("kind", names));
+  return Object.fromEntries(files.filter(([file]) => !OF_A_PACKAGE.includes(file)));
 }
 
 /** A kind's folder in this repository, with its test. */
@@ -66,8 +55,10 @@ export function folderFiles(names: NewKindNames): Files {
   const folder = `stacks/kinds/${names.folder}`;
   const modules = modulesOf(names);
   return Object.fromEntries(
-    ownFiles(names).map(([file, text]) => {
-      const target = `${file.startsWith("test/") ? "test/" : ""}${folder}/${path.posix.basename(file)}`;
+    Object.entries(furtherFiles(names)).map(([file, text]) => {
+      const target = file.startsWith("test/")
+        ? `test/${folder}/kind.test.ts`
+        : `${folder}/${path.posix.basename(file)}`;
       const adapted = text.replace(/(?<= from ")[^"]+/g, (specifier) => {
         const module = modules[specifier];
         return module === undefined ? specifier : path.posix.relative(path.posix.dirname(target), module);

@@ -88,7 +88,7 @@ describe("kindstack new kind", () => {
       devDependencies: { kindstack: "file:k.tgz", typescript: expect.any(String), vitest: expect.any(String) },
     });
     expect(JSON.parse(read("package.json"))).not.toHaveProperty("dependencies");
-    expect(written()).toEqual(expect.arrayContaining(["sample.yaml", "src/kind.ts", "test/kind.test.ts"]));
+    expect(written()).toEqual(expect.arrayContaining(["sample.yaml", "src/notice/kind.ts", "test/notice.test.ts"]));
     lint();
   });
 
@@ -97,13 +97,18 @@ describe("kindstack new kind", () => {
     expect(await create("Switch", "--package", "--dir", directory)).toBe(0);
 
     expect(read("src/index.ts")).toBe(
-      'export { notice } from "./kind";\nexport { switchKind } from "./switch/kind";\n',
+      'export { notice } from "./notice/kind";\nexport { switchKind } from "./switch/kind";\n',
     );
     expect(read("sample.yaml").split("---\n")).toMatchObject(
       [/kind: Notice/, /kind: Switch/].map((kind) => expect.stringMatching(kind)),
     );
     expect(written()).toEqual(
-      expect.arrayContaining(["src/switch/kind.ts", "test/switch.test.ts", "test/kind.test.ts"]),
+      expect.arrayContaining([
+        "src/notice/kind.ts",
+        "src/switch/kind.ts",
+        "test/notice.test.ts",
+        "test/switch.test.ts",
+      ]),
     );
     lint();
     expect(await create("Switch", "--package", "--dir", directory)).toBe(1);
@@ -129,7 +134,7 @@ describe("kindstack new kind", () => {
   it("writes modules that the compiler can read, whatever the kind is called", () => {
     for (const kind of ["Await", "Class", "Default", "Delete", "Enum", "Function", "Interface", "Switch"]) {
       const names = namesOf(kind, "example.com");
-      const { "src/kind.ts": module = "", "src/index.ts": index = "" } = packageFiles(names, {});
+      const { [`src/${names.folder}/kind.ts`]: module = "", "src/index.ts": index = "" } = packageFiles(names, {});
       for (const text of [module, index, `import * as ${names.constant} from "./a";`]) {
         const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
         expect(
@@ -144,18 +149,18 @@ describe("kindstack new kind", () => {
     const generated = packageFiles(namesOf("Notice", "example.com"), {});
     const shown = blocksOf("docs/write-a-kind.md").filter(({ file }) => file !== undefined && file in generated);
     expect(shown.map(({ file, text }) => [file, text])).toEqual(
-      ["src/schema.ts", "src/program.ts", "src/kind.ts"].map((file) => [file, generated[file]]),
+      ["src/notice/schema.ts", "src/notice/program.ts", "src/notice/kind.ts"].map((file) => [file, generated[file]]),
     );
   });
 
   it("overwrites nothing", async () => {
-    fs.mkdirSync(path.join(directory, "src"));
-    fs.writeFileSync(path.join(directory, "src/kind.ts"), "mine");
+    fs.mkdirSync(path.join(directory, "src/notice"), { recursive: true });
+    fs.writeFileSync(path.join(directory, "src/notice/kind.ts"), "mine");
 
     expect(await create("Notice", "--package", "--dir", directory)).toBe(1);
 
-    expect(written()).toEqual(["src/kind.ts"]);
-    expect(read("src/kind.ts")).toBe("mine");
+    expect(written()).toEqual(["src/notice/kind.ts"]);
+    expect(read("src/notice/kind.ts")).toBe("mine");
     expect(await create("notice", "--package", "--dir", directory)).toBe(2);
   });
 });

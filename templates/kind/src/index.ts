@@ -1,1 +1,1 @@
-export { newKind } from "./kind";
+export { newKind } from "./new-kind/kind";

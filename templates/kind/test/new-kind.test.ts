@@ -1,7 +1,7 @@
 import type { LiveObject } from "kindstack/providers/kubernetes";
 import { objectOf, planBetween, registeredBy } from "kindstack/testing";
 import { describe, expect, it } from "vitest";
-import { newKind } from "../src/kind";
+import { newKind } from "../src/new-kind/kind";
 
 const withText = (text: string) => objectOf(newKind, { text }, { name: "moving" });
 
