@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { sampleOf } from "../../stacks/kinds/catalog";
-import { kindPage, pageName } from "../scaffold/kind-page";
+import { exampleOf, kindPage, pageName } from "../scaffold/kind-page";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 
 export function docsCommand(): Command {
@@ -13,9 +13,10 @@ export function docsCommand(): Command {
     .addHelpText("after", "\nExample:\n  kindstack docs --kinds ./src --dir docs")
     .action(({ dir, ...options }: KindsOption & { dir?: string }) => {
       if (dir !== undefined) mkdirSync(dir, { recursive: true });
-      for (const kind of allKinds(options)) {
+      const kinds = allKinds(options);
+      for (const kind of kinds) {
         const sample = sampleOf(kind);
-        const page = `${kindPage(kind, sample && readFileSync(sample, "utf8"))}\n`;
+        const page = `${kindPage(kind, sample && exampleOf(kind, kinds, readFileSync(sample, "utf8")))}\n`;
         if (dir === undefined) process.stdout.write(page);
         else writeFileSync(path.join(dir, pageName(kind)), page);
       }

@@ -1,4 +1,6 @@
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { kindOf } from "../../stacks/contract/kind-name";
+import { parseManifests, SEPARATOR } from "../../stacks/contract/parse-manifests";
 import type { StructuralNode } from "../../stacks/contract/schema-node";
 import { structuralSchema } from "../../stacks/contract/structural";
 
@@ -40,6 +42,23 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
     "## Conditions",
     table(["condition", "meaning"], [...STANDARD_CONDITIONS, ...Object.entries(capabilities.conditionTypes ?? {})]),
   ].join("\n\n");
+}
+
+/**
+ * What of a sample is an example of the kind: of a file with samples of several kinds, its own documents.
+ *
+ * @param kinds all that the file may have samples of
+ */
+export function exampleOf(kind: AnyKind, kinds: readonly AnyKind[], sample: string): string | undefined {
+  const documents = sample.split(SEPARATOR).map((text) => ({ text, kinds: kindsIn(kinds, text) }));
+  if (documents.every((document) => document.kinds.every((found) => found === kind))) return sample;
+  const own = documents.filter((document) => document.kinds.includes(kind)).map(({ text }) => text);
+  return own.length === 0 ? undefined : own.join("---\n");
+}
+
+function kindsIn(kinds: readonly AnyKind[], sample: string): AnyKind[] {
+  const { objects } = parseManifests(sample, "sample", { strict: false });
+  return objects.flatMap(({ manifest }) => kindOf(kinds, manifest) ?? []);
 }
 
 function fieldsOf(schema: StructuralNode): string[] {

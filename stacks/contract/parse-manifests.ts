@@ -35,7 +35,7 @@ const MAX_VALUES = 2_000_000;
 const MAX_PROBLEMS = 20;
 
 /** kubectl splits a file at lines that begin so before it parses it: an error in one document is none in the next. */
-const SEPARATOR = /^---.*\n/m;
+export const SEPARATOR = /^---.*\n/m;
 const IS_SEPARATOR = /^---[ \t]*(?:#.*)?\n$/;
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import Type from "typebox";
 import { describe, expect, it } from "vitest";
-import { kindPage, pageName } from "../../src/scaffold/kind-page";
+import { exampleOf, kindPage, pageName } from "../../src/scaffold/kind-page";
 import { defineKind } from "../../stacks/contract/index";
 import { sampleOf } from "../../stacks/kinds/catalog";
 import { kinds } from "../../stacks/kinds/index";
@@ -58,6 +58,20 @@ describe("the page of a kind", () => {
   it("has the kind's own conditions", () => {
     const own = { ...notice, capabilities: { conditionTypes: { Printed: "the text is on paper" } } };
     expect(kindPage(own, undefined)).toContain("| Printed | the text is on paper |");
+  });
+
+  it("has of a package's samples those of the kind", () => {
+    const ticket = { ...notice, kind: "Ticket", plural: "tickets" };
+    const [notices, tickets, secret] = ["Notice", "Ticket", "Secret"].map(
+      (name) => `apiVersion: ${name === "Secret" ? "v1" : "example.com/v1"}\nkind: ${name}\n`,
+    ) as [string, string, string];
+    const both = [notices, tickets, secret, notices].join("---\n");
+
+    expect(exampleOf(notice, [notice, ticket], both)).toBe(`${notices}---\n${notices}`);
+    expect(exampleOf(ticket, [notice, ticket], both)).toBe(tickets);
+    expect(exampleOf(ticket, [notice, ticket], notices)).toBeUndefined();
+    // What the kind's object needs.
+    expect(exampleOf(notice, [notice, ticket], `${secret}---\n${notices}`)).toBe(`${secret}---\n${notices}`);
   });
 
   it.each(kinds.map((kind) => [kind.kind + kind.group, kind] as const))("is whole for a %s", (_, kind) => {
