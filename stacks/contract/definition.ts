@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
-import { describeError } from "./describe-error";
+import { describeErrors } from "./describe-error";
 import { structuralSchema } from "./structural";
 
 const NAME = Type.String({ pattern: "^[a-z]([-a-z0-9]*[a-z0-9])?$", maxLength: 63 });
@@ -111,8 +111,8 @@ interface Defined {
 export function definitionProblem(definition: object): string | undefined {
   const { kind: name } = definition as { kind?: unknown };
   const prefix = `${typeof name === "string" ? name : "a kind"}: `;
-  const [error] = validator.Errors(definition);
-  if (error !== undefined) return prefix + describeError(error, definition);
+  const errors = validator.Errors(definition);
+  if (errors.length > 0) return prefix + describeErrors(errors, definition);
   const { spec, status, capabilities } = definition as Defined;
   const schemas = [
     ["spec", spec],

@@ -6,7 +6,7 @@ import type { Owner } from "../../providers/kubernetes/ownership";
 import { obeyedAnnotations } from "./annotations";
 import type { Capabilities, NamedType, OutputsOf, ProgramContext } from "./capabilities";
 import { definitionProblem, refuseDefinition } from "./definition";
-import { describeError } from "./describe-error";
+import { describeErrors } from "./describe-error";
 import { type CommonStatus, type KindObject, objectKey } from "./object";
 import type { PrinterColumn } from "./served-version";
 
@@ -175,8 +175,8 @@ function fitSchema(kind: Pick<AnyKind, "spec">, object: LiveObject): unknown {
     validators.set(kind, validator);
   }
   const spec = object.spec;
-  const [error] = validator.Errors(spec);
-  if (error !== undefined) throw new TerminalError("Invalid", describeError(error, spec, "spec"));
+  const errors = validator.Errors(spec);
+  if (errors.length > 0) throw new TerminalError("Invalid", describeErrors(errors, spec, "spec"));
   const rounded = findRounded(spec, "spec");
   if (rounded !== undefined) {
     const problem = "is beyond 2^53, and not exact any more; write it as a text, if the kind takes one";

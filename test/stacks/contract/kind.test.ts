@@ -28,6 +28,18 @@ const gadget = defineKind({
     sizes: Type.Optional(Type.Record(Type.String(), Type.Integer())),
     parts: Type.Array(Type.Object({ name: Type.String({ minLength: 1 }) }), { maxItems: 3 }),
     any: Type.Optional(Type.Unknown()),
+    form: Type.Optional(Type.Union([Type.Literal("round"), Type.Literal("flat")])),
+    port: Type.Optional(Type.Union([Type.Integer(), Type.String()])),
+    from: Type.Optional(
+      Type.Union([
+        Type.Object({ type: Type.Literal("git"), url: Type.String() }),
+        Type.Object({
+          type: Type.Literal("s3"),
+          bucket: Type.String(),
+          class: Type.Optional(Type.Union([Type.Literal("hot"), Type.Literal("cold")])),
+        }),
+      ]),
+    ),
   }),
   status: Type.Object({}),
   columns: [],
@@ -76,6 +88,31 @@ describe("parseObject", () => {
     ["a value by its key", { size: 1, parts: one, sizes: { "a/b": "x" } }, 'spec.sizes.a/b: "x" must be integer'],
     ["a missing field", { parts: one }, "spec.size: missing, must be given"],
     ["a missing field of an item", { size: 1, parts: [{}] }, "spec.parts.0.name: missing, must be given"],
+    [
+      "none of some literals",
+      { size: 1, parts: one, form: "Wrong" },
+      'spec.form: "Wrong" must be one of "round", "flat"',
+    ],
+    [
+      "a value of neither type",
+      { size: 1, parts: one, port: true },
+      "spec.port: true must be integer or must be string",
+    ],
+    [
+      "a literal that no form has",
+      { size: 1, parts: one, from: { type: "ftp" } },
+      'spec.from.type: "ftp" must be one of "git", "s3"',
+    ],
+    [
+      "a field of the form that a literal tells",
+      { size: 1, parts: one, from: { type: "s3", bucket: 5, class: "hot" } },
+      "spec.from.bucket: 5 must be string",
+    ],
+    [
+      "literals inside a form",
+      { size: 1, parts: one, from: { type: "s3", bucket: "b", class: "x" } },
+      'spec.from.class: "x" must be one of "hot", "cold"',
+    ],
     ["a missing spec", undefined, "spec: missing, must be object"],
     ["a spec that is none", "text", 'spec: "text" must be object'],
     ["what only the kind's own rule can say", { size: 2, parts: one }, "spec.size: 2 is more than the 1 parts"],
