@@ -1,6 +1,6 @@
 import Type from "typebox";
 import type { FieldDrift } from "../../providers/provider";
-import { describeValue, shortValue } from "../text/plain-text";
+import { describeChange } from "../text/plain-text";
 
 /** See {@link FieldDrift}. */
 export const fieldDriftSchema = Type.Object({
@@ -29,7 +29,7 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
 
 /** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
 function describeDrift({ field, wanted, live, by }: FieldDrift): string {
-  return `${field} ${describeValue(live)} → ${shortValue(wanted, 60)}${by === undefined ? "" : ` (${by})`}`;
+  return `${field} ${describeChange(live, wanted).join(" → ")}${by === undefined ? "" : ` (${by})`}`;
 }
 
 /** `create Pod web/a` for each of the first changes, with what each corrected, then how many more there are. */

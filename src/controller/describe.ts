@@ -2,7 +2,7 @@ import { shortened } from "../../providers/shortened";
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { ResourcePlan } from "../plan/resource-plan";
-import { describeValue, visibleLines } from "../text/plain-text";
+import { describeChange, visibleLines } from "../text/plain-text";
 
 const MAX_MESSAGE = 2_000;
 
@@ -55,8 +55,8 @@ const SHOWN_FIELDS = 3;
 export function describePlanned({ operation, type, name, fields: all }: ResourcePlan): string {
   const fields = operation === "create" ? [] : all;
   const shown = fields.slice(0, SHOWN_FIELDS).map(({ path, before, after }) => {
-    const from = operation === "adopt" ? "" : `${describeValue(before)} `;
-    return `${path} ${from}→ ${describeValue(after)}`;
+    const [from, to] = describeChange(before, after);
+    return `${path} ${operation === "adopt" ? "" : `${from} `}→ ${to}`;
   });
   const more = fields.length > SHOWN_FIELDS ? [`${fields.length - SHOWN_FIELDS} more fields`] : [];
   const changes = [...shown, ...more].join(", ");

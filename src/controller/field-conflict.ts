@@ -4,7 +4,7 @@ import { MASKED } from "../../providers/literal";
 import type { FieldDrift } from "../../providers/provider";
 import { objectKey, parseObjectId } from "../../stacks/contract/object";
 import { driftIn, type StackResource } from "../automation/event-log";
-import { shortValue } from "../text/plain-text";
+import { shortChange } from "../text/plain-text";
 
 /** A change by another client that an update was to correct. */
 export interface Revert {
@@ -58,9 +58,9 @@ function revertOf(
   const isObject = isObjectOutputs(outputs);
   const what = isObjectOutputs(outputs) ? `${outputs.manifest.kind} ${objectKey(outputs.manifest.metadata)}` : name;
   const hasSecret = JSON.stringify(outputs).includes(MASKED);
-  const shown = (value: unknown) => (hasSecret ? "…" : shortValue(value, LONGEST_VALUE));
-  const wanted = shown(values.wanted);
-  const live = values.live === undefined ? "nothing" : shown(values.live);
+  const shown = hasSecret ? ["…", "…"] : shortChange(values.live, values.wanted, LONGEST_VALUE);
+  const live = values.live === undefined ? "nothing" : shown[0];
+  const wanted = shown[1];
   const who = by === ADMISSION ? ": admission changed it" : by === undefined ? "" : `: set by ${by}`;
   return {
     key: `${urn} ${field} ${by ?? ""}`,

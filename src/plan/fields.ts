@@ -161,11 +161,46 @@ function compare(
     const names = new Set([...(extent === "all" ? Object.keys(before) : []), ...Object.keys(after)]);
     return [...names].flatMap((name) => compare(before[name], after[name], [...path, name], extent));
   }
-  const areLists = Array.isArray(before) && Array.isArray(after) && before.length === after.length;
-  if (areLists && (extent === "named" || before.every(isRecord))) {
-    return before.flatMap((item, index) => compare(item, after[index], [...path, index], extent));
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const isSameLength = before.length === after.length;
+    if (isSameLength && (extent === "named" || before.every(isRecord))) {
+      return before.flatMap((item, index) => compare(item, after[index], [...path, index], extent));
+    }
+    if ([...before, ...after].every(isRecord)) {
+      return pairItems(before, after).flatMap(([index, was, is]) => compare(was, is, [...path, index], extent));
+    }
   }
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }];
+}
+
+type Items = readonly Properties[];
+type Pair = [index: number, before: Properties | undefined, after: Properties | undefined];
+
+/** What differs in lists of objects of which some come or go: by their names, or else between what both begin and end with. */
+function pairItems(before: Items, after: Items): Pair[] {
+  if ([before, after].every(haveNames)) {
+    const find = (items: Items, { name }: Properties) => items.find((item) => item.name === name);
+    const kept = after.map((item, index): Pair => [index, find(before, item), item]);
+    const all = before.map((item, index): Pair => [index, item, find(after, item)]);
+    return [...kept, ...all.filter(([, , successor]) => successor === undefined)];
+  }
+  const start = commonStart(before, after);
+  const rest = [before.slice(start), after.slice(start)] as const;
+  const end = commonStart(rest[0].toReversed(), rest[1].toReversed());
+  const [gone, come] = [rest[0].slice(0, rest[0].length - end), rest[1].slice(0, rest[1].length - end)];
+  const places = Array.from({ length: Math.max(gone.length, come.length) }, (_, place) => place);
+  return places.map((place) => [start + place, gone[place], come[place]]);
+}
+
+/** Whether each item has a name of its own. */
+function haveNames(items: Items): boolean {
+  const names = new Set(items.map(({ name }) => name));
+  return names.size === items.length && !names.has(undefined);
+}
+
+function commonStart(a: Items, b: Items): number {
+  const different = a.findIndex((item, index) => !isDeepStrictEqual(item, b[index]));
+  return different === -1 ? a.length : different;
 }
 
 /** `spec.containers[0].env`, `data["8080"]` */

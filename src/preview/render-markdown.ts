@@ -1,7 +1,7 @@
 import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
 import { type FieldChange, UNCHECKED } from "../plan/resource-plan";
-import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
+import { escapeCharacter, escapeHtml, shortChange, visible } from "../text/plain-text";
 import type { Difference, ObjectPlan, Report } from "./report";
 import {
   byImportance,
@@ -142,8 +142,9 @@ function fieldLines(fields: readonly FieldChange[], describe: (field: FieldChang
 }
 
 function values(field: { before?: unknown; after?: unknown }): string {
-  const after = "after" in field ? code(shortValue(field.after)) : "removed";
-  return "before" in field ? `${code(shortValue(field.before))} → ${after}` : after;
+  const [before, given] = shortChange(field.before, field.after);
+  const after = "after" in field ? code(given) : "removed";
+  return "before" in field ? `${code(before)} → ${after}` : after;
 }
 
 /** A code span: its fence is longer than any run of backticks in it. */

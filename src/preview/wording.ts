@@ -1,5 +1,5 @@
 import { type FieldChange, type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
-import { shortValue } from "../text/plain-text";
+import { shortChange, shortValue } from "../text/plain-text";
 import { type Action, countActions, type Difference, NO_OBJECT, type ObjectPlan, type Report } from "./report";
 import { NO_RIGHT } from "./verdict";
 
@@ -57,10 +57,8 @@ export function describeCommon(field: FieldChange): string {
 }
 
 function describeField(field: FieldChange): string {
-  const [before, after] = [field.before, field.after].map((value) =>
-    value === undefined ? "(none)" : shortValue(value),
-  );
-  return `${field.path}: ${before} → ${after}`;
+  const [before, after] = shortChange(field.before, field.after);
+  return `${field.path}: ${before || "(none)"} → ${after || "(none)"}`;
 }
 
 export const MAX_FIELDS = 20;

@@ -22,9 +22,26 @@ export function shortValue(value: unknown, limit = 80): string {
   return shortened(visible(JSON.stringify(value) ?? ""), limit);
 }
 
-/** The same for one of several values in a line, which may not be there. */
-export function describeValue(value: unknown): string {
-  return value === undefined ? "nothing" : shortValue(value, 60);
+/** Both of a change, each of at most `limit` characters: of long values that begin alike, from shortly before where they differ. */
+export function shortChange(before: unknown, after: unknown, limit = 80): [before: string, after: string] {
+  const texts = [before, after].map((value) => visible(JSON.stringify(value) ?? "")) as [string, string];
+  const [first, second] = texts;
+  let same = 0;
+  while (same < first.length && first[same] === second[same]) same++;
+  const isLong = texts.some((text) => text.length > limit);
+  const from = isLong && same > limit / 2 ? same - CONTEXT : 0;
+  const cut = (text: string) =>
+    shortened(from > 0 ? `…${text.slice(from).replace(/^[\udc00-\udfff]/, "")}` : text, limit);
+  return [cut(first), cut(second)];
+}
+
+/** So much of what is the same is shown before a difference. */
+const CONTEXT = 15;
+
+/** The same for one of several changes in a line, where either value may be missing. */
+export function describeChange(before: unknown, after: unknown): [before: string, after: string] {
+  const [first, second] = shortChange(before, after, 60);
+  return [first || "nothing", second || "nothing"];
 }
 
 /** JSON text in which no character can take effect on a terminal; the same value when it is parsed. */

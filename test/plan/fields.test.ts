@@ -49,6 +49,53 @@ describe("the fields that change", () => {
     ]);
   });
 
+  describe.each<[string, (before: Properties, after: Properties) => ReturnType<typeof changedFields>]>([
+    ["inputs", (before, after) => changedFields(change(before, after))],
+    ["a manifest", (before, after) => changedFields(change({ manifest: before }, { manifest: after }))],
+    [
+      "a live object",
+      (before, after) =>
+        changedFields(
+          change({ manifest: after }, { manifest: after }, { manifest: after, drifted: true }),
+          before as never,
+        ),
+    ],
+  ])("of a list of objects in %s", (_, fieldsOf) => {
+    const [a, b, c] = ["a", "b", "c"].map((name) => ({ name, port: 1 })) as [object, object, object];
+    const [x, y, z] = [{ host: "x" }, { host: "y" }, { host: "z" }];
+
+    it.each<[string, object[], object[], object[]]>([
+      ["that grows at its end", [a], [a, b], [{ path: "items[1]", after: b }]],
+      ["that grows at its beginning", [b], [a, b], [{ path: "items[0]", after: a }]],
+      ["that loses one", [a, b, c], [a, c], [{ path: "items[1]", before: b }]],
+      [
+        "that loses one and changes another",
+        [a, b, c],
+        [a, { ...c, port: 2 }],
+        [
+          { path: "items[1].port", before: 1, after: 2 },
+          { path: "items[1]", before: b },
+        ],
+      ],
+      ["without names that grows in its middle", [x, z], [x, y, z], [{ path: "items[1]", after: y }]],
+      ["without names that loses its first", [x, y, z], [y, z], [{ path: "items[0]", before: x }]],
+      [
+        "without names that changes and grows",
+        [x, y],
+        [x, z, y, x],
+        [
+          { path: "items[1].host", before: "y", after: "z" },
+          { path: "items[2]", after: y },
+          { path: "items[3]", after: x },
+        ],
+      ],
+      ["that becomes empty", [a], [], [{ path: "items[0]", before: a }]],
+      ["where names are the same", [x, a, a], [x, a], [{ path: "items[2]", before: a }]],
+    ])("are those of the items %s", (_, before, after, fields) => {
+      expect(fieldsOf({ items: before }, { items: after })).toEqual(fields);
+    });
+  });
+
   it("of a drifted object are those of the manifest that differ in the cluster, and no others", () => {
     const manifest = { spec: { replicas: 1, args: ["a", "b"] } };
     const live = { spec: { replicas: 2, args: ["a", "c"], clusterIP: "10.0.0.1" }, status: {} };

@@ -211,6 +211,24 @@ describe("a report as Markdown", () => {
   });
 });
 
+describe("a change within a long value", () => {
+  const long = "x".repeat(500);
+  const resource = {
+    operation: "update" as const,
+    type: "ConfigMap",
+    name: "c",
+    fields: [{ path: "data.text", before: `${long}a${long}`, after: `${long}b${long}` }],
+  };
+
+  it.each([
+    ["text", renderText],
+    ["Markdown", renderMarkdown],
+  ])("is shown where it is, as %s", (_, render) => {
+    const text = render(reportOf([plan({ action: "update", resources: [resource] })]));
+    expect(text).toMatch(/…x{15}ax+….* → .*…x{15}bx+…/);
+  });
+});
+
 describe("a long text in Markdown", () => {
   it("is cut between two characters", () => {
     for (const length of [280, 281]) {
