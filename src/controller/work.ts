@@ -15,9 +15,14 @@ export function withinFence(reconcile: Omit<Reconcile, "work">, fence: Fence): R
   return { ...reconcile, work, context: { ...context, client, engine, writer } };
 }
 
-/** The log of a kind's code. */
+/** The log of a kind's code. A field of its own that has the name of one of the line's is called `program.name`. */
 export function logOf(logger: Logger, source: "program" | "provider"): Log {
-  const write = (level: keyof Log) => (message: string, fields?: object) =>
-    logger[level]({ ...fields, source }, message);
+  const write =
+    (level: keyof Log) =>
+    (message: string, fields: object = {}) => {
+      const taken = new Set(["level", "time", "msg", "source", ...Object.keys(logger.bindings())]);
+      const own = Object.entries(fields).map(([name, value]) => [taken.has(name) ? `${source}.${name}` : name, value]);
+      logger[level]({ ...Object.fromEntries(own), source }, message);
+    };
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
