@@ -1,4 +1,6 @@
+import { inspect } from "node:util";
 import type { Reason } from "./reasons";
+import { shortened } from "./shortened";
 
 /**
  * What the work queue should do with an error.
@@ -93,5 +95,12 @@ export function failureOf(error: unknown): Failure {
 }
 
 export function errorMessageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof Error) return error.message;
+  if (typeof error === "string" && error !== "") return error;
+  return `it threw ${shortened(inspect(error, { depth: 1, breakLength: Number.POSITIVE_INFINITY }), 200)}, which is no Error`;
+}
+
+/** What was thrown, as an error: JavaScript can throw `null` and `undefined` as well. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(errorMessageOf(thrown), { cause: thrown });
 }

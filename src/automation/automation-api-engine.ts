@@ -3,7 +3,7 @@ import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import * as settings from "@pulumi/pulumi/runtime/settings";
 import pLimit from "p-limit";
-import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
+import { asError, errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
 import { NotRegisteredError } from "../../providers/registration";
 import type { BackendOwner, HistoryEntry, StackEngine } from "./engine";
@@ -51,8 +51,8 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       try {
         // Else what a program registers before it throws would be done.
         if (program !== undefined && !options.sdkRuntime) await declaredInTime(program, this.options.timeoutMs);
-      } catch (programError) {
-        return { ...NOTHING, stack, programError };
+      } catch (error) {
+        return { ...NOTHING, stack, programError: asError(error) };
       }
       const exists = (await findStack(stack, this.workspace)) !== undefined;
       // The CLI keeps no proof of a destruction: a destroyed stack counts as missing until its object is gone.
@@ -87,8 +87,8 @@ export class AutomationApiEngine extends Operations implements StackEngine {
         await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
         if (unmade.size > 0) throw new NotRegisteredError("not everything was made");
       } catch (error) {
-        if (!(error instanceof NotRegisteredError)) programError = error;
-        throw error;
+        if (!(error instanceof NotRegisteredError)) programError = asError(error);
+        throw asError(error);
       }
     };
     workspace.envVars.PULUMI_DEBUG_PROVIDERS = `pulumi-nodejs:${server.port}`;

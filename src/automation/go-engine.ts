@@ -1,7 +1,7 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
+import { asError, ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
 import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
@@ -164,7 +164,7 @@ export class GoEngine extends Operations implements StackEngine {
       );
     } catch (error) {
       if (program === undefined || prepared !== undefined) throw error;
-      programError = error;
+      programError = asError(error);
     } finally {
       session.close();
       prepared?.close();

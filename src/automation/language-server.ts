@@ -4,7 +4,7 @@ import { type ILanguageRuntimeServer, LanguageRuntimeService } from "@pulumi/pul
 import { GetRequiredPackagesResponse, type RunRequest, RunResponse } from "@pulumi/pulumi/proto/language_pb";
 import { PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
 import { version } from "@pulumi/pulumi/version";
-import { errorMessageOf } from "../../providers/errors";
+import { asError, errorMessageOf } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
 import { runSdkProgram } from "./sdk-program";
 
@@ -24,7 +24,7 @@ export async function serveProgram(program: () => void | Promise<void>) {
     } catch (error) {
       // Resources that a failure kept from being registered must not be deleted: the engine gets the failure.
       if (error instanceof NotRegisteredError) return response.setError(error.message).setBail(true);
-      thrown = error;
+      thrown = asError(error);
       return response.setError(errorMessageOf(error));
     }
   };

@@ -147,6 +147,9 @@ export const SEQUENCES = {
       new Thing("inner", { key: "inner", value: "2" });
       throw new TerminalError("Invalid", "spec.size: 7 is too much");
     }),
+    run(() => {
+      throw null;
+    }),
     run(pair("2")),
     run(keyed("one")),
     run(keyed("other")),

@@ -1,6 +1,6 @@
 import fs from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { failureOf, TerminalError } from "../../providers/errors";
+import { asError, failureOf, TerminalError } from "../../providers/errors";
 
 describe("the class and the reason of an error", () => {
   it("are its own where it was classified, whatever caused it", async () => {
@@ -19,5 +19,22 @@ describe("the class and the reason of an error", () => {
 
   it.each([new TypeError("x is undefined"), "text", undefined])("are a bug's for %s", (error) => {
     expect(failureOf(error)).toMatchObject({ errorClass: "bug", reason: "InternalError" });
+  });
+});
+
+describe("what was thrown", () => {
+  it.each<[unknown, string]>([
+    [null, "it threw null, which is no Error"],
+    [undefined, "it threw undefined, which is no Error"],
+    ["", "it threw '', which is no Error"],
+    [{ code: 7 }, "it threw { code: 7 }, which is no Error"],
+    ["too late", "too late"],
+  ])("is an error that shows it, also where it is none: %s", (thrown, message) => {
+    expect(asError(thrown)).toMatchObject({ message, cause: thrown });
+  });
+
+  it("is the error itself", () => {
+    const error = new TypeError("x");
+    expect(asError(error)).toBe(error);
   });
 });
