@@ -14,6 +14,7 @@ import { askOperator } from "../preview/ask-operator";
 import { ClusterView } from "../preview/cluster-view";
 import { type Inspection, inspectStacks } from "../preview/inspect";
 import { resolveEngine } from "../toolchain/engine";
+import { commandLog } from "./command-log";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { warnOfOwner } from "./owner-warning";
 import { Progress, startSpinner } from "./progress";
@@ -82,7 +83,7 @@ async function withSources<T>(
       ...state,
       workDirectory,
       file,
-      log: console,
+      log: commandLog,
       timeoutMs: TIMEOUT_MS,
       previewsAtOnce: concurrency ?? 1,
     });

@@ -14,6 +14,7 @@ import { withScratch } from "../automation/scratch";
 import { type EngineSettings, openEngine } from "../automation/workspace";
 import { readStateConfig, type StateConfig } from "../config";
 import { resolveEngine, usesAutomationApi } from "../toolchain/engine";
+import { commandLog } from "./command-log";
 import { warnOfOwner } from "./owner-warning";
 import type { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
@@ -63,7 +64,7 @@ export async function withStates<T>(
   return untilInterrupted((signal) =>
     withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
       const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
-      const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
+      const { engine } = await openStacks([], { ...state, workDirectory, file, log: commandLog, timeoutMs: 0 });
       try {
         if (engine instanceof GoEngine) {
           await warnOfOwner(engine, () =>
