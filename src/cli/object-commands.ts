@@ -96,7 +96,7 @@ function historyTable(updates: Answers["/v1/history"]): string {
 
 function outputsTable(resources: Answers["/v1/outputs"]): string {
   const rows = resources.map(({ type, name, id, outputs }) => {
-    const shown = Object.entries(outputs).filter(([, value]) => value === null || typeof value !== "object");
+    const shown = Object.entries(outputs).filter(([property]) => property !== "manifest"); // long, and in the cluster
     return [type, name, id, shown.map(([property, value]) => `${property}=${shortValue(value, 40)}`).join(" ")];
   });
   return renderTable(["type", "name", "id", "outputs"], rows);

@@ -10,7 +10,7 @@ import type { StackEngine } from "../automation/engine";
 import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
 import type { PluginHost } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
-import { nameOf, typeWord } from "../automation/urn";
+import { DYNAMIC, isScaffolding, nameOf, typeWord } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import {
   type NeededRight,
@@ -183,14 +183,16 @@ async function openStack(inspection: Inspection, request: ObjectRequest, resourc
   };
 }
 
-/** The outputs of the dynamic resources in a state; secrets are hidden. */
+/** What Kindstack's own providers record for themselves. */
+const BOOKKEEPING = ["owner", "fields", "drifted", "drift", "resourceVersion", "location", "incarnation"];
+
+/** The outputs of the resources in a state that are not components; secrets are hidden. */
 function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
-  return (deployment.resources ?? [])
-    .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
-    .map(({ urn, type, id = "", outputs = {} }) => ({
-      type: typeWord(type),
-      name: nameOf(urn),
-      id,
-      outputs: unescapeReserved(maskSecrets(withoutInternal(outputs))),
-    }));
+  return (deployment.resources ?? []).flatMap(({ urn, type, id, outputs = {} }) => {
+    if (id === undefined || isScaffolding(urn)) return [];
+    const isOwn = [`${DYNAMIC}kubernetes:`, `${DYNAMIC}postgres:`].some((prefix) => type.startsWith(prefix));
+    const told = Object.entries(outputs).filter(([name]) => !(isOwn && BOOKKEEPING.includes(name)));
+    const shown = unescapeReserved(maskSecrets(withoutInternal(Object.fromEntries(told))));
+    return [{ type: typeWord(type), name: nameOf(urn), id, outputs: shown }];
+  });
 }

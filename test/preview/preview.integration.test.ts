@@ -701,7 +701,13 @@ describe("the commands", () => {
 
     output.stdout = "";
     expect(await run("outputs", ...object, "-o", "json")).toBe(0);
-    expect(JSON.parse(output.stdout)).toMatchObject([{ type: "Row", outputs: { values: { age: 23 } } }]);
+    const [row] = JSON.parse(output.stdout);
+    expect(row).toMatchObject({ type: "Row", outputs: { values: { age: 23 } } });
+    expect(row.outputs).not.toHaveProperty("incarnation");
+
+    output.stdout = "";
+    expect(await run("outputs", ...object)).toBe(0);
+    expect(output.stdout).toContain('values={"age":23');
 
     output.stdout = "";
     expect(await run("history", ...object, "--output", "json")).toBe(0);
