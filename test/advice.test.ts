@@ -13,6 +13,11 @@ import { parseModule } from "./prose";
 
 /** A part of each such message, the file of the test that follows it, and a part of the test's name. */
 const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
+  [
+    "to remove this kind alone, remove the label",
+    "stacks/platform/installation.integration.test.ts",
+    "as the message says",
+  ],
   ["needs the CRDs of plans and approvals", "e2e/propose-without-plans.test.ts", "is applied once they are there"],
   ["run `pulumi cancel --stack", "e2e/automation-api.slow.test.ts", "names the command that removes a stale lock"],
   [

@@ -17,7 +17,12 @@ import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
 import type { Listener } from "../http/server";
-import { installKinds, refuseForeignDefinitions, requireAuthorPolicies } from "../operator/install";
+import {
+  installKinds,
+  refuseForeignDefinitions,
+  refuseSecondInstallation,
+  requireAuthorPolicies,
+} from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { planKey } from "../plan/key";
@@ -184,11 +189,13 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const key = planKey(state.protection);
     const recorder = new EventRecorder({ client, logger });
     const shards = openShards(options, { client, engine, metrics, logger });
+    const namespace = operatorNamespace(process.env);
     const kinds = [...(await permittedKinds(client, loaded, report))];
+    await refuseSecondInstallation(client, namespace);
     const graceMs = options.gracePeriod * 1000;
     const backend = new BackendOwnership({
       engine,
-      namespace: operatorNamespace(process.env),
+      namespace,
       cluster: () => clusterOf(client),
       holders: () => listHolders(client, kinds),
       logger,
@@ -207,7 +214,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),
       modeOf: modesOf(options.mode, loaded),
-      namespace: operatorNamespace(process.env),
+      namespace,
       planKey: key,
       authorMayNotApprove: options.authorMayNotApprove,
       concurrency: options.concurrency,

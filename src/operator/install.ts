@@ -1,8 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { type ApiError, isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
+import {
+  type ApiError,
+  isApiError,
+  type KubernetesClient,
+  known,
+  type ObjectType,
+} from "../../providers/kubernetes/client";
 import { APPROVAL_TYPE } from "../../stacks/contract/approval";
-import { customResourceDefinition, findForeignDefinitions } from "../../stacks/contract/crd";
+import { customResourceDefinition, DEFINITION_TYPE, findForeignDefinitions } from "../../stacks/contract/crd";
+import { INSTALLED_IN_LABEL, ONE_INSTALLATION } from "../../stacks/contract/installation";
 import { type InstalledRules, installedPolicies } from "../../stacks/contract/installed-definitions";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { PLAN_TYPE } from "../../stacks/contract/plan";
@@ -69,6 +76,30 @@ export async function refuseForeignDefinitions(
         : "Install Kindstack into another cluster: without those CRDs, this one would lose all objects of these kinds"),
   );
 }
+
+/**
+ * Checks that no other installation has the cluster: two operators of one kind would each undo the other's work. One whose
+ * namespace is gone has left its CRDs.
+ *
+ * @param namespace the operator's own
+ * @throws TerminalError `ForeignDefinition`
+ */
+export async function refuseSecondInstallation(
+  client: Pick<KubernetesClient, "get">,
+  namespace: string,
+): Promise<void> {
+  const definition = await known(client.get(DEFINITION_TYPE, PLANS));
+  const other = definition?.metadata.labels?.[INSTALLED_IN_LABEL];
+  if (other === undefined || other === namespace) return;
+  if ((await known(client.get({ apiVersion: "v1", kind: "Namespace" }, other))) === undefined) return;
+  throw new TerminalError(
+    "ForeignDefinition",
+    `Kindstack is installed in the namespace ${other}, ${ONE_INSTALLATION}; this operator's namespace is ${namespace}. ` +
+      `Use that one, or uninstall it. If it is gone and the namespace is not: kubectl label crd -l ${INSTALLED_IN_LABEL}=${other} ${INSTALLED_IN_LABEL}-`,
+  );
+}
+
+const PLANS = "plans.kindstack.dev";
 
 /**
  * Checks that the API server can record who changes an object.

@@ -39,11 +39,15 @@ export async function permittedKinds(
     if (missing.length === 0) permitted.push(kind);
     else report(kindName(kind), `the operator may not ${describe(missing)}; ${GRANT}`);
   }
-  if (permitted.length === 0) throw new Error(`no kind can be served: the operator has the rights for none; ${GRANT}`);
+  if (permitted.length === 0)
+    throw new Error(`no kind can be served: the operator has the rights for none; ${GRANT}. ${OTHER}`);
   return permitted;
 }
 
 const GRANT = "install Kindstack with this kind (kindstack install --print --kinds …) and restart the operator";
+
+const OTHER =
+  "Another installation has them where this names a namespace: kubectl get crd plans.kindstack.dev -L kindstack.dev/installed-in";
 
 function rightsOf(rules: readonly PolicyRule[]): Right[] {
   return rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) => {

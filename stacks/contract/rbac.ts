@@ -80,7 +80,11 @@ export const INSPECTION_SECRET = "kindstack-preview-tls";
  * @param role the ClusterRole with these rules, which owns what the operator makes for admission, and so is read by it
  */
 export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
-  return merged([...kinds.flatMap((kind) => kindAdmissionRules(kind, kinds)), ...objectAdmissionRules(role)]);
+  return merged([
+    ...kinds.flatMap((kind) => kindAdmissionRules(kind, kinds)),
+    ...objectAdmissionRules(),
+    { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role], verbs: ["get"] },
+  ]);
 }
 
 /** What admission of one kind needs. */
@@ -99,13 +103,9 @@ export function kindAdmissionRules(kind: AnyKind, kinds: readonly AnyKind[]): re
   ];
 }
 
-/** What admission needs for all kinds. */
-export function objectAdmissionRules(role: string): readonly PolicyRule[] {
-  return [
-    ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission([]), []),
-    { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role], verbs: ["get"] },
-  ];
-}
+/** What admission needs for all kinds, besides its own role. */
+export const objectAdmissionRules = (): readonly PolicyRule[] =>
+  admissionRulesOf(OBJECT_ADMISSION, objectAdmission([]), []);
 
 /** Admission objects and webhook configurations are applied by name, and watched by type. */
 function admissionRulesOf(name: string, admission: KindAdmission, kinds: readonly AnyKind[]): PolicyRule[] {

@@ -1,16 +1,19 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
 import type { PolicyRule } from "../contract/capabilities";
+import { installationPolicy } from "../contract/installation";
 import type { AnyKind } from "../contract/kind";
 import { admissionRules, INSPECTION_SECRET, operatorRules } from "../contract/rbac";
 import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
 import type { Configuration } from "./configuration";
-import { LABELS, NAME } from "./labels";
+import { LABELS, NAME, nameOutside } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
+const ADMISSION_ROLE = `${NAME}-admission`;
+
 /** The ClusterRole of admission; it is the owner of the cluster-wide objects that the operator makes. */
-export const ADMISSION_ROLE = `${NAME}-admission`;
+export const admissionRole = (namespace: string) => nameOutside(namespace, ADMISSION_ROLE);
 
 /** The operator's service account and rights: exactly what the kinds need, and Leases to share the work. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
@@ -19,9 +22,12 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
   const operator = operatorRules(kinds, admission && deleteYounger ? [DELETE_YOUNGER] : []);
   return [
     serviceAccount(account, serviceAccountAnnotations),
+    ...installationPolicy(account),
     ...grant("ClusterRole", account, operator),
     // Admission's own role: what the operator makes for admission is garbage-collected with it.
-    ...(admission ? grant("ClusterRole", account, admissionRules(kinds, ADMISSION_ROLE), ADMISSION_ROLE) : []),
+    ...(admission
+      ? grant("ClusterRole", account, admissionRules(kinds, admissionRole(namespace)), ADMISSION_ROLE)
+      : []),
     // Not bound here: for Prometheus' service account, and for people who look at the console.
     reader("metrics"),
     reader("console"),

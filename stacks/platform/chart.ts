@@ -4,14 +4,16 @@ import { stringify } from "yaml";
 import { TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { authorPolicies } from "../contract/author-policy";
+import { installationPolicy } from "../contract/installation";
 import { installedDefinitions } from "../contract/installed-definitions";
 import { type AnyKind, kindName } from "../contract/kind";
 import { kindAdmissionRules, kindRules, OPERATOR_RULES, objectAdmissionRules } from "../contract/rbac";
 import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
-import { ADMISSION_ROLE, userRules } from "./access";
+import { userRules } from "./access";
 import { alertingRules } from "./alerts";
 import { type Configuration, configurationSchema, keySchemas } from "./configuration";
 import { dashboard } from "./dashboard";
+import { DEFAULT_NAMESPACE, NAME } from "./labels";
 import { needsAdmission } from "./manifests";
 
 type Key = keyof Configuration;
@@ -69,7 +71,8 @@ export function chartFiles(
     "files/all-kinds.yaml": stringify({
       definitions: common,
       authorPolicies: [],
-      rules: { operator: OPERATOR_RULES, admission: objectAdmissionRules(ADMISSION_ROLE) },
+      installation: installationPolicy({ name: NAME, namespace: DEFAULT_NAMESPACE }),
+      rules: { operator: OPERATOR_RULES, admission: objectAdmissionRules() },
     }),
     ...Object.fromEntries(kinds.map((kind) => [`files/kinds/${kindName(kind)}.yaml`, kindFile(kind, kinds, common)])),
     "files/alerts.yaml": stringify(alertingRules()),

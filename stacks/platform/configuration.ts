@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { NAMESPACE_PATTERN } from "../../providers/kubernetes/protected-namespaces";
 import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
+import { DEFAULT_NAMESPACE } from "./labels";
 import { affinity, tolerations, topologySpreadConstraints } from "./placement";
 
 /** Where the volume of a `file://` backend is mounted. */
@@ -44,7 +45,7 @@ export const configurationSchema = Type.Object({
   imagePullPolicy: choice("IfNotPresent", ["Always", "IfNotPresent", "Never"], "pull policy of the image"),
   imagePullSecrets: list(NAME, "names of Secrets for the image's registry"),
   namespace: Type.String({
-    default: "kindstack-system",
+    default: DEFAULT_NAMESPACE,
     pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     maxLength: 63,
     description: "the operator's namespace",

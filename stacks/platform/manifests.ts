@@ -1,9 +1,10 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { INSTALLED_IN_LABEL } from "../contract/installation";
 import { installedDefinitions } from "../contract/installed-definitions";
 import type { AnyKind } from "../contract/kind";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
-import { LABELS } from "./labels";
+import { LABELS, nameOutside } from "./labels";
 import { monitoring } from "./monitoring";
 import { network } from "./network";
 import { proxy } from "./proxy";
@@ -28,7 +29,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...monitoring(configuration),
     ...(await proxy(configuration)),
   ];
-  return manifests.map((manifest) => withFurtherMetadata(manifest, configuration));
+  return manifests.map((manifest) => withFurtherMetadata(outside(manifest, configuration), configuration));
 }
 
 /** Whether a kind has a say in others' requests, or versions to be converted. */
@@ -39,6 +40,27 @@ export function needsAdmission({ capabilities }: AnyKind): boolean {
 /** Whether an object comes with the CRDs, and stays with them: what it protects outlives an installation. */
 export function isModePolicy({ kind }: Pick<Manifest, "kind" | "metadata">): boolean {
   return /^(Validating|Mutating)AdmissionPolicy/.test(kind);
+}
+
+/** What is not in the operator's namespace says which one that is. But for CRDs, its name does as well. */
+function outside(manifest: Manifest, { namespace }: Configuration): Manifest {
+  const { kind, roleRef, spec } = manifest as Manifest & Referring;
+  if (kind === "Namespace" || manifest.metadata.namespace === namespace) return manifest;
+  const labels = { ...manifest.metadata.labels, [INSTALLED_IN_LABEL]: namespace };
+  if (kind === "CustomResourceDefinition") return { ...manifest, metadata: { ...manifest.metadata, labels } };
+  const named = (name: string | undefined) => nameOutside(namespace, name ?? "");
+  return {
+    ...manifest,
+    metadata: { ...manifest.metadata, name: named(manifest.metadata.name), labels },
+    ...(kind === "ClusterRoleBinding" && { roleRef: { ...roleRef, name: named(roleRef?.name) } }),
+    ...(spec?.policyName !== undefined && { spec: { ...spec, policyName: named(spec.policyName) } }),
+  };
+}
+
+/** Manifests that name others. */
+interface Referring {
+  roleRef?: { name: string };
+  spec?: { policyName?: string };
 }
 
 /** What is configured gives way to what Kindstack needs itself. */

@@ -1,5 +1,6 @@
 import { ApiError, isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
+import { ONE_INSTALLATION } from "../contract/installation";
 import { type AnyKind, kindName } from "../contract/kind";
 import { MUTATION_TYPE } from "../contract/validating-policy";
 import { closedPorts } from "./closed-ports";
@@ -9,6 +10,8 @@ import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 const DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class";
 const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
+
+const BINDINGS = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding" } as const;
 
 type Reader = Pick<KubernetesClient, "get" | "list">;
 /** What the cluster lacks, with a remedy; `undefined` for nothing. */
@@ -27,6 +30,7 @@ export async function missingPrerequisites(
 ): Promise<string[]> {
   const { namespace, serviceMonitor, authorMayNotApprove } = configuration;
   const checks: Promise<Missing | string[]>[] = [
+    anotherInstallation(configuration, client),
     closedPorts(configuration, client),
     foreignDefinitions(kinds, client),
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
@@ -41,6 +45,18 @@ export async function missingPrerequisites(
 function inOrderWhereUnseen(error: unknown): undefined {
   if (error instanceof ApiError && ([401, 403].includes(error.status) || error.reason === "Unreachable")) return;
   throw error;
+}
+
+/** The bindings of operators' rights show it. */
+async function anotherInstallation({ namespace }: Configuration, client: Reader): Promise<Missing> {
+  const { items } = await client.list(BINDINGS, { labelSelector: `app.kubernetes.io/part-of=${NAME}` });
+  const accounts = items.flatMap(({ subjects }) => (subjects ?? []) as { name: string; namespace?: string }[]);
+  const other = accounts.find((account) => account.name === NAME && account.namespace !== namespace)?.namespace;
+  if (other === undefined) return undefined;
+  return (
+    `Kindstack is installed in the namespace ${other}, ${ONE_INSTALLATION}: set namespace to ${other}, ` +
+    "or uninstall that one first"
+  );
 }
 
 async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Promise<Missing> {

@@ -2,7 +2,7 @@ import type { types } from "@pulumi/kubernetesx";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { hasPassword } from "../../providers/passwords";
 import { DELETE_YOUNGER } from "../kinds/capsule-tenant/labels";
-import { ADMISSION_ROLE } from "./access";
+import { admissionRole } from "./access";
 import { type Configuration, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
 import { LABELS, NAME, SELECTOR } from "./labels";
@@ -97,7 +97,7 @@ function container(configuration: Configuration): types.Container {
         ...(admission && {
           "admission-port": ADMISSION_PORT,
           "admission-service": NAME,
-          "admission-owner": ADMISSION_ROLE,
+          "admission-owner": admissionRole(configuration.namespace),
         }),
         ...(previews && {
           "preview-port": PREVIEW_PORT,

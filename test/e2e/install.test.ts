@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -519,30 +520,41 @@ describe("the operator under the installed service account", () => {
   }
 });
 
+describe("an operator in another namespace", () => {
+  it("refuses to serve beside the installation, whatever its rights, and names its namespace", () => {
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-second-"));
+    const env = { PULUMI_BACKEND_URL: `file://${directory}`, KINDSTACK_WORK_DIR: path.join(directory, "work") };
+    try {
+      expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
+        `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
+      );
+    } finally {
+      fs.rmSync(directory, { recursive: true });
+    }
+  });
+});
+
 describe("an operator of chosen kinds under the rights of their installation", () => {
-  const namespace = uniqueName("chosen");
   const operator = new TestOperator({ installCrds: false });
   let chosen: Manifest[];
   let recorder: ApiRecorder;
 
   beforeAll(async () => {
-    const values = { kinds: "podsets", namespace, crds: "false", passphrase: "p" };
+    const values = { kinds: "podsets", crds: "false", passphrase: "p" };
     const { configuration, kinds: podSets } = withLoadedKinds(parseConfiguration(values, "1.2.3"));
-    // The name of cluster-wide objects is the same for every namespace; others are as installed above.
     chosen = (await platformManifests(configuration, podSets)).filter(({ kind }) => kind !== "Deployment");
     for (const manifest of chosen) await apply(manifest);
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
-    const kubeconfig = recordedKubeconfig(recorder, await tokenOf(namespace, "kindstack"), operator.directory);
+    const kubeconfig = recordedKubeconfig(recorder, await tokenOf(NAMESPACE, "kindstack"), operator.directory);
     await operator.start({
       args: ["--kinds", "podsets", "--admission-port", "0", "--metrics-port", "0"],
-      env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: namespace },
+      env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
     });
   });
   afterAll(async () => {
     await operator.dispose();
     recorder?.close();
     for (const manifest of installed) await apply(manifest);
-    await remove({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   });
 
   it("serves them, asks for nothing that belongs to the others and is refused nothing", async () => {

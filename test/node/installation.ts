@@ -83,6 +83,7 @@ export async function rolledOut(): Promise<void> {
 /** As docs/install.md says. */
 export async function uninstall(values: string): Promise<void> {
   await kubectl(`delete ${KINDS.join(",")} --all -A`);
+  await kubectl(`delete namespace ${NAMESPACE}`);
   await kubectl("delete --ignore-not-found -f -", await kindstack(["install", "--print", "--values", values]));
 }
 

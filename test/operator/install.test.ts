@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
+import { ApiError, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { installKinds, requireAuthorPolicies } from "../../src/operator/install";
+import { MUTATION_TYPE } from "../../stacks/contract/validating-policy";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
@@ -60,7 +61,11 @@ it("says where the API server cannot record who changes an object", async () => 
   );
   await requireAuthorPolicies(clientWith([]));
 
-  const client = { get: async () => lookupOf(undefined), list: () => Promise.reject(unknown) };
+  const list = async ({ kind }: ObjectType) => {
+    if (kind === MUTATION_TYPE.kind) throw unknown;
+    return { items: [], resourceVersion: "1" };
+  };
+  const client = { get: async () => lookupOf(undefined), list };
   const configuration = parseConfiguration(
     { authorMayNotApprove: "true", passphrase: "p", backendUrl: "s3://state", networkPolicy: "false" },
     "1.2.3",

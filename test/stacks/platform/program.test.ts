@@ -47,6 +47,7 @@ const variable = (registrations: Registration[], name: string) =>
 /** The CRDs of plans and approvals, and all policies that come with the CRDs. */
 const planNames = ["plans.kindstack.dev", "approvals.kindstack.dev"];
 const policyNames = [
+  "installation.kindstack.dev",
   ...planNames,
   ...["namespaces.kindstack.dev", ...kinds.map(kindName)].map((name) => `mode.${name}`),
   ...kinds.map((kind) => `finalizer.${kindName(kind)}`),
@@ -62,7 +63,10 @@ describe("the installation with nothing configured", () => {
   it.each(kinds.map((kind) => [kindName(kind), kind] as const))("has the CRD %s, which outlives it", (name, kind) => {
     const { inputs, retainOnDelete } = find(registrations, `CustomResourceDefinition/${name}`);
 
-    expect(inputs).toEqual(JSON.parse(JSON.stringify(customResourceDefinition(kind))));
+    const { metadata, ...definition } = customResourceDefinition(kind);
+    const installedIn = { "kindstack.dev/installed-in": namespace };
+    const labelled = { ...metadata, labels: { ...metadata.labels, ...installedIn } };
+    expect(inputs).toEqual(JSON.parse(JSON.stringify({ ...definition, metadata: labelled })));
     expect(retainOnDelete).toBe(true);
   });
 
@@ -348,7 +352,14 @@ describe("the installation", () => {
       imagePullPolicy: "Always",
       args: [
         ...["run", "--concurrency", "2", "--shards", "1", "--drift-interval", "600", "--metrics-port", "8443"],
-        ...["--admission-port", "9443", "--admission-service", "kindstack", "--admission-owner", "kindstack-admission"],
+        ...[
+          "--admission-port",
+          "9443",
+          "--admission-service",
+          "kindstack",
+          "--admission-owner",
+          "kindstack-admission.ops",
+        ],
         ...["--preview-port", "9444", "--preview-names", "kindstack.ops.svc"],
         ...["kindstack.ops.svc.cluster.local", "localhost"],
       ],
@@ -369,7 +380,7 @@ describe("the installation", () => {
     expect(find(registrations, "PersistentVolumeClaim/ops/kindstack-state").inputs).toMatchObject({
       spec: { storageClassName: "fast", resources: { requests: { storage: "5Gi" } } },
     });
-    expect(find(registrations, "ClusterRoleBinding/kindstack").inputs).toMatchObject({
+    expect(find(registrations, "ClusterRoleBinding/kindstack.ops").inputs).toMatchObject({
       subjects: [{ namespace: "ops" }],
     });
     expect(find(registrations, "NetworkPolicy/ops/kindstack").inputs).toMatchObject({

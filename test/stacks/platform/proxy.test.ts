@@ -38,7 +38,7 @@ describe("the proxy in an installation", () => {
       { apiGroups: [""], resources: ["secrets"], resourceNames: ["kindstack-proxy-tls"], verbs: ["get", "patch"] },
       { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
     ]);
-    const { rules } = inputsOf("ClusterRole/kindstack-proxy") as {
+    const { rules } = inputsOf("ClusterRole/kindstack-proxy.tools") as {
       rules: { resources: string[]; verbs: string[] }[];
     };
     expect(rules.flatMap(({ verbs }) => verbs).filter((verb) => /\*|update|patch|delete|get/.test(verb))).toEqual([]);

@@ -50,6 +50,41 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* The name of an object outside of the release's namespace: another installation's is another one. Takes `root`, `name`. */}}
+{{- define "kindstack.nameOutside" -}}
+{{- .name }}{{ if ne .root.Release.Namespace "kindstack-system" }}.{{ .root.Release.Namespace }}{{ end }}
+{{- end -}}
+
+{{/* The metadata of such an object. Takes `root`, `name`, and may take further `labels`. */}}
+{{- define "kindstack.metadataOutside" -}}
+{{- $labels := merge (dict "kindstack.dev/installed-in" .root.Release.Namespace) (default (dict) .labels) -}}
+name: {{ include "kindstack.nameOutside" . }}
+{{ include "kindstack.metadata" (dict "root" .root "labels" $labels) }}
+{{- end -}}
+
+{{/* A CRD or a policy, from a file. Takes `root`, `object`, and may take `annotations`. */}}
+{{- define "kindstack.installed" -}}
+apiVersion: {{ .object.apiVersion }}
+kind: {{ .object.kind }}
+metadata:
+  {{- $named := dict "root" .root "name" .object.metadata.name }}
+  {{- $isDefinition := eq .object.kind "CustomResourceDefinition" }}
+  name: {{ $isDefinition | ternary .object.metadata.name (include "kindstack.nameOutside" $named) }}
+  labels: {{- merge (dict "kindstack.dev/installed-in" .root.Release.Namespace) .object.metadata.labels .root.Values.labels | toYaml | nindent 4 }}
+  {{- with merge (dict) (default (dict) .annotations) .root.Values.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- $spec := .object.spec }}
+{{- if $spec.policyName }}
+{{- $policy := include "kindstack.nameOutside" (dict "root" .root "name" $spec.policyName) }}
+{{- $spec = merge (dict "policyName" $policy) $spec }}
+{{- end }}
+{{- if $spec.paramRef }}
+{{- $spec = merge (dict "paramRef" (dict "namespace" .root.Release.Namespace)) $spec }}
+{{- end }}
+spec: {{- toYaml $spec | nindent 2 }}
+{{- end -}}
+
 {{- define "kindstack.labels" -}}
 {{- $own := dict "app.kubernetes.io/name" "kindstack" "app.kubernetes.io/part-of" "kindstack" -}}
 {{- merge (dict) (default (dict) .labels) $own .root.Values.labels | toYaml -}}

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isApiError, known, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
+import { refuseSecondInstallation } from "../../../src/operator/install";
+import { eventually } from "../../../src/testing/eventually";
+import { INSTALLED_IN_LABEL } from "../../../stacks/contract/installation";
+import { kindName } from "../../../stacks/contract/kind";
+import { objectId } from "../../../stacks/contract/object";
+import { capsuleTenant } from "../../../stacks/kinds/capsule-tenant/kind";
+import { podSet } from "../../../stacks/kinds/podset/kind";
+import { platformManifests } from "../../../stacks/platform/manifests";
+import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
+import { missingPrerequisites } from "../../../stacks/platform/prerequisites";
+import { controlPlane } from "../../control-plane";
+import { TestCluster } from "../../providers/kubernetes/test-cluster";
+
+const KINDS = [podSet, capsuleTenant];
+const CLUSTER_WIDE = { kind: "CustomResourceDefinition", apiVersion: "apiextensions.k8s.io/v1" };
+
+let cluster: TestCluster;
+let other: TestCluster;
+/** What is installed in each namespace, but for what would run. */
+let [first, second]: [Manifest[], Manifest[]] = [[], []];
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  other = await TestCluster.open(controlPlane());
+  [first, second] = [await manifestsIn(cluster.namespace), await manifestsIn(other.namespace)];
+  for (const manifest of first) await cluster.client.apply(manifest);
+});
+afterAll(async () => {
+  for (const manifest of [...first, ...second]) {
+    if (manifest.kind !== CLUSTER_WIDE.kind) await remove(manifest);
+    else await release(manifest);
+  }
+  await cluster.close();
+  await other.close();
+});
+
+const configurationIn = (namespace: string) =>
+  parseConfiguration({ namespace, passphrase: "p", proxy: "true", networkPolicy: "false" }, "1.2.3");
+
+async function manifestsIn(namespace: string): Promise<Manifest[]> {
+  const manifests = await platformManifests(configurationIn(namespace), KINDS);
+  return manifests.filter(({ kind }) => !["Namespace", "Deployment", "PersistentVolumeClaim"].includes(kind));
+}
+
+const remove = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manifest) =>
+  cluster.client.delete({ apiVersion, kind }, name, namespace);
+
+const find = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manifest) =>
+  known(cluster.client.get({ apiVersion, kind }, name, namespace));
+
+/** `kubectl label crd <name> kindstack.dev/installed-in-` */
+const release = ({ metadata: { name } }: Manifest) =>
+  cluster.client.json("PATCH", `/apis/${CLUSTER_WIDE.apiVersion}/customresourcedefinitions/${name}`, {
+    body: { metadata: { labels: { [INSTALLED_IN_LABEL]: null } } },
+    contentType: "application/merge-patch+json",
+  });
+
+/** Does something to each manifest, and goes on after a refusal, as kubectl does. @returns the refusals by object */
+async function refusals(manifests: readonly Manifest[], act: (manifest: Manifest) => Promise<unknown>) {
+  const refused = new Map<string, string>();
+  for (const manifest of manifests) {
+    await act(manifest).catch((error) => {
+      if (!isApiError(error, 403)) throw error;
+      refused.set(objectId(manifest), error.message);
+    });
+  }
+  return refused;
+}
+
+const applied = (manifest: Manifest) => cluster.client.apply(manifest, { fieldManager: "kubectl" });
+const shared = (kinds: RegExp) => second.filter(({ kind }) => kinds.test(kind)).map(objectId);
+const uidsOf = (manifests: readonly Manifest[]) =>
+  Promise.all(manifests.map(async (manifest) => (await find(manifest))?.metadata.uid));
+
+describe("a second installation", () => {
+  /** All that the first one has, with what it says. */
+  let before: (LiveObject | undefined)[];
+  beforeAll(async () => {
+    // A policy is in force a moment after it was applied.
+    const [role] = second.filter(({ kind }) => kind === "ClusterRole");
+    await eventually(() =>
+      expect(
+        cluster.client.json("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {
+          body: role,
+          query: { dryRun: "All" },
+        }),
+      ).rejects.toThrow("has one installation"),
+    );
+    before = await Promise.all(first.map(find));
+    expect(before).not.toContain(undefined);
+  });
+
+  it("is found by --check, which names the first one", async () => {
+    const problems = (namespace: string) => missingPrerequisites(configurationIn(namespace), KINDS, cluster.client);
+    expect((await problems(other.namespace)).filter((problem) => problem.includes("one installation"))).toEqual([
+      `Kindstack is installed in the namespace ${cluster.namespace}, and a cluster has one installation: ` +
+        `set namespace to ${cluster.namespace}, or uninstall that one first`,
+    ]);
+    expect((await problems(cluster.namespace)).filter((problem) => problem.includes("one installation"))).toEqual([]);
+  });
+
+  it("gets no rights and no CRD, applied by the same manager, and is told of the first one", async () => {
+    const refused = await refusals(second, applied);
+
+    expect([...refused.keys()]).toEqual(shared(/^(ClusterRole|ClusterRoleBinding|CustomResourceDefinition)$/));
+    for (const message of refused.values()) {
+      expect(message).toContain(`Kindstack is installed in the namespace ${cluster.namespace}, and a cluster has`);
+    }
+  });
+
+  it("is refused by its operator, whatever rights that has", async () => {
+    await expect(refuseSecondInstallation(cluster.client, other.namespace)).rejects.toThrow(
+      `Kindstack is installed in the namespace ${cluster.namespace}, and a cluster has one installation`,
+    );
+    await refuseSecondInstallation(cluster.client, cluster.namespace);
+  });
+
+  it("leaves all that the first one has when it is deleted", async () => {
+    const refused = await refusals(second, remove);
+
+    expect([...refused.keys()]).toEqual(shared(/^CustomResourceDefinition$/));
+    expect(await Promise.all(second.map(find)).then((found) => found.filter((object) => object !== undefined))).toEqual(
+      before.filter((object) => object?.kind === CLUSTER_WIDE.kind),
+    );
+    expect(await Promise.all(first.map(find))).toEqual(before);
+  });
+});
+
+describe("the first installation", () => {
+  it("is upgraded all the same", async () => {
+    expect(await refusals(first, applied)).toEqual(new Map());
+  });
+
+  it("loses no CRD while its service account exists, but a kind whose CRD was released, as the message says", async () => {
+    const [definition, ...others] = first.filter(({ kind }) => kind === CLUSTER_WIDE.kind);
+    expect(definition?.metadata.name).toBe(kindName(podSet));
+
+    const refused = await refusals([definition, ...others] as Manifest[], remove);
+    expect([...refused.values()][0]).toContain("or, to remove this kind alone, remove the label");
+    expect(refused.size).toBe(1 + others.length);
+
+    await release(definition as Manifest);
+    await remove(definition as Manifest);
+    await eventually(async () => expect(await uidsOf([definition as Manifest])).toEqual([undefined]));
+    await applied(definition as Manifest);
+  });
+
+  it("leaves the cluster to another one when it is uninstalled, with its CRDs or without", async () => {
+    const account = first.find(({ kind, metadata }) => kind === "ServiceAccount" && metadata.name === "kindstack");
+    await remove(account as Manifest);
+    const definitions = second.filter(({ kind }) => kind === CLUSTER_WIDE.kind);
+    await eventually(async () =>
+      expect(
+        await refusals(
+          second.filter(({ kind }) => kind !== CLUSTER_WIDE.kind),
+          applied,
+        ),
+      ).toEqual(new Map()),
+    );
+    expect(await refusals(definitions, applied)).toEqual(new Map()); // left by the first one, as Helm leaves them
+
+    for (const { metadata } of await Promise.all(definitions.map(find)).then((found) => found as LiveObject[])) {
+      expect(metadata.labels?.[INSTALLED_IN_LABEL]).toBe(other.namespace);
+    }
+    await refuseSecondInstallation(cluster.client, other.namespace);
+  });
+});
