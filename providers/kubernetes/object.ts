@@ -11,6 +11,7 @@ import { declareObject } from "./declared-objects";
 import { differsIn, isRecord, parsePath } from "./field-path";
 import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ManifestOf } from "./known-types";
+import { refusingManaged } from "./managed-owner";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
 import { grantsRights, groupOf, holdsData, isSecret } from "./object-types";
@@ -147,7 +148,10 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 };
 
-export const { stub: OBJECT_STUB, provider } = defineProvider("kindstack/providers/kubernetes/object", objects);
+export const { stub: OBJECT_STUB, provider } = defineProvider(
+  "kindstack/providers/kubernetes/object",
+  refusingManaged(objects),
+);
 
 function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailure[] {
   if (replaceOnChanges === undefined) return [];

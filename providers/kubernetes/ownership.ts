@@ -30,8 +30,12 @@ export function wasCreated(object: LiveObject): boolean {
   return object.metadata.annotations?.[CREATED_ANNOTATION] === "true";
 }
 
-/** The UID of an object in a cluster, unlike the names of owners that are in none. */
 const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Whether an owner is an object in a cluster; the names of others differ. */
+export function isClusterUid(uid: string): boolean {
+  return UID.test(uid);
+}
 
 /**
  * Why a live object is refused to an owner with `Conflict`; `undefined` when it is not.
@@ -71,7 +75,9 @@ export const KEEP_CONTENTS = `To move it with all that is in it, first remove it
  */
 function isPredecessor(live: LiveObject, { uid, description }: Owner): boolean {
   return (
-    live.metadata.annotations?.[OWNER_ANNOTATION] === description && UID.test(uid) && UID.test(ownerUidOf(live) ?? "")
+    live.metadata.annotations?.[OWNER_ANNOTATION] === description &&
+    isClusterUid(uid) &&
+    isClusterUid(ownerUidOf(live) ?? "")
   );
 }
 

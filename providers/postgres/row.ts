@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import { DynamicResource, defineProvider } from "../dynamic";
+import { refusingManaged } from "../kubernetes/managed-owner";
 import type { Owner } from "../kubernetes/ownership";
 import type { CallContext, DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
@@ -96,7 +97,7 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
     inputs === undefined ? observeDeletion(outs as RowOutputs) : observeRow(inputs, outs, context),
 };
 
-export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", rows);
+export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", refusingManaged(rows));
 
 /**
  * Deletes the recorded rows of an owner, except the rows of the kept resources: an update that was cut off may have written

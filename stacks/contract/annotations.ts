@@ -1,12 +1,13 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { covers } from "../../providers/kubernetes/field-path";
 import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
+import { PAUSED_ANNOTATION } from "../../providers/kubernetes/managed-owner";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 import { MODE_ANNOTATION, MODE_SPELLING, type Mode } from "./mode";
 import { inAnyCase, type Spelling, spellingOf } from "./spelling";
 
-/** `"true"` stops all work on an object, its deletion included. */
-export const PAUSED_ANNOTATION = "kindstack.dev/paused";
+export { PAUSED_ANNOTATION };
+
 /** Any new value asks for one update that compares everything with the real world. */
 export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
 /** `Orphan` keeps what an object made when the object is deleted. */

@@ -1,7 +1,6 @@
 import type { ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
 import { component, withParent, withSdkParent } from "../../providers/dynamic";
-import { TerminalError } from "../../providers/errors";
 import {
   ApiError,
   type KubernetesClient,
@@ -11,9 +10,10 @@ import {
 } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { managedByOperator } from "../../providers/kubernetes/managed-owner";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { obeyedAnnotations, PAUSED_ANNOTATION } from "../contract/annotations";
+import { obeyedAnnotations } from "../contract/annotations";
 import { type AnyKind, kindApiVersion, kindName, kindType } from "../contract/kind";
 import { objectId } from "../contract/object";
 import { readReferenced } from "../contract/references";
@@ -82,12 +82,7 @@ async function refuseWatched({ kind, object, key }: StackObject): Promise<void> 
   const { name, namespace } = object.metadata;
   const live = await fromCluster(kind, (client) => known(client.get(kindType(kind), name, namespace)));
   if (live === undefined || obeyedAnnotations(live).paused) return;
-  const inNamespace = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
-  throw new TerminalError(
-    "Watched",
-    `${kind.kind} ${key} is in the cluster, where the operator works on it. To take it over, pause it first: ` +
-      `kubectl annotate ${kindName(kind)} ${name}${inNamespace} ${PAUSED_ANNOTATION}=true`,
-  );
+  throw managedByOperator(`${kind.kind} ${key}`, kindName(kind), live);
 }
 
 /** Asks the cluster; `undefined` when it does not know the kind, or need not exist for it and cannot be reached. */

@@ -78,6 +78,11 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
         const refused = await team.project.up(stack);
         expect(refused.exitCode).toBe(1);
         expect(refused.output).toContain(`${PAUSED_ANNOTATION}=true`);
+        const kept = await team.project.destroy(stack);
+        expect(kept.exitCode).toBe(1);
+        expect(kept.output).toContain(`${PAUSED_ANNOTATION}=true`);
+        expect(uidsOf(await madeFor(kind, manifest))).toEqual(made);
+        expect(await operations(kind)).toEqual(before);
         // … but then, and the object can go.
         await edit(manifest, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
         const taken = await team.project.up(stack);
@@ -101,7 +106,8 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
           "update succeeded", // by pulumi up
           "update succeeded",
           "update succeeded", // by pulumi up
-          "update failed", // by pulumi up, which the operator's object refused
+          "destroy failed", // by pulumi destroy, which the operator's object refused
+          "update failed", // by pulumi up, likewise
           "update succeeded",
           "update succeeded", // by pulumi up
         ]);

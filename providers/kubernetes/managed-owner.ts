@@ -1,0 +1,60 @@
+import { RetryableError, TerminalError } from "../errors";
+import type { DynamicProvider } from "../provider";
+import { connectKubernetes } from "./connection";
+import { isClusterUid, type Owner } from "./ownership";
+import type { LiveObject } from "./types";
+
+/** `"true"` stops all work on an object, its deletion included. */
+export const PAUSED_ANNOTATION = "kindstack.dev/paused";
+
+/** `Tenant.multitenancy.codereliant.io/acme`, or `PodSet.example.dev/team/web`. */
+const DESCRIPTION = /^(?<kind>[^./]+)\.(?<group>[^/]+)\/(?:(?<namespace>[^/]+)\/)?(?<name>[^/]+)$/;
+
+/**
+ * A provider that deletes nothing for Pulumi's own script while an operator works on the owner: it would make everything again.
+ * `pulumi destroy` runs no program, so that a program could not refuse it.
+ */
+export function refusingManaged<I extends object, O extends { owner: Owner }>(
+  provider: DynamicProvider<I, O>,
+): DynamicProvider<I, O> {
+  return {
+    ...provider,
+    async delete(id, outs, context) {
+      if (context === undefined) await refuseManaged(outs.owner);
+      return provider.delete(id, outs, context);
+    },
+  };
+}
+
+/**
+ * The error about an object that the operator works on, for who would work on the same stack.
+ *
+ * @param type what kubectl calls objects of the kind
+ */
+export function managedByOperator(owner: string, type: string, { metadata }: Pick<LiveObject, "metadata">) {
+  const inNamespace = metadata.namespace === undefined ? "" : ` -n ${metadata.namespace}`;
+  return new TerminalError(
+    "Watched",
+    `${owner} is in the cluster, where the operator works on it. To take it over, pause it first: ` +
+      `kubectl annotate ${type} ${metadata.name}${inNamespace} ${PAUSED_ANNOTATION}=true`,
+  );
+}
+
+async function refuseManaged({ uid, description }: Owner): Promise<void> {
+  const { kind, group, namespace, name } = DESCRIPTION.exec(description)?.groups ?? {};
+  if (!isClusterUid(uid) || kind === undefined || name === undefined) return; // an owner that is in no cluster
+  // Where this version is not served, another one of the group is asked.
+  const lookup = await connectKubernetes().get({ apiVersion: `${group}/v1`, kind }, name, namespace);
+  if (lookup.outcome === "unknown") {
+    throw new RetryableError(
+      "Unreachable",
+      `the operator may be working on ${description}: ${(lookup.error as Error).message}`,
+    );
+  }
+  if (lookup.outcome === "absent" || isPaused(lookup.object)) return;
+  throw managedByOperator(description, `${kind}.${group}`.toLowerCase(), lookup.object);
+}
+
+function isPaused({ metadata }: LiveObject): boolean {
+  return metadata.annotations?.[PAUSED_ANNOTATION]?.trim().toLowerCase() === "true";
+}
