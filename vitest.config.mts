@@ -40,6 +40,7 @@ class LongFirst extends BaseSequencer {
 /** Each is run by itself: between projects of one run, Vitest gives two workers the same number, and so one control plane. */
 export default defineConfig({
   test: {
+    env: { FORCE_COLOR: "0" }, // what is compared has no colours, also where Vitest shows its own
     sequence: { sequencer: LongFirst },
     projects: [
       {

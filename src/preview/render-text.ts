@@ -1,5 +1,6 @@
 import { objectKey } from "../../stacks/contract/object";
 import { type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
+import { coloured } from "../text/colour";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import type { Difference, ObjectPlan, Report } from "./report";
@@ -34,8 +35,8 @@ export function renderText(report: Report): string {
   const table = renderTable(["kind", "name", "action", "resources"], objects.map(row));
   const notes = [...describeLimits(report), ...report.unseenDeletions];
   const remarks = [
-    ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
-    ...report.unchecked.map((why) => `unchecked: ${visible(why)}`),
+    ...report.problems.map(({ file, message }) => `${coloured("error")}: ${visible(file)}: ${visible(message)}`),
+    ...report.unchecked.map((why) => `${coloured(UNCHECKED)}: ${visible(why)}`),
     ...notes.map((note) => `note: ${visible(note)}`),
   ];
   const details = report.differences?.map(renderDifference) ?? [
@@ -53,9 +54,9 @@ function renderDifference(difference: Difference): string {
   const names = objects.slice(0, MAX_NAMES).join(", ");
   const more = objects.length > MAX_NAMES ? ` and ${objects.length - MAX_NAMES} more` : "";
   const lines = [
-    ...errors.map((error) => `  error: ${visible(error)}`),
+    ...errors.map((error) => `  ${coloured("error")}: ${visible(error)}`),
     ...resources.flatMap(({ operation, type, fields }) => [
-      `  ${SIGNS[operation]} ${operation} ${visible(type)}`,
+      `  ${signed(operation)} ${visible(type)}`,
       ...fields.map((field) => `      ${visible(describeCommon(field))}`),
     ]),
     `  ${visible(names)}${more}`,
@@ -63,13 +64,17 @@ function renderDifference(difference: Difference): string {
   return [`${visible(kind)}: ${describeDifference(difference)}`, ...lines].join("\n");
 }
 
+function signed(operation: ResourcePlan["operation"]): string {
+  return coloured(operation, `${SIGNS[operation]} ${operation}`);
+}
+
 function renderObject(plan: ObjectPlan): string {
   const lines = [
-    ...plan.errors.map((error) => `  ${plan.action === UNCHECKED ? UNCHECKED : "error"}: ${visible(error)}`),
+    ...plan.errors.map((error) => `  ${coloured(plan.action === UNCHECKED ? UNCHECKED : "error")}: ${visible(error)}`),
     ...plan.resources.flatMap((resource) => {
       const { operation, type, name, notChecked = "" } = resource;
       return [
-        `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
+        `  ${signed(operation)} ${visible(type)} ${visible(name)}`,
         ...(operation === UNCHECKED ? [`      ${visible(notChecked)}`] : []),
         ...describeFields(resource).map((line) => `      ${visible(line)}`),
       ];
@@ -78,5 +83,5 @@ function renderObject(plan: ObjectPlan): string {
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];
   if (lines.length === 0) return "";
-  return [`${visible(`${plan.kind} ${objectKey(plan)}`)}: ${plan.action}`, ...lines].join("\n");
+  return [`${visible(`${plan.kind} ${objectKey(plan)}`)}: ${coloured(plan.action)}`, ...lines].join("\n");
 }

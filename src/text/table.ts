@@ -1,3 +1,4 @@
+import { coloured } from "./colour";
 import { visible } from "./plain-text";
 
 /**
@@ -12,7 +13,7 @@ export function renderTable(columns: readonly string[], rows: readonly (readonly
   return cells
     .map((row) =>
       row
-        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .map((cell, index) => coloured(cell, index < row.length - 1 ? cell.padEnd(widths[index] ?? 0) : cell))
         .join("  ")
         .trimEnd(),
     )
