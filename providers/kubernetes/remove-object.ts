@@ -90,16 +90,17 @@ async function isInEndingNamespace(client: KubernetesClient, { metadata }: LiveO
  *
  * @param seen the object with its owner's label
  * @param options with `release`, it is kept, unmanaged
+ * @returns whether there was something to do
  */
 export async function removeOrphan(
   client: KubernetesClient,
   seen: LiveObject,
   { release }: { release: boolean },
-): Promise<void> {
+): Promise<boolean> {
   const { name, namespace, resourceVersion } = seen.metadata;
   const owner = ownerUidOf(seen);
   const live = await known(client.find(seen));
-  if (live === undefined || ownerUidOf(live) !== owner) return; // gone, or another owner's by now
+  if (live === undefined || ownerUidOf(live) !== owner) return false; // gone, or another owner's by now
   if (release) {
     await client.mergePatch(live, name, namespace, {
       metadata: {
@@ -109,9 +110,11 @@ export async function removeOrphan(
         ownerReferences: releasedReferences(seen, owner),
       },
     });
-    return;
+    return true;
   }
-  if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return;
+  if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return false;
+  const isEnding = live.metadata.deletionTimestamp !== undefined;
   if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live, undefined);
-  else if (live.metadata.deletionTimestamp === undefined) await relinquish(client, referenceTo(live), live, undefined);
+  else if (!isEnding) await relinquish(client, referenceTo(live), live, undefined);
+  return !isEnding;
 }

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { parse } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { withKubernetes } from "../../providers/kubernetes/connection";
+import { shortened } from "../../providers/shortened";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { type Configuration, keySchemas } from "../../stacks/platform/configuration";
@@ -101,9 +102,16 @@ function refusePulumiKey(key: string): void {
   if (PULUMI_KEYS.includes(key)) throw new InvalidArgumentError(`${key} is for \`pulumi up\`.`);
 }
 
+/** A longer default is in values.yaml of the chart. */
+const MAX_DEFAULT = 30;
+
 function configurationTable(): string {
   const keys = [...keySchemas].filter(([key]) => !PULUMI_KEYS.includes(key));
-  const rows = keys.map(([key, { default: value = "-", description }]) => [key, asText(value), description]);
+  const rows = keys.map(([key, { default: value = "-", description }]) => [
+    key,
+    shortened(asText(value), MAX_DEFAULT),
+    description,
+  ]);
   return renderTable(["key", "default", "meaning"], rows);
 }
 

@@ -1,16 +1,17 @@
 import { PendingError } from "../../providers/errors";
-import { type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
+import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
 import { removeOrphan } from "../../providers/kubernetes/remove-object";
 import { describeTermination, referenceTo } from "../../providers/kubernetes/termination";
 import { ownerDescription } from "../../stacks/contract/kind";
-import { objectId } from "../../stacks/contract/object";
+import { objectId, objectKey } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
 import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
+import { visible } from "../text/plain-text";
 import type { DestroyAction } from "./action";
 import type { Step } from "./context";
 import { recordedIds } from "./kind-cache";
@@ -22,7 +23,7 @@ import { listOwned } from "./operator-view";
  * only what the plan has told of is removed.
  */
 
-type Owner = Step<"item" | "object" | "signal" | "work", "kind" | "cache" | "client">;
+type Owner = Step<"item" | "object" | "signal" | "work", "kind" | "cache" | "client" | "writer">;
 
 /** @param planned what a plan has told of; `undefined` without one */
 export async function removeAfterUpdate(
@@ -30,8 +31,7 @@ export async function removeAfterUpdate(
   { resources }: UpResult,
   { planned, mayHaveUntracked }: { planned: readonly LiveObject[] | undefined; mayHaveUntracked: boolean },
 ): Promise<void> {
-  const { client } = owner.context;
-  if (planned !== undefined) for (const object of planned) await removeOrphan(client, object, { release: false });
+  if (planned !== undefined) for (const object of planned) await remove(owner, object, { release: false });
   else if (mayHaveUntracked) await removeUntracked(owner, resources, { release: false });
 }
 
@@ -48,7 +48,6 @@ export async function removeAfterDestroy(
   { found, deleted }: UpResult,
   planned: readonly LiveObject[] | undefined,
 ): Promise<boolean> {
-  const { client } = owner.context;
   const isPlanned = planned !== undefined;
   if (isPlanned) await removePlanned(owner, planned);
   else if (!release) await removeDeletedWith(owner);
@@ -60,20 +59,28 @@ export async function removeAfterDestroy(
   const marked = findMarked(owner, deleted).filter((object) => !isProven || !isEnding(object));
   const known = new Set(planned?.map(objectId));
   const isUnplanned = isPlanned && !release && marked.some((one) => !isEnding(one) && !known.has(objectId(one)));
-  if (!isUnplanned) await removeMarked(client, marked, { release });
+  if (!isUnplanned) await removeMarked(owner, marked, { release });
   return !isUnplanned;
 }
 
 /** If it is still what it was. */
-async function removePlanned(
-  { context: { client, kind }, item: { key } }: Owner,
-  planned: readonly LiveObject[],
-): Promise<void> {
+async function removePlanned(owner: Owner, planned: readonly LiveObject[]): Promise<void> {
+  const { client, kind } = owner.context;
+  const { key } = owner.item;
   const others = new Set(await deletedWith(kind, key, planned));
   for (const object of planned) {
     if (others.has(object)) await deleteObject(client, object, undefined);
-    else await removeOrphan(client, object, { release: false });
+    else await remove(owner, object, { release: false });
   }
+}
+
+/** An Event tells of it, as the history has what the state had alone. */
+async function remove({ context, object }: Owner, untracked: LiveObject, options: { release: boolean }): Promise<void> {
+  const removed = await removeOrphan(context.client, untracked, options);
+  if (!removed) return;
+  const what = visible(`${untracked.kind} ${objectKey(untracked.metadata)}`);
+  const note = `${options.release ? "released" : "removed"} ${what}, which its stack did not have`;
+  context.writer.event(object, "Normal", "Untracked", note);
 }
 
 /** Deletes what others made for an object that is gone, also what no update has seen. */
@@ -84,12 +91,9 @@ async function removeDeletedWith({ context: { client, kind }, item: { key } }: O
 }
 
 /** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */
-async function removeMarked(
-  client: KubernetesClient,
-  marked: readonly LiveObject[],
-  options: { release: boolean },
-): Promise<void> {
-  for (const object of marked) if (!isEnding(object)) await removeOrphan(client, object, options);
+async function removeMarked(owner: Owner, marked: readonly LiveObject[], options: { release: boolean }): Promise<void> {
+  const { client } = owner.context;
+  for (const object of marked) if (!isEnding(object)) await remove(owner, object, options);
   if (options.release) return;
   for (const object of marked) {
     const live = await known(client.find(object));
@@ -126,7 +130,7 @@ async function removeUntracked(
   // A cache may be behind what an update has made that was cut off a moment ago.
   const cached = cache.owned(object.metadata.uid, recordedIds(object));
   const owned = [...cached, ...(await listOwned(owner, kind.owns))];
-  for (const object of findUntracked(owned, ids)) await removeOrphan(context.client, object, options);
+  for (const untracked of findUntracked(owned, ids)) await remove(owner, untracked, options);
   await removeExternal(owner, kept, options);
 }
 

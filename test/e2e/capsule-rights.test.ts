@@ -177,7 +177,8 @@ describe("a namespace that is held while it is being deleted", () => {
     held.metadata.finalizers = ["example.com/held"];
     await eventually(() => owner.create(held));
 
-    await owner.delete(namespace(`${name}-a`), `${name}-a`);
+    // The right to delete it comes with a binding of its own.
+    await eventually(() => owner.delete(namespace(`${name}-a`), `${name}-a`));
     await eventually(async () => {
       const live = await get(tenant);
       expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-a`] });

@@ -1,0 +1,52 @@
+import { expect, it } from "vitest";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
+import {
+  apply,
+  client,
+  deploymentOf,
+  edit,
+  eventsAbout,
+  find,
+  get,
+  memcached,
+  remove,
+  uniqueName,
+  untilGone,
+  untilSynced,
+} from "./objects";
+import { useOperator } from "./operator";
+
+useOperator();
+
+it("a deletion removes what carries the object's mark and is in no state, and an Event tells of it", async () => {
+  const object = memcached(uniqueName("marked"), { size: 1 });
+  await apply(object);
+  await untilSynced(object);
+  const made = await get(deploymentOf(object));
+  const { selector, template } = made.spec as Record<string, unknown>;
+  const left = await client.apply({
+    ...{ apiVersion: "apps/v1", kind: "Deployment" },
+    metadata: {
+      ...{ name: `${made.metadata.name}-left`, namespace: "default" },
+      labels: { [OWNER_UID_LABEL]: made.metadata.labels?.[OWNER_UID_LABEL] ?? "" },
+      annotations: {
+        [OWNER_ANNOTATION]: made.metadata.annotations?.[OWNER_ANNOTATION] ?? "",
+        [CREATED_ANNOTATION]: "true",
+      },
+    },
+    spec: { selector, template },
+  });
+  const owner = await get(object);
+  // The operator repairs this, which shows that it has seen what was made before.
+  await edit(made, { spec: { replicas: 3 } });
+  await eventually(async () => expect((await get(made)).spec).toMatchObject({ replicas: 1 }));
+
+  await remove(object);
+  await untilGone(object);
+
+  expect(await find(left.object)).toBeUndefined();
+  const notes = async () => (await eventsAbout(owner)).map(({ note }) => note);
+  const told = `removed Deployment default/${left.object.metadata.name}, which its stack did not have`;
+  await eventually(async () => expect(await notes()).toContain(told));
+});
