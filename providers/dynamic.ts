@@ -1,6 +1,7 @@
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type Resource } from "@pulumi/pulumi/resource";
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
+import { recordingIncomplete } from "./incomplete";
 import { behindEngine, escapeReserved } from "./literal";
 import { movingRenamed } from "./moves";
 import { comparing } from "./observation";
@@ -48,7 +49,8 @@ export function defineProvider<I extends object, O extends object>(
   // delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
   // own `exports`) as well as in `node_modules`.
   const stub = `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
-  return { stub, provider: behindEngine(movingRenamed(retaining(comparing(provider)))) };
+  const served = behindEngine(movingRenamed(retaining(comparing(provider))));
+  return { stub, provider: recordingIncomplete(served, [PROVIDER_PROPERTY]) };
 }
 
 /** Runs a program so that this is the parent of all resources that name none. */

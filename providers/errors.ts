@@ -28,6 +28,16 @@ export interface ErrorDetails extends ErrorOptions {
    * all of them.
    */
   dependency?: string | undefined;
+  /**
+   * What `create` or `update` of a provider has made although it fails: it is recorded as the resource's id and outputs. The next update
+   * calls `update` with it, and a deletion `delete`.
+   */
+  made?: Made | undefined;
+}
+
+interface Made {
+  id: string;
+  outs: object;
 }
 
 /** An error that knows how it should be handled and what a condition's `reason` should say (CamelCase). */
@@ -36,16 +46,23 @@ export abstract class ClassifiedError extends Error {
   readonly object: ObjectReference | undefined;
   /** May be added on the way, by code that knows what the error was about. */
   dependency: string | undefined;
+  /** See {@link ErrorDetails.made}. */
+  readonly made: Made | undefined;
+  /** With the next two, {@link made} as Pulumi's script of dynamic providers looks for it. */
+  id: string | undefined;
+  properties: Record<string, unknown> | undefined;
+  reasons: string[] | undefined;
 
   constructor(
     readonly reason: Reason,
     message: string,
-    { object, dependency, ...options }: ErrorDetails = {},
+    { object, dependency, made, ...options }: ErrorDetails = {},
   ) {
     super(message, options);
     this.name = new.target.name;
     this.object = object;
     this.dependency = dependency;
+    this.made = made;
   }
 }
 
@@ -78,6 +95,13 @@ export interface Failure {
   object?: ObjectReference;
   /** See {@link ErrorDetails.dependency}. */
   dependency?: string;
+}
+
+/** What a failed call of a provider has made, as Pulumi's `ErrorResourceInitFailed` has it. */
+export function initializationOf(error: unknown) {
+  if (!(error instanceof ClassifiedError)) return undefined;
+  const { id, properties, reasons } = error;
+  return id === undefined ? undefined : { id, properties, reasons };
 }
 
 /** What is told of any thrown value: an unclassified error is a bug, unless the operating system refused something. */

@@ -125,4 +125,24 @@ export const REASONS = [
   "Unauthorized",
   "Watched",
 ] as const;
-export type Reason = (typeof REASONS)[number];
+/** A reason of a kind or provider outside of Kindstack, see {@link defineReason}. */
+type OwnReason = string & { readonly [own]: true };
+declare const own: unique symbol;
+
+export type Reason = (typeof REASONS)[number] | OwnReason;
+
+/**
+ * A reason of your own for errors: `const MIGRATION_FAILED = defineReason("MigrationFailed")`. Conditions and Events have it.
+ *
+ * @param reason CamelCase, as Kubernetes asks for it
+ * @throws RangeError for one that Kubernetes would not take, or to which Kindstack gives a meaning
+ */
+export function defineReason(reason: string): OwnReason {
+  if (!/^[A-Z][A-Za-z0-9]{0,127}$/.test(reason)) {
+    throw new RangeError(`the reason ${JSON.stringify(reason)} must be in CamelCase, such as MigrationFailed`);
+  }
+  if ((REASONS as readonly string[]).includes(reason)) {
+    throw new RangeError(`${reason} is a reason of Kindstack's: use it as it is, or choose another word`);
+  }
+  return reason as OwnReason;
+}

@@ -3,10 +3,12 @@ import * as grpc from "@grpc/grpc-js";
 import { PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
 import { ResourceProviderService } from "@pulumi/pulumi/proto/provider_grpc_pb";
 import * as provider from "@pulumi/pulumi/proto/provider_pb";
+import { Status } from "@pulumi/pulumi/proto/status_pb";
 import { version } from "@pulumi/pulumi/version";
+import { Any } from "google-protobuf/google/protobuf/any_pb";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
-import { errorMessageOf } from "../../providers/errors";
+import { errorMessageOf, initializationOf } from "../../providers/errors";
 import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
 
 /** A message of Pulumi's provider protocol, as a session gives it: in its JSON form. */
@@ -54,7 +56,7 @@ export async function serveProviders(session: ProviderSession, onUnreplaced: () 
         },
         (error: unknown) => {
           if (method === "Delete" && deletedFirst.has(fields.urn)) onUnreplaced();
-          callback({ code: grpc.status.UNKNOWN, details: errorMessageOf(error) });
+          callback({ code: grpc.status.UNKNOWN, details: errorMessageOf(error), ...detailsOf(error) });
         },
       );
     };
@@ -74,6 +76,22 @@ export async function serveProviders(session: ProviderSession, onUnreplaced: () 
   });
   const port = await promisify(server.bindAsync.bind(server))("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
   return { port, close: () => server.forceShutdown() };
+}
+
+/** What a failed call has made, where gRPC has structured details. */
+function detailsOf(error: unknown): { metadata?: grpc.Metadata } {
+  const made = initializationOf(error);
+  if (made === undefined) return {};
+  const failed = new provider.ErrorResourceInitFailed()
+    .setId(made.id)
+    .setProperties(struct(made.properties as JavaScriptValue))
+    .setReasonsList(made.reasons ?? []);
+  const detail = new Any();
+  detail.pack(failed.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
+  const status = new Status().setCode(grpc.status.UNKNOWN).setMessage(errorMessageOf(error)).setDetailsList([detail]);
+  const metadata = new grpc.Metadata();
+  metadata.add("grpc-status-details-bin", Buffer.from(status.serializeBinary()));
+  return { metadata };
 }
 
 function jsonOf(request: object): ProviderRequest {

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { ClassifiedError } from "../../providers/errors";
+import { ClassifiedError, errorMessageOf, initializationOf } from "../../providers/errors";
 import { parseJson } from "../text/json";
 
 /** The other side's answer in place of a result. */
@@ -85,7 +85,7 @@ export class Connection {
       const kind = error instanceof ClassifiedError ? error.errorClass : undefined;
       this.#write({
         id,
-        error: { ...(kind && { kind }), message: error instanceof Error ? error.message : String(error) },
+        error: { ...(kind && { kind }), message: errorMessageOf(error), data: initializationOf(error) },
       });
     }
   }

@@ -19,6 +19,7 @@ export type {
   UpdatedObject,
   WorkContext,
 } from "../../providers/provider";
+export { defineReason } from "../../providers/reasons";
 export type { DynamicResourceOptions } from "../../providers/resource-options";
 export type {
   AdmissionRequest,

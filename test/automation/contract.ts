@@ -10,7 +10,7 @@ import type { StackState } from "../../src/automation/stack-state";
 import { dependencies } from "../../src/package";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "./test-engine";
-import { THING_STUB, Thing, Things } from "./things";
+import { recorded, THING_STUB, Thing, Things } from "./things";
 
 /*
  * Pulumi's own Automation API is the oracle: what the engine in Go tells of an operation, does to the world and leaves in the
@@ -35,7 +35,7 @@ async function openSides(): Promise<() => Promise<void>> {
     workDirectory: join(test.directory, "stock"),
     backendUrl: `file://${join(test.directory, "stock-state")}`,
   };
-  const host = new ProviderHost(new Map([[THING_STUB, things]]));
+  const host = new ProviderHost(new Map([[THING_STUB, recorded(things)]]));
   const engine = await AutomationApiEngine.open(settings, { host, timeoutMs: 60_000 });
   stock = { engine, things };
   return async () => {
@@ -141,6 +141,15 @@ export const SEQUENCES = {
     destroy,
   ],
   "obeys the options of resources": [run(optioned), run(renamed(true)), run(() => {}), run(renamed(false)), destroy],
+  "records what a create or an update has made that fails halfway": [
+    up({ a: "half", b: "1" }),
+    up({ a: "half", b: "1" }, true),
+    up({ a: "2", b: "half" }),
+    preview({ a: "2", b: "half" }),
+    up({ a: "2" }),
+    up({ a: "2", c: "half" }),
+    destroy,
+  ],
   "keeps what a program that throws has not registered": [
     run(pair("1")),
     run(() => {

@@ -10,7 +10,7 @@ import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ENGINE_VERSION } from "../../src/toolchain/tools";
-import { THING_STUB, Thing, Things } from "./things";
+import { recorded, THING_STUB, Thing, Things } from "./things";
 
 /** A process of the engine. */
 export interface Start {
@@ -56,7 +56,7 @@ export class TestEngine {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
-    const host = new ProviderHost(new Map<string, AnyProvider>([[THING_STUB, things], ...providers]));
+    const host = new ProviderHost(new Map<string, AnyProvider>([[THING_STUB, recorded(things)], ...providers]));
     const settings: EngineSettings = {
       file: await recordingScript(directory),
       workDirectory: join(directory, "work"),

@@ -1,6 +1,7 @@
 import type { Input } from "@pulumi/pulumi/output";
-import { DynamicResource } from "../../providers/dynamic";
+import { DynamicResource, PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { PendingError, RetryableError, TerminalError } from "../../providers/errors";
+import { recordingIncomplete } from "../../providers/incomplete";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 
@@ -112,5 +113,23 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
       await left;
     }
     this.live.set(key, value);
+    if (value === "half") {
+      const made = { id: key, outs: { key, value } };
+      throw new RetryableError("LockTimeout", "only half of it was made", { made });
+    }
   }
+}
+
+/** Things as a defined provider serves them, which records what a call has made that fails. */
+export function recorded(things: Things): DynamicProvider<ThingInputs, ThingInputs> {
+  const provider: DynamicProvider<ThingInputs, ThingInputs> = {
+    check: (olds, news) => things.check(olds, news),
+    diff: (id, olds, news) => things.diff(id, olds, news),
+    create: (inputs, context) => things.create(inputs, context),
+    read: (id, outs, context) => things.read(id, outs, context),
+    update: (id, olds, news) => things.update(id, olds, news),
+    delete: (id) => things.delete(id),
+    release: (id) => things.release(id),
+  };
+  return recordingIncomplete(provider, [PROVIDER_PROPERTY]);
 }

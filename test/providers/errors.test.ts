@@ -1,6 +1,7 @@
 import fs from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { asError, failureOf, TerminalError } from "../../providers/errors";
+import { defineReason, REASONS } from "../../providers/reasons";
 
 describe("the class and the reason of an error", () => {
   it("are its own where it was classified, whatever caused it", async () => {
@@ -36,5 +37,23 @@ describe("what was thrown", () => {
   it("is the error itself", () => {
     const error = new TypeError("x");
     expect(asError(error)).toBe(error);
+  });
+});
+
+describe("a reason of one's own", () => {
+  it("is the reason of an error", () => {
+    const failed = defineReason("MigrationFailed");
+    expect(failureOf(new TerminalError(failed, "step 3"))).toMatchObject({ reason: "MigrationFailed" });
+  });
+
+  it.each(["migration failed", "migrationFailed", "", "Migration_Failed", "M".repeat(129)])(
+    "is in CamelCase: not %j",
+    (reason) => {
+      expect(() => defineReason(reason)).toThrow("must be in CamelCase");
+    },
+  );
+
+  it.each(REASONS)("is none of Kindstack's: not %s", (reason) => {
+    expect(() => defineReason(reason)).toThrow("a reason of Kindstack's");
   });
 });

@@ -59,12 +59,30 @@ func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, repl
 	if err != nil {
 		c.op.refused.note(err)
 		c.noteFailure(args)
-		return status.Error(codes.Unknown, err.Error())
+		return initError(err)
 	}
 	if diff, isDiff := reply.(*pulumirpc.DiffResponse); isDiff && diff.GetDeleteBeforeReplace() {
 		c.deletedFirst.Store(args.(*pulumirpc.DiffRequest).GetUrn(), true)
 	}
 	return nil
+}
+
+// initError is a provider's failure as the engine takes it: with what the call has made all the same, if it tells.
+func initError(err error) error {
+	failed := status.New(codes.Unknown, err.Error())
+	var answer *rpc.Error
+	if !errors.As(err, &answer) || len(answer.Data) == 0 {
+		return failed.Err()
+	}
+	made := &pulumirpc.ErrorResourceInitFailed{}
+	if unread := protojson.Unmarshal(answer.Data, made); unread != nil {
+		return status.Error(codes.Unknown, fmt.Sprintf("%v; what was made is not recorded: %v", err, unread))
+	}
+	detailed, unpacked := failed.WithDetails(made)
+	if unpacked != nil {
+		return status.Error(codes.Unknown, fmt.Sprintf("%v; what was made is not recorded: %v", err, unpacked))
+	}
+	return detailed.Err()
 }
 
 // refusals counts the calls of providers that failed.

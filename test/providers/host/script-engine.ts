@@ -4,6 +4,7 @@ import path from "node:path";
 import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
 import type { OpMap, UpResult } from "@pulumi/pulumi/automation/stack";
+import type { DefinedProvider } from "../../../providers/dynamic";
 import { ProviderHost } from "../../../providers/host/host";
 import { providersOf } from "../../../providers/index";
 import { GoEngine } from "../../../src/automation/go-engine";
@@ -36,8 +37,14 @@ export interface EnginePair {
   close(): Promise<void>;
 }
 
-/** @param environment what the shell of the `scripted` engine exports for the providers */
-export async function openEnginePair(environment: Record<string, string>): Promise<EnginePair> {
+/**
+ * @param environment what the shell of the `scripted` engine exports for the providers
+ * @param own providers besides Kindstack's
+ */
+export async function openEnginePair(
+  environment: Record<string, string>,
+  own: readonly DefinedProvider[] = [],
+): Promise<EnginePair> {
   const directory = await mkdtemp(path.join(tmpdir(), "kindstack-host-"));
   const pulumi = await resolveBinary("pulumi");
   // A project that has Kindstack among its dependencies.
@@ -64,6 +71,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
   );
 
   const backendUrl = `file://${directory}/state`;
+  await mkdir(path.join(directory, "state"));
   const processes = await openEngine({
     file: await resolveBinary("engine"),
     workDirectory: directory,
@@ -90,8 +98,9 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     const { same: _, ...changes } = resourceChanges ?? {};
     return { summary: { result, resourceChanges: changes } };
   };
+  const providers = new Map([...providersOf(), ...own.map(({ stub, provider }) => [stub, provider] as const)]);
   return {
-    hosted: new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 }),
+    hosted: new GoEngine({ processes, host: new ProviderHost(providers), timeoutMs: 60_000 }),
     scripted: {
       async up(stack, program, options = {}) {
         return summaryOf(await (await stackOf(stack, program)).up(options));

@@ -23,6 +23,8 @@ type Error struct {
 	// Kind tells a program what failed; empty where only people need to know.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
+	// Data is what a program needs besides.
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }
