@@ -13,9 +13,19 @@ import { filesUnder } from "./files";
 const PAGES = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", ...markdownIn("docs")].filter(
   (page) => page !== "docs/api.md", // generated from the code
 );
-const SOURCES = ["src", "providers", "stacks", "bench", "tools", "templates", "deploy", ".github", "test/node"].flatMap(
-  (folder) =>
-    filesUnder(path.join(packageRoot, folder)).filter((file) => /\.(ts|go|mjs|json|ya?ml|lua|sql)$/.test(file)),
+const SOURCES = [
+  "src",
+  "providers",
+  "stacks",
+  "bench",
+  "tools",
+  "templates",
+  "deploy",
+  ".github",
+  "docs/examples",
+  "test/node",
+].flatMap((folder) =>
+  filesUnder(path.join(packageRoot, folder)).filter((file) => /\.(ts|go|mjs|json|ya?ml|lua|sql)$/.test(file)),
 );
 const CODE = SOURCES.map((file) => fs.readFileSync(file, "utf8")).join("\n");
 const WORDS = new Set(CODE.match(/[\w-]+/g));

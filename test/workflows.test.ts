@@ -12,6 +12,8 @@ const WORKFLOW = ".github/workflows/preview.yml";
 const APPROVE = ".github/workflows/approve.yml";
 const RELEASE = ".github/workflows/release.yml";
 const GITLAB = "docs/examples/gitlab-ci.yml";
+const FLEET = "docs/examples/fleet-github.yml";
+const FLEET_GITLAB = "docs/examples/fleet-gitlab.yml";
 const textOf = (file: string) => readFileSync(join(root, file), "utf8");
 
 interface Workflow {
@@ -21,6 +23,8 @@ interface Workflow {
     {
       environment?: string;
       if?: string;
+      needs?: string;
+      permissions?: Record<string, string>;
       steps: {
         name?: string;
         if?: string;
@@ -51,6 +55,7 @@ const NEWER_THAN_THE_LINTER =
 describe.each([
   [WORKFLOW, "kindstack preview"],
   [APPROVE, "kindstack approve"],
+  [FLEET, "kindstack fleet submit"],
 ])("the workflow for pull requests %s", (workflow, command) => {
   it("has nothing that a linter finds fault with", async () => {
     const lint = await createLinter();
@@ -179,6 +184,97 @@ describe("an approval by a merge", () => {
     expect(names.slice(-2)).toEqual(["Check that the preview has written it", "Approve"]);
     const checkouts = steps(APPROVE).filter(({ uses = "" }) => uses.includes("checkout"));
     expect(checkouts.map(({ with: options }) => options?.path)).toEqual(["kindstack"]);
+  });
+});
+
+describe("the workflow for a changed program", () => {
+  const { on, jobs, permissions } = parse(textOf(FLEET)) as Workflow & { permissions: object };
+  const textOfJob = (name: string) => JSON.stringify(jobs[name]);
+  const scriptsOf = (name: string) => jobs[name]?.steps.map(({ run = "" }) => run).join("\n") ?? "";
+
+  it("has three jobs, each with what it needs", () => {
+    expect([on, permissions]).toEqual([{ pull_request_target: { types: expect.any(Array) } }, {}]);
+    expect(
+      Object.entries(jobs).map(([name, { environment, needs, permissions }]) => [
+        name,
+        environment,
+        needs,
+        permissions,
+      ]),
+    ).toEqual([
+      ["fetch", "kindstack-preview", undefined, { contents: "read" }],
+      ["run", undefined, "fetch", { contents: "read" }],
+      ["submit", "kindstack-preview", "run", { contents: "read", "pull-requests": "write" }],
+    ]);
+    expect(jobs.fetch?.if).toBe("github.event.pull_request.head.repo.full_name == github.repository");
+  });
+
+  it("gives the code of the pull request no credential, and its programs no network", () => {
+    expect(textOfJob("run")).not.toMatch(/secrets\.|github\.token|id-token|GH_TOKEN/);
+    const commands = scriptsOf("run").match(/\bnp[mx] .*/g) ?? [];
+    expect(commands).toHaveLength(2);
+    // Each line that runs npm or npx is of a container.
+    const inContainers = scriptsOf("run")
+      .replaceAll("\\\n", "")
+      .split("\n")
+      .filter((line) => /\bnp[mx] /.test(line));
+    expect(inContainers.every((line) => line.trim().startsWith("confined "))).toBe(true);
+    expect(inContainers.at(-1)).toMatch(/--network none .*branch:\/branch:ro/);
+    expect(inContainers[0]).not.toContain("files");
+    expect(inContainers[0]).toContain("--ignore-scripts");
+  });
+
+  it("runs the target branch's code alone where there are credentials", () => {
+    for (const name of ["fetch", "submit"]) {
+      expect(textOfJob(name)).not.toMatch(/"ref":|cache/);
+      expect(scriptsOf(name)).not.toContain("branch/");
+    }
+    expect([...new Set(textOf(FLEET).match(/secrets\.\w+/g))]).toEqual([
+      "secrets.KINDSTACK_KUBECONFIG",
+      "secrets.KINDSTACK_TOKEN",
+      "secrets.KINDSTACK_SERVER",
+      "secrets.KINDSTACK_SERVER_CA",
+    ]);
+  });
+
+  it("has commands and options that there are", async () => {
+    const fleet = (await buildProgram()).commands.find((command) => command.name() === "fleet");
+    const parts = Object.values(parse(textOf(FLEET_GITLAB)) as Record<string, Partial<GitlabJob>>);
+    const scripts = [Object.keys(jobs).map(scriptsOf), parts.flatMap(({ script = [] }) => script)];
+    for (const lines of scripts) {
+      const found = [
+        ...lines
+          .join("\n")
+          .replaceAll("\\\n", "")
+          .matchAll(/kindstack fleet (\w+)(.*)/g),
+      ];
+      expect(found.map(([, name]) => name)).toEqual(["fetch", "run", "submit"]);
+      for (const [, name, words = ""] of found) {
+        const known = fleet?.commands.find((command) => command.name() === name)?.options.map(({ long }) => long);
+        for (const option of words.match(/--[a-z-]+/g) ?? []) expect(known).toContain(option);
+      }
+    }
+  });
+
+  it("has the same jobs for GitLab, of which the one that runs the code has no environment", () => {
+    const parts = parse(textOf(FLEET_GITLAB)) as Record<string, GitlabJob & { extends: string; environment?: object }>;
+    expect(textOf(FLEET_GITLAB)).toMatch(/^# Needs an external CI file/);
+    expect(
+      Object.entries(parts)
+        .filter(([name]) => name.startsWith("kindstack-"))
+        .map(([name, job]) => [name, job.extends]),
+    ).toEqual([
+      ["kindstack-fetch", ".target"],
+      ["kindstack-run", ".kinds"],
+      ["kindstack-submit", ".target"],
+    ]);
+    expect(parts[".kinds"]).not.toHaveProperty("environment");
+    expect(parts["kindstack-run"]).not.toHaveProperty("environment");
+    expect(JSON.stringify(parts["kindstack-run"])).not.toMatch(/KINDSTACK_|id_tokens/);
+    expect(parts[".target"]).toMatchObject({
+      environment: { name: "kindstack-preview" },
+      variables: { GIT_STRATEGY: "clone" },
+    });
   });
 });
 

@@ -15,6 +15,7 @@ const COMMANDS = {
   crds: async () => (await import("./crds.js")).crdsCommand(),
   docs: async () => (await import("./docs.js")).docsCommand(),
   preview: async () => (await import("./preview.js")).previewCommand(),
+  fleet: async () => (await import("./fleet.js")).fleetCommand(),
   plans: async () => (await import("./plans.js")).plansCommand(),
   plan: async () => (await import("./plans.js")).planCommand(),
   approve: async () => (await import("./approve.js")).approveCommand(),

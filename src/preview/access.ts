@@ -53,6 +53,22 @@ export function rightsForDiff(
   );
 }
 
+/**
+ * For a preview of many live objects, whose names would take a review each: the same in whole namespaces.
+ *
+ * @param definitions of which it is told whether they are there
+ */
+export function rightsForFleet({ candidates }: Selection, definitions: readonly string[]): NeededRight[] {
+  const [group, resource] = ["apiextensions.k8s.io", "customresourcedefinitions"];
+  return unique([
+    ...candidates.flatMap(({ kind, manifest: { metadata } }) => [
+      stackRight("create", "previews", kind, metadata.namespace),
+      objectRight("get", kind, metadata.namespace),
+    ]),
+    ...definitions.map((name) => ({ verb: "get", group, resource, name })),
+  ]);
+}
+
 /** For the stack of one object: `get` on `previews` (its history, what it made) or on `states`, and on the object. */
 export function rightsForStack(
   resource: "previews" | "states",

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { neededPluginSchema } from "../automation/needed-plugins";
 import { pluginProcessSchema } from "../automation/plugin-host";
 import { resourceChangeSchema } from "../automation/update-changes";
+import { declaredSchema, providersSchema } from "../fleet/artefact";
 import { reportSchema } from "./report";
 
 /*
@@ -81,6 +82,15 @@ export const requestSchemas = {
     /** Whether the kinds are yet to be rolled out; an operator has others. */
     fleet: Type.Optional(Type.Boolean()),
   }),
+  /** What programs that are yet to be rolled out have declared elsewhere for live objects. */
+  "/v1/fleet": Type.Object({
+    objects: Type.Array(declaredSchema),
+    providers: providersSchema,
+    /** Kinds of the programs whose objects, if there are any, were not looked for. */
+    notFetched: Type.Array(name, { maxItems: 500 }),
+    refresh: Type.Boolean(),
+    propose: Type.Optional(Type.Boolean()),
+  }),
   "/v1/history": objectSchema,
   "/v1/outputs": objectSchema,
   "/v1/state": objectSchema,
@@ -92,6 +102,7 @@ export type RequestPath = keyof typeof requestSchemas;
 export const answerSchemas = {
   "/v1/preview": reportSchema,
   "/v1/diff": reportSchema,
+  "/v1/fleet": reportSchema,
   "/v1/history": Type.Array(historyEntrySchema),
   "/v1/outputs": Type.Array(outputsSchema),
   "/v1/state": stateSchema,

@@ -13,6 +13,7 @@ import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { StackEngine } from "../automation/engine";
 import { recordedObjects, recordedOwner } from "../automation/stack-state";
+import type { Declarations, Declared } from "../fleet/artefact";
 import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
 import type { PlannedResource } from "../plan/effects";
 import { changesAnything, planDestroy, planUpdate, type StackPlan } from "../plan/plan";
@@ -21,7 +22,7 @@ import { programContext, readInputs } from "../plan/view";
 import { appliedMetadata } from "./applied-metadata";
 import { type CallerView, callerView } from "./caller-view";
 import type { ClusterView } from "./cluster-view";
-import type { Action, ObjectPlan } from "./report";
+import { type Action, actionOf, type ObjectPlan } from "./report";
 
 /** An object whose stack is to be previewed. */
 export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
@@ -30,6 +31,8 @@ export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
   removed: boolean;
   /** Why that cannot be told. */
   doubt?: string;
+  /** What its program has declared elsewhere; it does not run here. */
+  declared?: Pick<Declared, "uid" | "generation" | "outcome"> & Pick<Declarations, "providers">;
 }
 
 /** An object of the cluster. */
@@ -48,7 +51,7 @@ export interface PlanOptions {
 }
 
 /** What is found out about a plan, and the changes behind it. */
-type FoundPlan = Omit<Partial<ObjectPlan>, "resources"> &
+export type FoundPlan = Omit<Partial<ObjectPlan>, "resources"> &
   Pick<StackPlan, "changes" | "resources"> & {
     notes?: string[];
     claims?: readonly string[];
@@ -118,7 +121,7 @@ export async function previewUpdate(
   const program = () => runProgram(kind, object, programContext(kind, object, inputs, ids));
   const request = { kind, object, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
   const plan = await planUpdate(request);
-  const action = plan.exists ? actionOf(plan.resources) : "create";
+  const action = plan.exists ? actionOf(plan.resources.map(({ shown }) => shown)) : "create";
   const references = await referenceRecords(kind, object, inputs.referenced);
   return {
     ...(await foundPlan(options, { kind, object, lookup, view, references }, plan, action)),
@@ -135,7 +138,7 @@ interface Subject extends Pick<PlanBasis, "kind" | "object">, Partial<Pick<PlanB
   view: CallerView;
 }
 
-async function foundPlan(
+export async function foundPlan(
   { cluster, proposeWith }: PlanOptions,
   { lookup, view, ...subject }: Subject,
   plan: StackPlan,
@@ -143,7 +146,9 @@ async function foundPlan(
 ): Promise<FoundPlan> {
   const { exists, failures, changes, resources } = plan;
   const { paused, problem } = obeyedAnnotations(subject.object);
-  const isLost = !exists && lookup.outcome === "found" && statusOf(lookup.object).stack !== undefined;
+  // A program that fails reaches no state.
+  const isLost =
+    !exists && failures.length === 0 && lookup.outcome === "found" && statusOf(lookup.object).stack !== undefined;
   const unknown = [
     ...(lookup.outcome === "unknown" ? [couldNot("the object", lookup.error)] : []),
     ...view.unknown(),
@@ -204,12 +209,6 @@ export async function claimsOf(
   } catch {
     return []; // one that its kind does not take any more holds nothing
   }
-}
-
-/** An object's action is the most severe action of its resources. */
-function actionOf(resources: readonly PlannedResource[]): Action {
-  if (resources.some(({ shown }) => shown.operation === "replace")) return "replace";
-  return resources.length > 0 ? "update" : "none";
 }
 
 /** What people may not think of: a namespace is deleted with its contents. */

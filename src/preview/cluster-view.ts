@@ -98,7 +98,11 @@ export class ClusterView {
   /** Whether the author may `get` an object that is read with other rights. */
   async mayRead(manifest: Manifest): Promise<boolean> {
     if (this.author === this.client) return true;
-    return this.author !== undefined && this.#may(this.author, "get", manifest).catch(() => false);
+    if (this.author === undefined) return false;
+    const { namespace } = manifest.metadata;
+    const all = { ...manifest, metadata: { ...(namespace !== undefined && { namespace }) } };
+    const may = async (one: Manifest) => this.#may(this.author as KubernetesClient, "get", one);
+    return (await may(all).catch(() => false)) || (await may(manifest).catch(() => false));
   }
 
   async #may(client: KubernetesClient, verb: string, { apiVersion, kind, metadata }: Manifest): Promise<boolean> {

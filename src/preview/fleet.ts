@@ -1,57 +1,73 @@
 import { errorMessageOf } from "../../providers/errors";
-import type { Manifest } from "../../providers/kubernetes/client";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE } from "../../stacks/contract/crd";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
+import { liveObjects, newKind } from "../fleet/live";
+import { Refusal } from "../http/refusal";
+import type { Requests } from "./api";
 import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import type { Selection } from "./preview";
 
-/**
- * All live objects of kinds whose program or schema is yet to be rolled out: in a version that the cluster serves today, which
- * need not be the one that the kind is to be stored in.
- */
+/** All live objects of kinds whose program or schema is yet to be rolled out. */
 export async function selectFleet(
   cluster: ClusterView,
   kinds: readonly AnyKind[],
   namespace: string | undefined,
 ): Promise<Selection> {
-  const selections = await Promise.all(kinds.map((kind) => selectKind(cluster, kind, namespace)));
+  const all = await Promise.all(
+    kinds.map(async (kind) => ({ kind, ...(await liveObjects(cluster, kind, namespace)) })),
+  );
   return {
-    candidates: selections.flatMap(({ candidates }) => candidates),
-    notes: selections.flatMap(({ notes = [] }) => notes),
-    unchecked: selections.flatMap(({ unchecked = [] }) => unchecked),
+    candidates: all.flatMap(({ kind, objects }) => objects.map((live) => liveCandidate(kind, live))),
+    notes: all.flatMap(({ notes }) => notes),
+    unchecked: all.flatMap(({ unchecked }) => unchecked),
     problems: [],
     ignored: 0,
   };
 }
 
-async function selectKind(
-  cluster: ClusterView,
-  kind: AnyKind,
-  namespace: string | undefined,
-): Promise<Pick<Selection, "candidates" | "notes" | "unchecked">> {
-  const name = kindName(kind);
-  const none = { candidates: [], unchecked: [] };
-  const unlisted = (why: string) => ({ ...none, unchecked: [`the objects of ${name} could not be listed: ${why}`] });
-  const found = await cluster.look({ ...DEFINITION_TYPE, metadata: { name } });
-  if (found.outcome === "unknown") return unlisted(errorMessageOf(found.error));
-  if (found.outcome === "absent") return { ...none, notes: [`${name} is new: the cluster has no objects of it`] };
-  const live = servedVersions(found.object);
-  const own = [kind.version, ...(kind.capabilities.versions ?? []).map(({ version }) => version)];
-  const notes = live
-    .filter((version) => !own.includes(version))
-    .map((version) => `${name}: the cluster serves ${version}, and this program does not`);
-  const version = own.find((one) => live.includes(one));
-  if (version === undefined) return { ...unlisted(`it serves none of ${live.join(", ")}`), notes };
-  try {
-    const objects = await cluster.list({ ...kind, version }, namespace);
-    return { candidates: objects.map((live) => liveCandidate(kind, live)), notes, unchecked: [] };
-  } catch (error) {
-    return { ...unlisted(errorMessageOf(error)), notes };
+const DECLARED =
+  "this is what programs have declared where they ran, and no proof: a program may notice that it runs in a preview";
+
+/** The live objects for which programs have declared something elsewhere. @throws Refusal for what names no object */
+export function selectFleetDeclared(kinds: readonly AnyKind[], request: Requests["/v1/fleet"]): Selection {
+  const { objects, providers } = request;
+  const selection: Selection = { candidates: [], unchecked: [], notes: [DECLARED], problems: [], ignored: 0 };
+  const byName = new Map(kinds.map((kind) => [kindName(kind), kind]));
+  const unknown = new Map<string, number>();
+  const seen = new Set<string>();
+  for (const { kind: of, namespace, name, ...said } of objects) {
+    const kind = byName.get(of);
+    const id = JSON.stringify([of, namespace, name]);
+    if (seen.has(id)) throw new Refusal(400, "BadRequest", `${of} ${name} is there twice`);
+    seen.add(id);
+    if (kind === undefined) {
+      unknown.set(of, (unknown.get(of) ?? 0) + 1);
+      continue;
+    }
+    if ((kind.scope === "Namespaced") !== (namespace !== undefined)) {
+      throw new Refusal(400, "BadRequest", `${of} ${name}: objects of ${kind.kind} are ${kind.scope}`);
+    }
+    const metadata = { name, ...(namespace !== undefined && { namespace }) };
+    const manifest = { ...kindType(kind), metadata } as LiveObject;
+    selection.candidates.push({ kind, manifest, removed: false, declared: { ...said, providers } });
   }
+  const others = [...unknown].map(([of, count]) => `${count} objects of ${of}, which is not installed`);
+  return { ...selection, unchecked: others };
 }
 
-function servedVersions({ spec }: Manifest): string[] {
-  const { versions } = spec as { versions: { name: string; served: boolean }[] };
-  return versions.filter(({ served }) => served).map(({ name }) => name);
+/** Whether there may be objects of kinds that were not looked for. */
+export async function lookForKinds(
+  cluster: ClusterView,
+  kinds: readonly string[],
+): Promise<Required<Pick<Selection, "notes" | "unchecked">>> {
+  const found = { notes: [] as string[], unchecked: [] as string[] };
+  for (const name of kinds) {
+    const lookup = await cluster.look({ ...DEFINITION_TYPE, metadata: { name } });
+    if (lookup.outcome === "absent") found.notes.push(newKind(name));
+    else if (lookup.outcome === "found") found.unchecked.push(`the objects of ${name}, which were not fetched`);
+    else found.unchecked.push(`whether there are objects of ${name}: ${errorMessageOf(lookup.error)}`);
+  }
+  return found;
 }

@@ -16,6 +16,7 @@ import {
   type NeededRight,
   rightForPlugins,
   rightsForDiff,
+  rightsForFleet,
   rightsForPreview,
   rightsForStack,
   rightsToRead,
@@ -23,7 +24,7 @@ import {
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
-import { selectFleet } from "./fleet";
+import { lookForKinds, selectFleet, selectFleetDeclared } from "./fleet";
 import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
 
 export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
@@ -84,6 +85,20 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     limitObjects(inspection, selection);
     await inspection.authorize?.(await rightsToRead(selection, inspection.kinds));
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
+  },
+
+  async "/v1/fleet"(inspection, request) {
+    const { kinds, planKey } = inspection;
+    const { refresh, propose, notFetched } = request;
+    if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
+    const selection = selectFleetDeclared(kinds, request);
+    limitObjects(inspection, selection);
+    await inspection.authorize?.(rightsForFleet(selection, notFetched));
+    const sources = await inspection.open();
+    const { notes, unchecked } = await lookForKinds(sources.cluster, notFetched);
+    selection.notes = [...(selection.notes ?? []), ...notes];
+    selection.unchecked = [...(selection.unchecked ?? []), ...unchecked];
+    return preview({ ...inspection, ...sources, refresh, ...(propose && { proposeWith: planKey }) }, selection);
   },
 
   /** The updates, newest first. */

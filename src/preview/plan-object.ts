@@ -1,12 +1,14 @@
 import { errorMessageOf } from "../../providers/errors";
+import type { Lookup } from "../../providers/kubernetes/lookup";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { idOf, type PlannedResource, touchedObject } from "../plan/effects";
 import { givenFields } from "../plan/fields";
 import { UNCHECKED } from "../plan/resource-plan";
-import { type Candidate, type PlanOptions, previewRemoval, previewUpdate } from "./candidate";
+import { type Candidate, type FoundPlan, type PlanOptions, previewRemoval, previewUpdate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import type { ConflictFinder, Planned } from "./conflicts";
+import { previewDeclared } from "./declared";
 import { newPlan } from "./report";
 
 /** Plans an update of one object's stack, with its effects on other objects. */
@@ -25,7 +27,6 @@ export async function planObject(
   }
   try {
     const live = await options.cluster.get(kind, name, namespace);
-    const planStack = candidate.removed ? previewRemoval : previewUpdate;
     const found = await planStack(options, candidate, live);
     const { changes, resources, claims = [], held = [], unknown, ...planned } = found;
     const isApplied = !candidate.removed && planned.action !== "invalid";
@@ -56,6 +57,12 @@ export async function planObject(
     options.signal?.throwIfAborted();
     return { ...none, unknown: [], plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
   }
+}
+
+function planStack(options: PlanOptions, candidate: Candidate, live: Lookup): Promise<FoundPlan> {
+  const { declared } = candidate;
+  if (declared !== undefined) return previewDeclared(options, { ...candidate, declared }, live);
+  return candidate.removed ? previewRemoval(options, candidate, live) : previewUpdate(options, candidate, live);
 }
 
 /** What the caller may not get is shown by what the program gave before and gives now; without that, by a word alone. */

@@ -184,7 +184,8 @@ async function otherClaims(
   candidates: readonly Candidate[],
 ): Promise<{ claims: Claimant[]; unknown: string[] }> {
   const present = new Set(candidates.map(identityOf));
-  const claiming = new Set(candidates.filter(({ removed }) => !removed).map(({ kind }) => kind));
+  // What live objects claim is theirs already.
+  const claiming = new Set(candidates.flatMap(({ kind, removed, declared }) => (removed || declared ? [] : [kind])));
   const found: { claims: Claimant[]; unknown: string[] } = { claims: [], unknown: [] };
   if (cluster.unreachable !== undefined) return found; // which each object says
   for (const kind of claiming) {

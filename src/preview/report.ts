@@ -1,7 +1,7 @@
 import Type from "typebox";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { closed, GATED, resourceSchema, UNCHECKED } from "../plan/resource-plan";
+import { closed, GATED, type ResourcePlan, resourceSchema, UNCHECKED } from "../plan/resource-plan";
 
 /*
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
@@ -107,6 +107,12 @@ export function newPlan(
   const source = { apiVersion, kind: kind.kind, ...names, ...(file !== undefined && { file }) };
   const nothing = { action: "none" as const, resources: [], errors: [], notes: [] };
   return { ...source, stack: stackName(kind, objectKey(names)), ...nothing };
+}
+
+/** An object's action is the most severe action of its resources. */
+export function actionOf(resources: readonly ResourcePlan[]): Action {
+  if (resources.some(({ operation }) => operation === "replace")) return "replace";
+  return resources.length > 0 ? "update" : "none";
 }
 
 export function countActions(actions: readonly Action[]): Report["summary"] {

@@ -1,0 +1,124 @@
+import { writeFile } from "node:fs/promises";
+import { Command } from "commander";
+import { withKubernetes } from "../../providers/kubernetes/connection";
+import { type Declarations, type Fleet, readDeclarations, readFleet } from "../fleet/artefact";
+import { fetchFleet } from "../fleet/fetch";
+import { runFleet } from "../fleet/run";
+import type { RequestPath } from "../preview/api";
+import { byDifference } from "../preview/differences";
+import type { Report } from "../preview/report";
+import { joined, requestsOf } from "../preview/submit";
+import { INSPECTION_HELP, inspect } from "./inspection";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
+import { print, type ReportOptions, withReportOptions } from "./preview";
+
+/** What `run` and `fetch` write may be long: it is one line. */
+async function save(file: string, value: Fleet | Declarations): Promise<void> {
+  await writeFile(file, `${JSON.stringify(value)}\n`, { mode: 0o600 });
+}
+
+export function fleetCommand(): Command {
+  return new Command("fleet")
+    .description(
+      "show what a changed program would do to all live objects, in three steps: of these, the one that runs the program " +
+        "has no token",
+    )
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kindstack fleet fetch --kinds ./main/src --to fleet.json      # with a kubeconfig, and the code that is installed
+  kindstack fleet run fleet.json --kinds ./branch/src --to declared.json      # without any credential
+  kindstack fleet submit declared.json --server https://kindstack.example.com --fail-on replace,delete
+
+Where you trust the code, \`kindstack preview --fleet\` does all of it, and previews Secrets and plugins too.`,
+    )
+    .addCommand(fetchCommand())
+    .addCommand(runCommand())
+    .addCommand(submitCommand());
+}
+
+interface FileOptions extends KindsOption {
+  to: string;
+}
+
+function fetchCommand(): Command {
+  return new Command("fetch")
+    .description("write all live objects of kinds, and what their programs may read, to a file; no values of Secrets")
+    .requiredOption("--to <file>", "the file")
+    .option("-n, --namespace <namespace>", "objects in this namespace alone")
+    .addOption(kindsOption("kinds as they are installed"))
+    .addHelpText(
+      "after",
+      "\nExample:\n  kindstack fleet fetch --kinds ./src --to fleet.json      # of the target branch",
+    )
+    .action(async ({ to, namespace, ...kinds }: FileOptions & { namespace?: string }) => {
+      const fleet = await withKubernetes((client) => fetchFleet(client, allKinds(kinds), namespace));
+      await save(to, fleet);
+      const count = fleet.kinds.reduce((sum, { objects }) => sum + objects.length, 0);
+      process.stdout.write(`${count} objects of ${fleet.kinds.length} kinds\n`);
+    });
+}
+
+function runCommand(): Command {
+  return new Command("run")
+    .description("run the programs of kinds for what was fetched, each twice, and write what they declare to a file")
+    .argument("<file>", "what `kindstack fleet fetch` has written")
+    .requiredOption("--to <file>", "the file for the declarations")
+    .addOption(kindsOption("kinds whose programs run"))
+    .addHelpText(
+      "after",
+      "\nExample:\n  kindstack fleet run fleet.json --kinds ./src --to declared.json      # of the branch",
+    )
+    .action(async (file: string, { to, ...kinds }: FileOptions) => {
+      const declarations = await runFleet(await readFleet(file), allKinds(kinds));
+      await save(to, declarations);
+      const outcomes = Object.entries(Object.groupBy(declarations.objects, ({ outcome }) => outcome.type));
+      const counts = outcomes.map(([outcome, objects = []]) => `${objects.length} ${outcome}`);
+      process.stdout.write(`${counts.join(", ") || "no objects"}\n`);
+    });
+}
+
+interface SubmitOptions extends ReportOptions {
+  propose?: true;
+  report?: string;
+}
+
+const PATH = "/v1/fleet" satisfies RequestPath;
+
+function submitCommand(): Command {
+  const command = new Command("submit")
+    .description("preview what was declared, against the real state: it is compared, and no code of the branch runs")
+    .argument("<file>", "what `kindstack fleet run` has written")
+    .option(
+      "--propose",
+      "show the digests of the plans that the operator would make, for `kindstack approve --report`; implies --refresh",
+    )
+    .option("--report <file>", "also write the report to this file, as JSON, for `kindstack approve --report`");
+  return withReportOptions(command)
+    .addHelpText(
+      "after",
+      `
+Exit codes: as for \`kindstack preview\`.
+
+Examples:
+  kindstack fleet submit declared.json --server https://kindstack.example.com --token-file token --fail-on replace,delete
+  kindstack fleet submit declared.json --propose --report report.json && kindstack approve --report report.json
+${INSPECTION_HELP}`,
+    )
+    .action(async (file: string, options: SubmitOptions) => {
+      const declarations = await readDeclarations(file);
+      const { refresh, propose, concurrency } = options;
+      const asked = { refresh, ...(propose && { propose }) };
+      const { objects, providers, notFetched } = declarations;
+      // Without an operator there are no limits, and to open the state takes a while.
+      const whole = [{ ...asked, objects, providers, notFetched }];
+      const requests = options.server === undefined ? whole : requestsOf(declarations, asked);
+      const local = () => ({ kinds: allKinds(options), concurrency });
+      const pages: Report[] = [];
+      for (const request of requests) pages.push(await inspect(PATH, request, options, local));
+      const report = byDifference(joined(pages, declarations));
+      if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report)}\n`);
+      print(report, options);
+    });
+}

@@ -1,0 +1,101 @@
+import { declareAgain } from "../../providers/declared-again";
+import { errorMessageOf } from "../../providers/errors";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { known, type Lookup } from "../../providers/kubernetes/lookup";
+import { isSecret } from "../../providers/kubernetes/object-types";
+import { MASKED } from "../../providers/literal";
+import { objectKey } from "../../stacks/contract/object";
+import type { PlannedChange } from "../automation/planned-changes";
+import { typeWord } from "../automation/urn";
+import { type Admitted, admit } from "../fleet/admit";
+import type { PlannedResource } from "../plan/effects";
+import { planUpdate } from "../plan/plan";
+import { UNCHECKED } from "../plan/resource-plan";
+import { callerView } from "./caller-view";
+import { type Candidate, type FoundPlan, foundPlan, type PlanOptions, previewRemoval } from "./candidate";
+import type { ClusterView } from "./cluster-view";
+import { actionOf } from "./report";
+
+const NOTHING = { changes: [], resources: [] };
+
+/**
+ * Plans an update of a live object by what its program is said to declare. Nothing is told by a comparison with what the caller
+ * may not get: a stranger could try values until nothing differs.
+ */
+export async function previewDeclared(
+  options: PlanOptions,
+  candidate: Candidate & Required<Pick<Candidate, "declared">>,
+  lookup: Lookup,
+): Promise<FoundPlan> {
+  const { engine, cluster, refresh, proposeWith, signal } = options;
+  const { kind, declared } = candidate;
+  const { outcome, uid, generation, providers } = declared;
+  if (outcome.type === "unchecked") return { ...NOTHING, unknown: [outcome.message] };
+  if (outcome.type !== "declared") return { ...NOTHING, action: outcome.type, errors: [outcome.message], unknown: [] };
+  const live = await known(lookup).catch(() => undefined);
+  if (live === undefined) {
+    const why = lookup.outcome === "unknown" ? errorMessageOf(lookup.error) : "it is gone";
+    return { ...NOTHING, unknown: [`the object could not be looked up: ${why}`] };
+  }
+  if (live.metadata.deletionTimestamp !== undefined) return previewRemoval(options, candidate, lookup);
+  if (live.metadata.uid !== uid || live.metadata.generation !== generation) {
+    return { ...NOTHING, unknown: ["it has changed since it was fetched"] };
+  }
+  const owned = proposeWith && (await cluster.owned(kind, live.metadata));
+  const view = callerView(cluster, { kind, key: objectKey(live.metadata), live, owned, recorded: [] });
+  let admitted: Admitted;
+  try {
+    admitted = admit({ kind, live, cluster: await view.cluster(), providers }, outcome.resources);
+  } catch (error) {
+    return { ...NOTHING, unknown: [`its declarations are not previewed: ${errorMessageOf(error)}`] };
+  }
+  const program = () => declareAgain(admitted.resources);
+  const request = { kind, object: live, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
+  const plan = await planUpdate(request);
+  const resources = await hideUnreadable(plan.changes, plan.resources, admitted, cluster);
+  const action = plan.exists ? actionOf(resources.map(({ shown }) => shown)) : "create";
+  const found = await foundPlan(options, { kind, object: live, lookup, view }, { ...plan, resources }, action);
+  const hidden = resources.flatMap(({ shown }) => (shown.hidden ? [`${shown.name}: ${shown.notChecked}`] : []));
+  const left = admitted.notPreviewed.map((what) => `not previewed: ${what}`);
+  return { ...found, unknown: [...found.unknown, ...left, ...hidden] };
+}
+
+/** In place of what a comparison would tell of what the caller may not see, that it is not compared, whatever came of it. */
+async function hideUnreadable(
+  changes: readonly PlannedChange[],
+  resources: readonly PlannedResource[],
+  { secrets }: Admitted,
+  cluster: ClusterView,
+): Promise<PlannedResource[]> {
+  const planned = new Map(resources.map((resource) => [resource.change.urn, resource]));
+  const shown = changes.map(async (change): Promise<PlannedResource[]> => {
+    const resource = planned.get(change.urn);
+    const why = await unreadable(change, resource, secrets, cluster);
+    if (why === undefined) return resource === undefined ? [] : [resource];
+    const { name, type } = change;
+    const hidden = { operation: UNCHECKED, notChecked: why, hidden: true } as const;
+    return [{ change, refused: false, shown: { name, type: typeWord(type), ...hidden, fields: [] } }];
+  });
+  return (await Promise.all(shown)).flat().sort((a, b) => (a.shown.name < b.shown.name ? -1 : 1));
+}
+
+async function unreadable(
+  { name, operation, inputs, old }: PlannedChange,
+  resource: PlannedResource | undefined,
+  secrets: ReadonlySet<string>,
+  cluster: ClusterView,
+): Promise<string | undefined> {
+  const manifests = [inputs?.manifest, old?.inputs.manifest].filter((one) => one !== undefined) as Manifest[];
+  const isOfSecret = manifests.some((one) => typeof one === "string" || isSecret(one));
+  if (operation === "delete" || inputs === undefined) return undefined; // tells nothing but that
+  if (isOfSecret || secrets.has(name) || holdsSecret(old)) return "secrets are not compared with declarations";
+  const isThere = old !== undefined || resource?.live !== undefined || resource?.lookupError !== undefined;
+  if (!isThere || inputs.manifest === undefined) return undefined;
+  const may = await Promise.all(manifests.map((one) => cluster.mayRead(one)));
+  return may.every(Boolean) ? undefined : "you may not get it, so it is not compared with declarations";
+}
+
+function holdsSecret(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value === MASKED;
+  return Object.values(value).some(holdsSecret);
+}

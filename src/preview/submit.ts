@@ -1,0 +1,77 @@
+import { objectKey } from "../../stacks/contract/object";
+import type { Declarations, Declared } from "../fleet/artefact";
+import { idOf } from "../plan/effects";
+import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type Requests } from "./api";
+import { countActions, type Report } from "./report";
+
+type Request = Requests["/v1/fleet"];
+
+/** What a request has besides its objects. */
+const ENVELOPE_BYTES = 256 * 1024;
+
+/** The requests by which an operator is asked about declarations: as many of them as its limits demand. */
+export function requestsOf(
+  { objects, providers, notFetched }: Pick<Declarations, "objects" | "providers" | "notFetched">,
+  options: Pick<Request, "refresh" | "propose">,
+): Request[] {
+  const pages: Declared[][] = [[]];
+  let bytes = 0;
+  for (const object of objects.map(withinLimits)) {
+    const size = sizeOf(object);
+    const page = pages.at(-1) as Declared[];
+    bytes += size;
+    if (page.length < MAX_REQUEST_OBJECTS && bytes <= MAX_REQUEST_BYTES - ENVELOPE_BYTES) page.push(object);
+    else {
+      pages.push([object]);
+      bytes = size;
+    }
+  }
+  return pages.map((page, index) => ({
+    ...options,
+    objects: page,
+    providers,
+    notFetched: index === 0 ? notFetched : [],
+  }));
+}
+
+function withinLimits(object: Declared): Declared {
+  if (sizeOf(object) <= MAX_REQUEST_BYTES - ENVELOPE_BYTES) return object;
+  return { ...object, outcome: { type: "unchecked", message: "its declarations are larger than a request may be" } };
+}
+
+function sizeOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value)) + 1;
+}
+
+/** One report of those on its pages, which do not know of each other. */
+export function joined(pages: readonly Report[], { objects, notes, unchecked }: Declarations): Report {
+  const all = pages.flatMap((page) => page.objects);
+  const rivals = pages.length > 1 ? rivalsAmong(objects) : [];
+  return {
+    summary: countActions(all.map(({ action }) => action)),
+    objects: all,
+    problems: pages.flatMap(({ problems }) => problems),
+    ignored: 0,
+    notes: unique([...notes, ...pages.flatMap((page) => page.notes)]),
+    unchecked: unique([...unchecked, ...pages.flatMap((page) => page.unchecked), ...rivals]),
+    behind: [],
+    unseenDeletions: [],
+  };
+}
+
+/** What several objects declare, of which only one can have it. */
+function rivalsAmong(objects: readonly Declared[]): string[] {
+  const holders = new Map<string, string[]>();
+  for (const { kind, outcome, ...metadata } of objects) {
+    for (const { inputs } of outcome.type === "declared" ? outcome.resources : []) {
+      const id = idOf(inputs?.manifest);
+      if (id !== undefined) holders.set(id, [...(holders.get(id) ?? []), `${kind} ${objectKey(metadata)}`]);
+    }
+  }
+  const rivals = [...holders].filter(([, owners]) => new Set(owners).size > 1);
+  return rivals.map(([id, owners]) => `${id} is declared by ${owners.join(" and ")}: only one of them can have it`);
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}

@@ -1,0 +1,159 @@
+import Type from "typebox";
+import { Check } from "typebox/value";
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { KubernetesObject, OBJECT_STUB } from "../../providers/kubernetes/object";
+import { declarationsSchema, FLEET_FORMAT, type Fleet } from "../../src/fleet/artefact";
+import { runFleet } from "../../src/fleet/run";
+import { requestsOf } from "../../src/preview/submit";
+import type { ProgramContext } from "../../stacks/contract/capabilities";
+import { type AnyKind, defineKind } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
+
+type Program = (object: KindObject<{ text: string }>, context: ProgramContext) => void;
+const names = { group: "example.com", version: "v1", kind: "Note", plural: "notes", singular: "note" } as const;
+
+function kindOf(program: Program, more: Partial<AnyKind> = {}): AnyKind {
+  const schemas = { spec: Type.Object({ text: Type.String() }), status: Type.Object({}) };
+  const rest = { ...schemas, columns: [], directory: __dirname, report: () => ({}), description: "" };
+  const owns = ["ConfigMap", "Secret", "Pod"].map((kind) => ({ apiVersion: "v1", kind }));
+  return { ...defineKind({ ...names, scope: "Namespaced", ...rest, owns, program } as never), ...more } as AnyKind;
+}
+
+const live = (name: string, text: unknown = name) =>
+  ({
+    ...{ apiVersion: "example.com/v1", kind: "Note", spec: { text } },
+    metadata: { name, namespace: "team-a", uid: `uid-${name}`, resourceVersion: "1", generation: 3 },
+  }) as LiveObject;
+
+const fleetOf = (objects: LiveObject[], changes: Partial<Fleet["kinds"][number]> = {}): Fleet => ({
+  ...{ format: FLEET_FORMAT, references: [], notes: [], unchecked: [] },
+  kinds: [{ kind: "notes.example.com", objects, owned: { types: [], objects: [] }, watched: [], ...changes }],
+});
+
+function make(
+  kind: string,
+  { metadata: { name, namespace = "" } }: KindObject,
+  { owner }: ProgramContext,
+  data: object,
+) {
+  new KubernetesObject(name, { owner, manifest: { apiVersion: "v1", kind, metadata: { name, namespace }, ...data } });
+}
+const outcomeOf = async (program: Program, object = live("one"), more: Partial<AnyKind> = {}) =>
+  (await runFleet(fleetOf([object]), [kindOf(program, more)])).objects[0]?.outcome;
+
+describe("the programs of a fleet", () => {
+  it("give what they declare as data, for objects as they were fetched", async () => {
+    const program: Program = (object, context) =>
+      make("ConfigMap", object, context, { data: { text: object.spec.text } });
+    const declarations = await runFleet(fleetOf([live("one"), live("two")]), [kindOf(program)]);
+    expect(Check(declarationsSchema, declarations)).toBe(true);
+    expect(declarations.providers).toMatchObject({ [OBJECT_STUB]: 1 });
+    expect(declarations.objects).toMatchObject([
+      { kind: "notes.example.com", namespace: "team-a", name: "one", uid: "uid-one", generation: 3 },
+      { outcome: { resources: [{ provider: OBJECT_STUB, inputs: { manifest: { data: { text: "two" } } } }] } },
+    ]);
+  });
+
+  it("give no value of a Secret, whether they mark it or not", async () => {
+    const outcome = await outcomeOf((object, context) =>
+      make("Secret", object, context, { stringData: { a: "hunter2" } }),
+    );
+    expect(outcome).toMatchObject({
+      type: "declared",
+      resources: [{ type: expect.stringMatching(/:Secret$/), secret: true }],
+    });
+    expect(JSON.stringify(outcome)).not.toContain("hunter2");
+  });
+
+  it("tell nothing where two runs differ, such as by a count, by chance, or by what the first one left in its object", async () => {
+    let runs = 0;
+    const programs: Program[] = [
+      (object, context) => make("ConfigMap", object, context, { data: { count: String(runs++) } }),
+      (object, context) => make("ConfigMap", object, context, { data: { at: String(Math.random()) } }),
+      (object, context) => {
+        for (let made = 0; made <= runs++ % 2; made++) make("ConfigMap", object, context, {});
+      },
+    ];
+    for (const program of programs.slice(0, 2)) {
+      expect(await outcomeOf(program)).toMatchObject({
+        type: "unchecked",
+        message: expect.stringMatching(/^its program declares something else each time it runs: one\.inputs/),
+      });
+    }
+    const pushed: Program = (object, context) => {
+      const { metadata } = object as { metadata: { labels?: Record<string, string> } };
+      metadata.labels = { ...metadata.labels, ran: `${metadata.labels?.ran ?? ""}x` };
+      make("ConfigMap", object, context, { data: { ...metadata.labels } });
+    };
+    expect(await outcomeOf(pushed)).toMatchObject({ type: "declared" });
+  });
+
+  it("fail alone, and what their schema refuses is invalid", async () => {
+    const program: Program = (object) => {
+      throw new Error(`nothing for ${object.metadata.name}`);
+    };
+    expect(await outcomeOf(program)).toEqual({ type: "failed", message: "nothing for one" });
+    expect(await outcomeOf(program, live("one", 7))).toMatchObject({
+      type: "invalid",
+      message: expect.stringContaining("text"),
+    });
+  });
+
+  it("are told nothing that was not fetched", async () => {
+    const reads = { settings: { apiVersion: "v1", kind: "ConfigMap", name: () => "settings" } };
+    const liveState = { reads: [{ apiVersion: "v1", kind: "Pod" }], needsReconcile: () => [] };
+    const watch = { apiVersion: "v1", kind: "Node", labelSelector: "a", selectorOf: () => "a", keysOf: () => [] };
+    for (const capabilities of [{ reads }, { liveState }, { watches: [watch] }]) {
+      expect(await outcomeOf(() => undefined, live("one"), { capabilities })).toMatchObject({
+        type: "unchecked",
+        message: expect.stringContaining("it is not in the file"),
+      });
+    }
+  });
+
+  it("see their own resources and not those that others have marked elsewhere", async () => {
+    const pod = (namespace: string) =>
+      ({
+        ...{ apiVersion: "v1", kind: "Pod" },
+        metadata: {
+          name: namespace,
+          namespace,
+          uid: "p",
+          resourceVersion: "1",
+          labels: { "kindstack.dev/owner-uid": "uid-one" },
+        },
+      }) as LiveObject;
+    const owned = { types: [{ apiVersion: "v1", kind: "Pod" }], objects: [pod("team-a"), pod("team-b")] };
+    const program: Program = (object, context) =>
+      make("ConfigMap", object, context, { data: { seen: context.owned.map(({ metadata }) => metadata.name).join() } });
+    const liveState = { reads: owned.types, needsReconcile: () => [] };
+    const { objects } = await runFleet(fleetOf([live("one")], { owned }), [
+      kindOf(program, { capabilities: { liveState } }),
+    ]);
+    expect(objects[0]?.outcome).toMatchObject({ resources: [{ inputs: { manifest: { data: { seen: "team-a" } } } }] });
+  });
+
+  it("name the kinds of which nothing was fetched, and those which none of them serves", async () => {
+    const { notFetched } = await runFleet({ ...fleetOf([]), kinds: [] }, [kindOf(() => undefined)]);
+    expect(notFetched).toEqual(["notes.example.com"]);
+    const { unchecked } = await runFleet(fleetOf([live("one")]), []);
+    expect(unchecked).toEqual(["nothing is told of 1 objects of notes.example.com: no such kind was run"]);
+  });
+});
+
+describe("the requests for declarations", () => {
+  it("are within the limits of an operator, and have each object once", async () => {
+    const program: Program = (object, context) =>
+      make("ConfigMap", object, context, { data: { text: object.spec.text } });
+    const objects = [
+      ...Array.from({ length: 1_200 }, (_, n) => live(`n${n}`)),
+      ...["a", "b", "c"].map((n) => live(n, "x".repeat(2e6))),
+    ];
+    const declarations = await runFleet(fleetOf([...objects, live("d", "x".repeat(5e6))]), [kindOf(program)]);
+    const requests = requestsOf(declarations, { refresh: false });
+    expect(requests.map((one) => one.objects.length)).toEqual([500, 500, 201, 1, 2]);
+    for (const request of requests) expect(JSON.stringify(request).length).toBeLessThan(4 * 1024 * 1024);
+    expect(requests.at(-1)?.objects.at(-1)?.outcome).toMatchObject({ type: "unchecked" });
+  });
+});
