@@ -104,7 +104,7 @@ export async function recordedPlaces(
     `SELECT held.incarnation, held.table_id AS "tableId", (${PRESENT_OID})::text AS oid
      FROM kindstack_ownership.records AS held JOIN kindstack_ownership.tables AS known ON known.id = held.table_id
      WHERE held.incarnation = ANY($1)
-     ORDER BY oid NULLS FIRST -- of two, the one of a table that exists counts
+     ORDER BY oid NULLS FIRST, held.key COLLATE "C" -- of two, the one of a table that exists counts
      ${lock ? "FOR UPDATE OF held" : ""}`,
     [incarnations],
   );

@@ -14,7 +14,7 @@ import { keyOf, type RowOutputs } from "./row-inputs";
 import { outdatedRow, readColumns } from "./row-observation";
 import { isThere, suppressedWrite } from "./suppressed-write";
 import { withTable } from "./table-lock";
-import { mayHideRows, type Table } from "./tables";
+import { findTable, mayHideRows, type Table } from "./tables";
 
 interface HeldDeletion extends RowOutputs {
   hold?: Hold | undefined;
@@ -31,6 +31,7 @@ const deleteBatched = batchedRows<HeldDeletion, void>({
     inTransaction(
       batch,
       async (connection, all) => {
+        if (all.length > 1 && (await deleteTogether(connection, all))) return;
         for (const outs of all) await deleteWithRecord(connection, outs);
       },
       async (connection, outs) => void (await tableWithoutRecords(connection, outs)),
@@ -38,6 +39,39 @@ const deleteBatched = batchedRows<HeldDeletion, void>({
     ),
   batchKey: ({ table }) => table,
 });
+
+/**
+ * Deletes rows that are all recorded where the name of their table leads, by as many statements as one of them takes.
+ *
+ * @returns false, with nothing done, where one of them is another case: then each is deleted by itself, which tells why
+ */
+async function deleteTogether(
+  connection: Connection,
+  all: readonly [HeldDeletion, ...HeldDeletion[]],
+): Promise<boolean> {
+  const [first] = all;
+  const { column } = keyOf(first);
+  if (all.some((outs) => outs.hold !== undefined || keyOf(outs).column !== column)) return false;
+  const incarnations = all.map(({ incarnation }) => incarnation);
+  const [places, table] = await Promise.all([
+    recordedPlaces(connection, incarnations, { lock: true }),
+    findTable(connection, parseTableName(first.table, "table")),
+  ]);
+  const isRecorded = ({ incarnation }: RowOutputs) => places.get(incarnation)?.oid === table?.oid;
+  if (table === undefined || !all.every(isRecorded)) return false;
+  const keys = all.map((outs) => keyOf(outs).value);
+  const [name, key] = [quoteTableName(table), escapeIdentifier(column)];
+  await connection.query("SAVEPOINT together");
+  const [, , deleted, left] = await Promise.all([
+    connection.query(`SELECT FROM ${name} WHERE ${key} = ANY($1) ORDER BY ${key}::text COLLATE "C" FOR UPDATE`, [keys]),
+    connection.query("DELETE FROM kindstack_ownership.records WHERE incarnation = ANY($1)", [incarnations]),
+    connection.query(`DELETE FROM ${name} WHERE ${key} = ANY($1)`, [keys]),
+    connection.query(`SELECT FROM ${name} WHERE ${key} = ANY($1) LIMIT 1`, [keys]),
+  ]);
+  if (deleted.rowCount === all.length && left.rowCount === 0) return true;
+  await connection.query("ROLLBACK TO SAVEPOINT together");
+  return false;
+}
 
 /**
  * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that

@@ -51,7 +51,7 @@ export class Controller {
     private readonly objects: Informer,
     /** Of what the kind watches and refers to, which end with the controller; and of what it owns, which kinds share. */
     private readonly informers: { own: readonly Informer[]; owned: readonly Informer[] },
-    private readonly freshness: Pick<ProvenFreshness, "reset">,
+    private readonly freshness: Pick<ProvenFreshness, "reset" | "wrote">,
     private readonly reconciler: Reconciler,
     /** Of the types that the kind owns, those that the API server did not serve: nothing watches them. */
     readonly unserved: readonly ObjectType[],
@@ -189,6 +189,7 @@ export class Controller {
           "finalizer was removed by another: resources and stack stay",
         );
       }
+      this.#noteEnd(change, item.key);
       claims.drop(uid, item); // an object that lost its finalizer by force was never destroyed
       this.#drop(item);
       if (isDeletedInSpiteOfFinalizer(change)) {
@@ -232,6 +233,16 @@ export class Controller {
   #drop(item: ObjectItem): void {
     this.reconciler.drop(item.key);
     this.environment.queue.abandon(item);
+  }
+
+  /**
+   * Takes in the end of an object whose finalizer this process has removed: the cache shows all that was there before. The answer
+   * to the removal does not prove that, as it has the version before.
+   */
+  #noteEnd({ object, ...how }: ObjectChange, key: string): void {
+    const { uid, resourceVersion: version } = object.metadata;
+    const sentAt = this.reconciler.releasingSince(key, uid);
+    if ("reported" in how && sentAt !== undefined) this.freshness.wrote({ version, sentAt });
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */

@@ -29,8 +29,8 @@ export class ObjectState {
   blockers: Blockers | undefined;
   /** The UID of the object whose stack was destroyed: its finalizer is removed, though the cache may still show it. */
   destroyed: string | undefined;
-  /** The UID of the object whose finalizer this process removes. */
-  releasing: string | undefined;
+  /** The object whose finalizer this process removes, and since when (`performance.now()`). */
+  releasing: { uid: string; since: number } | undefined;
   /** That a deletion with the propagation policy `Orphan` was seen, which the API server forgets soon, or is recorded. */
   orphaned: ObjectFacts["orphaned"];
   /** Set by a poll, for drift that no watch shows: what is not as it should be. */

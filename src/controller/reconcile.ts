@@ -129,7 +129,13 @@ export class Reconciler {
   /** Whether this process has removed the finalizer of the object of this UID. */
   hasReleased(key: string, uid: string): boolean {
     const state = this.#states.get(key);
-    return state?.releasing === uid || state?.destroyed === uid;
+    return state?.releasing?.uid === uid || state?.destroyed === uid;
+  }
+
+  /** Since when this process removes the finalizer of the object of this UID (`performance.now()`). */
+  releasingSince(key: string, uid: string): number | undefined {
+    const releasing = this.#states.get(key)?.releasing;
+    return releasing?.uid === uid ? releasing.since : undefined;
   }
 
   /** Drops all that is known of an object: it is gone, or is another replica's. */

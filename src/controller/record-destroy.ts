@@ -9,6 +9,7 @@ import { finishes, takesOverLost } from "./decide";
 import { describeChanges, describeFailures } from "./describe";
 import { reportPass } from "./gate";
 import { explainDecision, isStateMissing, STATE_MISSING } from "./missing-state";
+import type { ObjectState } from "./object-state";
 import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
 import { report } from "./report";
 
@@ -67,10 +68,15 @@ export async function recordDestroy(
   }
   claims.retain(object.metadata.uid, []);
   await plans?.remove(step.context, object);
-  step.state.releasing = object.metadata.uid;
+  noteRelease(step.state, object.metadata.uid);
   if (!step.facts.object.isTombstone) await writer.removeFinalizer(object, step.state.writes);
   step.context.forgetDestroyed(stackName(kind, step.item.key));
   return "done";
+}
+
+/** Of several tries, the first is kept: the object may end by any of them. */
+function noteRelease(state: ObjectState, uid: string): void {
+  if (state.releasing?.uid !== uid) state.releasing = { uid, since: performance.now() };
 }
 
 export async function recordFailedDestroy(

@@ -40,13 +40,14 @@ const reconciler = {
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
   hasReleased: vi.fn(() => false),
+  releasingSince: vi.fn<(key: string, uid: string) => number | undefined>(),
 };
 const warn = vi.fn();
 let cached: LiveObject[];
 let held: boolean;
 let failure: unknown;
 let controller: Controller;
-const freshness = { reset: vi.fn() };
+const freshness = { reset: vi.fn(), wrote: vi.fn() };
 
 beforeEach(() => {
   vi.resetAllMocks();
@@ -85,6 +86,25 @@ beforeEach(() => {
     stub<Reconciler>(reconciler),
     [],
   );
+});
+
+describe("the end of an object", () => {
+  const gone = { ...object, metadata: { ...metadata, resourceVersion: "7", finalizers: [] } };
+  const ends = (how: { reported?: true }) =>
+    controller.objectChanged({ type: "deleted", object: gone, previous: object, ...how });
+
+  it("by the removal of its finalizer proves what the cache shows, as of when that was sent", () => {
+    reconciler.releasingSince.mockReturnValue(5);
+    ends({ reported: true });
+    expect(freshness.wrote).toHaveBeenCalledExactlyOnceWith({ version: "7", sentAt: 5 });
+  });
+
+  it("proves nothing when another removed it, or when a list alone shows it", () => {
+    ends({ reported: true });
+    reconciler.releasingSince.mockReturnValue(5);
+    ends({});
+    expect(freshness.wrote).not.toHaveBeenCalled();
+  });
 });
 
 describe("an object that was deleted in spite of its finalizer", () => {

@@ -348,6 +348,47 @@ describe("many rows at once", () => {
     ]);
   });
 
+  it.each(["text", "integer", "numeric(9,2)", "char(12)", "uuid", "date", "inet"])(
+    "are deleted together, by a key of the type %s",
+    async (type) => {
+      const table = await database.createStudents(`id ${type} PRIMARY KEY, name text, age integer, country text`);
+      const keyOf = (index: number) => {
+        if (type === "uuid") return `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`;
+        if (type === "date") return `2026-01-${String(index + 1).padStart(2, "0")}`;
+        if (type === "inet") return `10.0.0.${index}`;
+        return type === "text" || type.startsWith("char") ? `a"{,\\'${index}` : String(index);
+      };
+      const ids = Array.from({ length: 30 }, (_, index) => keyOf(index));
+      const rows = await Promise.all(ids.map((id) => create(rowIn(table, { key: { id } }))));
+      const statements = vi.spyOn(Connection.prototype, "query");
+
+      await Promise.all(rows.map((row) => provider.delete("id", row)));
+
+      expect(
+        statements.mock.calls.filter(([text]) => text.includes(`DELETE FROM public.${table}`)).length,
+      ).toBeLessThan(5);
+      expect([...(await rowsOf(table)), ...(await recordsOf(table))]).toEqual([]);
+    },
+  );
+
+  it("are deleted but for those that the database keeps, or another client has locked", async () => {
+    const table = await database.createStudents();
+    const rows = await Promise.all(keys.slice(0, 40).map((id) => create(rowIn(table, { key: { id } }))));
+    await database.query(`DELETE FROM ${table} WHERE id = '${keys[1]}'`);
+    await database.query(`CREATE FUNCTION keep_${table}() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN IF OLD.id = '${keys[5]}' THEN RETURN NULL; END IF; RETURN OLD; END $$`);
+    await database.query(`CREATE TRIGGER keep BEFORE DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION keep_${table}()`);
+    const locker = await lock(`SELECT FROM ${table} WHERE id = '${keys[9]}' FOR UPDATE`);
+    const results = await Promise.allSettled(rows.map((row) => provider.delete("id", row))).finally(() => locker.end());
+
+    expect(failuresOf(results)).toEqual([
+      [5, refused("WriteSuppressed", "retryable", "trigger keep")],
+      [9, refused("LockTimeout", "retryable", `^row "${keys[9]}" of table ${table}: locked by`)],
+    ]);
+    expect(await rowsOf(table)).toEqual([keys[5], keys[9]].map((id) => expect.objectContaining({ id })));
+    expect((await recordsOf(table)).map(({ key }) => key)).toEqual([keys[5], keys[9]]);
+  });
+
   it("are deleted although the table of some is gone", async () => {
     const [kept, dropped] = [await database.createStudents(), await database.createStudents()];
     const rows = await Promise.all(
