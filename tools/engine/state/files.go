@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -140,16 +141,21 @@ func inFolder(name func(from, to string) error, from, to string) error {
 	}
 }
 
-// Delete removes a folder with its last file: each takes one of the volume's inodes.
+// Delete removes a folder with its last file: each takes one of the volume's inodes. Unlike os.Remove, it does not try each name
+// as a file and as a folder.
 func (f files) Delete(_ context.Context, keys ...string) error {
+	folders := map[string]bool{}
 	for _, key := range keys {
 		path := f.path(key)
 		for _, file := range []string{path, path + attributes} {
-			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+			if err := syscall.Unlink(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return &fs.PathError{Op: "remove", Path: file, Err: err}
 			}
 		}
-		_ = os.Remove(filepath.Dir(path))
+		folders[filepath.Dir(path)] = true
+	}
+	for folder := range folders {
+		_ = syscall.Rmdir(folder)
 	}
 	return nil
 }
