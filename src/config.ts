@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../providers/errors";
 import { podNamespace } from "../providers/kubernetes/pod-namespace";
@@ -64,6 +65,12 @@ function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): 
   const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
   const isNeeded = keyService === undefined || value !== undefined || existsSync(file ?? "");
   return { passphrase: isNeeded ? readPassphrase(environment, workDirectory) : undefined, keyService };
+}
+
+/** The passphrase itself; `undefined` where a key service alone protects states. */
+export async function passphraseOf({ passphrase }: StateProtection): Promise<string | undefined> {
+  if (passphrase === undefined || "value" in passphrase) return passphrase?.value;
+  return (await readFile(passphrase.file, "utf8")).trim();
 }
 
 /** As Pulumi reads it: the variable counts before the file, also if it is empty. */

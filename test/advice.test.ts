@@ -18,6 +18,7 @@ const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
     "stacks/platform/installation.integration.test.ts",
     "as the message says",
   ],
+  ["An orphaned stack is left by", "e2e/orphaned-stacks.test.ts", "are destroyed by Pulumi's CLI"],
   ["needs the CRDs of plans and approvals", "e2e/propose-without-plans.test.ts", "is applied once they are there"],
   ["run `pulumi cancel --stack", "e2e/automation-api.slow.test.ts", "names the command that removes a stale lock"],
   [

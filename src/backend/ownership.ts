@@ -5,6 +5,7 @@ import { errorMessageOf, type Failure, failureOf, RetryableError } from "../../p
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { BackendOwner, StackEngine } from "../automation/engine";
 import { recordedOwner } from "../automation/stack-state";
+import { OBJECT_STACK } from "./orphaned-stacks";
 import { describeOwner, howToClaim, isOwner, type OperatorIdentity } from "./owner";
 import type { StackHolder } from "./stack-holders";
 
@@ -41,8 +42,6 @@ const DEPENDENCY = "the state's backend";
 const INTERVAL_MS = 10_000;
 /** How many states are read, at most, to find one of an object of this cluster. */
 const SAMPLE = 100;
-/** How {@link stackName} ends; a platform team's own stacks in the project have other names. */
-const OBJECT_STACK = /-[0-9a-f]{19}$/;
 const NOTHING_HAPPENS = "Nothing is updated or deleted until then";
 
 /**

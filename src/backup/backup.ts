@@ -9,6 +9,7 @@ import { withScratch } from "../automation/scratch";
 import { stackStateSchema } from "../automation/stack-state";
 import { packageVersion } from "../package";
 import { parseJson } from "../text/json";
+import { isPassphraseOf, saltOfSecrets } from "./passphrase";
 
 const SHOWN = 5;
 const LIST = "backup.json";
@@ -88,18 +89,25 @@ async function readBackup(directory: string): Promise<BackupList> {
   return list;
 }
 
+interface Restored {
+  /** How many stacks were written. */
+  count: number;
+  /** Those with secrets that another passphrase has encrypted. */
+  sealed: string[];
+}
+
 /**
  * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written
  * unless the whole backup is intact and each of its stacks is new or may be overwritten.
  *
- * @returns how many were written
+ * @param passphrase of the operator that will use the backend
  * @throws TerminalError `NoBackup`, or `StackExists` naming the stacks that are in the way
  */
 export async function restore(
   directory: string,
   { engine, signal, onStack }: Backend,
-  { overwrite }: { overwrite: boolean },
-): Promise<number> {
+  { overwrite, passphrase }: { overwrite: boolean; passphrase: string | undefined },
+): Promise<Restored> {
   const { stacks } = await readBackup(directory);
   const names = Object.keys(stacks);
   const present = new Set((await engine.listStacks(signal)).map(({ name }) => name));
@@ -112,14 +120,26 @@ export async function restore(
         "Nothing was written; --overwrite replaces their state",
     );
   }
+  const salts = new Map<string, string>();
   for (const [index, name] of names.entries()) {
     const file = join(resolve(directory), fileOf(name));
     const state = parseJson(stateSchema, await readFile(file, "utf8"));
     if (state === undefined) throw new TerminalError("NoBackup", `${file} is not a stack's state`);
     await engine.importStack(name, state, signal);
+    const salt = saltOfSecrets(state);
+    if (salt !== undefined) salts.set(name, salt);
     onStack(index + 1, names.length);
   }
-  return names.length;
+  return { count: names.length, sealed: await sealedBeyond(passphrase, salts) };
+}
+
+/** Which stacks have secrets that a passphrase does not open; most have the same salt. */
+async function sealedBeyond(passphrase: string | undefined, salts: ReadonlyMap<string, string>): Promise<string[]> {
+  const isOpened = new Map<string, boolean>();
+  for (const salt of new Set(salts.values())) {
+    isOpened.set(salt, passphrase !== undefined && (await isPassphraseOf(salt, passphrase)));
+  }
+  return [...salts].filter(([, salt]) => !isOpened.get(salt)).map(([name]) => name);
 }
 
 function fileOf(name: string): string {

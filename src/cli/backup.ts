@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { withScratch } from "../automation/scratch";
 import { type Backend, restore, writeBackup } from "../backup/backup";
 import { readStream, writeStream } from "../backup/stream";
+import { passphraseOf, readStateConfig } from "../config";
 import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
 
@@ -44,11 +45,24 @@ export function restoreCommand(): Command {
       withBackend(`restore from ${directory}`, (backend) =>
         withScratch(tmpdir(), "kindstack-restore", async (scratch) => {
           if (directory === STREAM) await readStream(scratch, process.stdin);
-          const count = await restore(directory === STREAM ? scratch : directory, backend, { overwrite });
+          const passphrase = await passphraseOf(readStateConfig(process.env).protection);
+          const options = { overwrite, passphrase };
+          const { count, sealed } = await restore(directory === STREAM ? scratch : directory, backend, options);
+          if (sealed.length > 0)
+            process.stderr.write(`${anotherPassphrase(sealed)}
+`);
           return `restored ${count} stacks`;
         }),
       ),
     );
+}
+
+function anotherPassphrase(stacks: readonly string[]): string {
+  return (
+    `warning: the secrets of ${stacks.length} stacks are encrypted with another passphrase: ${stacks.join(", ")}. Nothing of their ` +
+    "objects is updated or deleted until each has the present one, with PULUMI_CONFIG_PASSPHRASE set to the former one: " +
+    "pulumi stack change-secrets-provider passphrase --stack <stack>"
+  );
 }
 
 /** @param run returns the summary to print, if that is not printed yet */

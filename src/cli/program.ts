@@ -26,6 +26,7 @@ const COMMANDS = {
   history: async () => (await import("./object-commands.js")).historyCommand(),
   outputs: async () => (await import("./object-commands.js")).outputsCommand(),
   state: async () => (await import("./object-commands.js")).stateCommand(),
+  stacks: async () => (await import("./stacks.js")).stacksCommand(),
   backup: async () => (await import("./backup.js")).backupCommand(),
   restore: async () => (await import("./backup.js")).restoreCommand(),
   install: async () => (await import("./install.js")).installCommand(),

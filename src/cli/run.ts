@@ -5,6 +5,7 @@ import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { protectedNamespaces } from "../../providers/kubernetes/protected-namespaces";
 import { closePool } from "../../providers/postgres/pool";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { GoEngine } from "../automation/go-engine";
 import { ownerFileOf } from "../automation/owner-file";
@@ -17,6 +18,7 @@ import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
 import type { Listener } from "../http/server";
+import { outliveDefinitions } from "../operator/ending-definitions";
 import {
   installKinds,
   refuseForeignDefinitions,
@@ -231,6 +233,8 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const prepare: typeof installKinds = (client, kinds, report) =>
       options.installCrds ? installKinds(client, kinds, report, options) : refuseForeignDefinitions(client, kinds);
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
+    const install = options.installCrds ? (ended: readonly AnyKind[]) => prepare(client, ended) : undefined;
+    await outliveDefinitions({ client, kinds, install, logger, signal });
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, {
       ...{ kinds, client, engine: file, planKey: key, state, backend, logger, signal, graceMs },

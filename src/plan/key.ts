@@ -1,7 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes, scrypt } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import type { StateProtection } from "../config";
+import { passphraseOf, type StateProtection } from "../config";
 
 const KEY_BYTES = 32;
 /** About a tenth of a second and 32 MiB: a digest does not help to guess the passphrase. */
@@ -15,11 +14,11 @@ const derive = promisify<string, string, number, object, Buffer>(scrypt);
  * With a key service alone there is no secret to make it of. It is the process's own then: a restart, or another replica, gives
  * other digests, and what was approved before waits for another approval.
  */
-export function planKey({ passphrase }: StateProtection): () => Promise<KeyObject> {
+export function planKey(protection: StateProtection): () => Promise<KeyObject> {
   let made: Promise<KeyObject> | undefined;
   const make = async () => {
-    if (passphrase === undefined) return createSecretKey(randomBytes(KEY_BYTES));
-    const secret = "file" in passphrase ? (await readFile(passphrase.file, "utf8")).trim() : passphrase.value;
+    const secret = await passphraseOf(protection);
+    if (secret === undefined) return createSecretKey(randomBytes(KEY_BYTES));
     return createSecretKey(await derive(secret, "kindstack plans", KEY_BYTES, COST));
   };
   return () => {

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { type KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, type KindNames, kindName } from "./kind";
 import { stackRecordSchema } from "./object";
@@ -35,11 +35,22 @@ export async function findForeignDefinitions(
   const definitions = await Promise.all(kinds.map((kind) => known(client.get(DEFINITION_TYPE, kindName(kind)))));
   return kinds.filter((_, index) => {
     const definition = definitions[index];
-    const isOwn = Object.entries(INSTALLED_LABELS).some(
-      ([label, value]) => definition?.metadata.labels?.[label] === value,
-    );
-    return definition !== undefined && !isOwn;
+    return definition !== undefined && !isInstalled(definition);
   });
+}
+
+/** The kinds whose CustomResourceDefinition is being deleted, which waits for all objects of the kind. */
+export async function findEndingDefinitions(
+  client: Pick<KubernetesClient, "get">,
+  kinds: readonly AnyKind[],
+): Promise<AnyKind[]> {
+  const definitions = await Promise.all(kinds.map((kind) => known(client.get(DEFINITION_TYPE, kindName(kind)))));
+  return kinds.filter((_, index) => definitions[index]?.metadata.deletionTimestamp !== undefined);
+}
+
+/** Whether Kindstack has installed a CRD. */
+export function isInstalled({ metadata: { labels } }: LiveObject): boolean {
+  return Object.entries(INSTALLED_LABELS).some(([label, value]) => labels?.[label] === value);
 }
 
 /** How the API server reaches a webhook, in the form of a CRD's `clientConfig`. */

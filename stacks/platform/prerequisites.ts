@@ -1,5 +1,5 @@
 import { ApiError, isApiError, type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
-import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
+import { DEFINITION_TYPE, findEndingDefinitions, findForeignDefinitions } from "../contract/crd";
 import { ONE_INSTALLATION } from "../contract/installation";
 import { type AnyKind, kindName } from "../contract/kind";
 import { MUTATION_TYPE } from "../contract/validating-policy";
@@ -33,6 +33,7 @@ export async function missingPrerequisites(
     anotherInstallation(configuration, client),
     closedPorts(configuration, client),
     foreignDefinitions(kinds, client),
+    endingDefinitions(kinds, client),
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
     ...(authorMayNotApprove ? [missingMutations(client)] : []),
     ...(serviceMonitor ? [missingServiceMonitors(client)] : []),
@@ -66,6 +67,16 @@ async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Pr
   return (
     `CRDs of these names were not installed by Kindstack: ${foreign.map(kindName).join(", ")}; ` +
     `set kinds to the others: ${others.join(", ") || "there are none"}`
+  );
+}
+
+/** What is applied to a CRD that is being deleted goes with it. */
+async function endingDefinitions(kinds: readonly AnyKind[], client: Reader): Promise<Missing> {
+  const ending = (await findEndingDefinitions(client, kinds)).map(kindName);
+  if (ending.length === 0) return undefined;
+  return (
+    `CRDs are being deleted, with all their objects: ${ending.join(", ")}; install when they are gone. If no operator runs that ` +
+    "deletes the objects, install now, and apply again when the CRDs are gone"
   );
 }
 

@@ -1,10 +1,14 @@
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { secret } from "@pulumi/pulumi/output";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "../automation/test-engine";
+import { Thing } from "../automation/things";
 import { controlPlane } from "../control-plane";
-import { kindstack } from "../e2e/operator";
+import { kindstack, MAIN } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 
 const database = new TestDatabase(controlPlane().env);
@@ -82,5 +86,74 @@ describe.each([
     fs.rmSync(path.join(damaged, "stack.two.json"));
     expect(() => kindstack(["restore", damaged], environment(empty))).toThrow(/lacks the file of the stack two/);
     expect(fs.existsSync(path.join(directory, `empty-${from}`, ".pulumi", "stacks"))).toBe(false);
+  });
+});
+
+describe("a backup from before the passphrase was changed", () => {
+  const backup = path.join(directory, "former");
+  const declare = (value: string) => void new Thing("a", { key: "sealed/a", value: secret(value) });
+  const restoreWith = (phrase: string, from: string, to: string) =>
+    spawnSync(process.execPath, [MAIN, "restore", from], {
+      encoding: "utf8",
+      env: { ...process.env, PULUMI_BACKEND_URL: fileBackend(to), PULUMI_CONFIG_PASSPHRASE: phrase },
+    });
+  const openWith = (phrase: string, name: string) =>
+    TestEngine.open(fileBackend(name), { protection: { passphrase: { value: phrase }, keyService: undefined } });
+  /** Pulumi's CLI, in a folder with the project's name. */
+  const pulumi = async (words: string, backend: string, phrase: string, input = "") => {
+    const folder = path.join(directory, "project");
+    fs.mkdirSync(folder, { recursive: true });
+    fs.writeFileSync(path.join(folder, "Pulumi.yaml"), "name: kindstack\nruntime: nodejs\n");
+    const { status, stderr } = spawnSync(await resolveBinary("pulumi"), [...words.split(" "), "--non-interactive"], {
+      cwd: folder,
+      input,
+      encoding: "utf8",
+      env: {
+        ...process.env,
+        PULUMI_BACKEND_URL: fileBackend(backend),
+        PULUMI_CONFIG_PASSPHRASE: phrase,
+        PULUMI_HOME: path.join(directory, "home"),
+        PULUMI_SKIP_UPDATE_CHECK: "true",
+      },
+    });
+    expect(status, stderr).toBe(0);
+  };
+  beforeAll(async () => {
+    const engine = await TestEngine.open(fileBackend("former-state"));
+    await engine.engine.up("sealed", () => declare("canary"));
+    await engine.up("plain", { a: "1" });
+    await engine.close();
+    kindstack(["backup", backup], { ...passphrase, PULUMI_BACKEND_URL: fileBackend("former-state") });
+  });
+
+  it("is restored without a word with the passphrase that it was made with", () => {
+    const { status, stderr } = restoreWith("the-passphrase", backup, "same");
+    expect(status).toBe(0);
+    expect(stderr).not.toContain("warning");
+  });
+
+  it("names the stacks with secrets alone, and what it says makes them readable", async () => {
+    const { status, stderr } = restoreWith("another", backup, "changed");
+    expect(status).toBe(0);
+    expect(stderr).toContain("the secrets of 1 stacks are encrypted with another passphrase: sealed. ");
+
+    const command = /pulumi (stack change-secrets-provider passphrase --stack) <stack>/.exec(stderr)?.[1] ?? "";
+    await pulumi(`${command} sealed`, "changed", "the-passphrase", "another\n");
+
+    const engine = await openWith("another", "changed");
+    const { failures } = await engine.engine.up("sealed", () => declare("changed"));
+    await engine.close();
+    expect(failures).toEqual([]);
+  });
+
+  it("goes on without the former passphrase, but for stacks with secrets, which `pulumi stack rm --force` gives up", async () => {
+    restoreWith("new", backup, "lost");
+    const engine = await openWith("new", "lost");
+    expect((await engine.up("plain", { a: "2" })).failures).toEqual([]);
+    await expect(engine.engine.up("sealed", () => declare("changed"))).rejects.toThrow("incorrect passphrase");
+
+    await pulumi("stack rm --force --yes --stack sealed", "lost", "new");
+    expect(await engine.engine.listStacks()).toEqual([{ name: "plain" }]);
+    await engine.close();
   });
 });

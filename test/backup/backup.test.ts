@@ -22,7 +22,7 @@ it("is not begun where a file is, or a directory with files", async () => {
 });
 
 it("is told from one that cannot be read", async () => {
-  const read = () => restore(home, backend, { overwrite: false });
+  const read = () => restore(home, backend, { overwrite: false, passphrase: undefined });
   await expect(read()).rejects.toThrow(`${home} is not a backup: it has no backup.json`);
   fs.mkdirSync(path.join(home, "backup.json")); // what no user can read as a file
   await expect(read()).rejects.toThrow("EISDIR");

@@ -39,7 +39,7 @@ describe("completion in a shell", () => {
   const CASES = [
     ["plug", ["plugins"]],
     ["plugins --out", ["--output"]],
-    ["st", ["stack-name", "state", "status"]],
+    ["st", ["stack-name", "stacks", "state", "status"]],
     ["dev st", ["status", "stop"]],
     ["state export ten", TENANTS],
     ["preview --out", ["--output"]],

@@ -13,7 +13,7 @@ import { removeAllObjects, uniqueName } from "./objects";
 import { childrenOf, processesOf, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
-const MAIN = path.join(ROOT, "dist/src/cli/main.js");
+export const MAIN = path.join(ROOT, "dist/src/cli/main.js");
 /** What only something that hangs takes, also on a slow machine. */
 const TIMEOUT_MS = 120_000;
 

@@ -79,8 +79,8 @@ export class PulumiProject {
     return this.#update("refresh", stack, "--yes", "--skip-preview");
   }
 
-  destroy(stack: string): Promise<PulumiRun> {
-    return this.#update("destroy", stack, "--yes", "--skip-preview");
+  destroy(stack: string, ...flags: string[]): Promise<PulumiRun> {
+    return this.#update("destroy", stack, "--yes", "--skip-preview", ...flags);
   }
 
   close(): void {
