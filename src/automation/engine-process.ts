@@ -32,6 +32,8 @@ export type OnStack = (name: string, state: unknown) => Promise<void>;
 export interface OperationListener {
   session: ProviderSession;
   event(event: EngineEvent): void;
+  /** The outputs of the stack itself. */
+  outputs(): Promise<object>;
 }
 
 const PING_MS = 10_000;
@@ -175,10 +177,18 @@ export class EngineProcess {
       return {};
     }
     if (method === "plugins" && this.options.pluginHost !== undefined) return this.options.pluginHost();
+    if (method === "outputs" && messages.operation.Check(params)) {
+      return { outputs: await this.#listenerOf(params.id).outputs() };
+    }
     if (!messages.providerCall.Check(params)) throw new Error("a provider's call of another form");
-    const listener = this.#listeners.get(params.id);
-    if (listener === undefined) throw new Error("the update of this stack has ended");
+    const listener = this.#listenerOf(params.id);
     return listener.session.call(method, params.request);
+  }
+
+  #listenerOf(id: number): OperationListener {
+    const listener = this.#listeners.get(id);
+    if (listener === undefined) throw new Error("the update of this stack has ended");
+    return listener;
   }
 
   readonly #onNotification = (method: string, params: unknown) => {

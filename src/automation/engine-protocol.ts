@@ -17,6 +17,7 @@ export const messages = {
   usage: Compile(usage),
   hello: Compile(Type.Object({ version: Type.String(), protocol: Type.Number() })),
   providerCall: Compile(Type.Object({ id: Type.Number(), request })),
+  operation: Compile(Type.Object({ id: Type.Number() })),
   event: Compile(Type.Object({ id: Type.Number(), event })),
   log: Compile(Type.Object({ message: Type.String(), facts: Type.Object({}) })),
   stack: Compile(Type.Object({ id: Type.Number(), name: Type.String(), state: Type.Unknown() })),

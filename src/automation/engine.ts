@@ -128,6 +128,8 @@ interface HeldOptions {
  * to the observed live values; providers of Pulumi's plugins cannot.
  */
 export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {
+  /** Gives the outputs of the stack itself, of the resources as a successful update has left them. */
+  outputs?: ((resources: readonly StackResource[]) => Promise<object | undefined>) | undefined;
   /** Told what the program declares, secrets included, where that is known before the engine runs. */
   onDeclared?: ((resources: readonly DeclaredResource[]) => void) | undefined;
 }

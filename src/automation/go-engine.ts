@@ -2,10 +2,12 @@ import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { asError, ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
+import { escapeReserved } from "../../providers/literal";
 import { withoutPasswords } from "../../providers/passwords";
 import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
+import { reportOf } from "./event-log";
 import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
@@ -135,7 +137,7 @@ export class GoEngine extends Operations implements StackEngine {
   protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
     const { host, timeoutMs } = this.options;
     const { signal, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
-    const { context, snapshot } = options;
+    const { context, snapshot, outputs } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({
       release,
@@ -152,9 +154,13 @@ export class GoEngine extends Operations implements StackEngine {
       if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
       if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
-      const operation = { ...of, refresh, savesOnce, plans, plan, message };
+      const operation = { ...of, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
-      const listener = { session, event: (event: EngineEvent) => void events.push(event) };
+      const listener = {
+        session,
+        event: (event: EngineEvent) => void events.push(event),
+        outputs: async () => escapeReserved((await outputs?.(reportOf(events).resources)) ?? {}),
+      };
       ended = await this.processes.use(
         (process) =>
           runInterruptible({ timeoutMs, signal, fence: context?.fence }, () =>

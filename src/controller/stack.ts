@@ -6,6 +6,7 @@ import { type KindObject, stackName } from "../../stacks/contract/object";
 import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
 import { runProgram } from "../../stacks/contract/run-program";
 import type { StackObject, UpOptions, UpResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
 import type { Program } from "../automation/program";
 import { planDestroy, planUpdate, type StackPlan } from "../plan/plan";
 import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
@@ -14,6 +15,7 @@ import type { Pass } from "./gate";
 import { ownedOf, recordedIds } from "./kind-cache";
 import { adoptsPlugins, objectForDestroy, objectForUpdate, STATE_MISSING } from "./missing-state";
 import { type Viewed, viewOf } from "./operator-view";
+import { outputFields } from "./output-fields";
 import { describeApproval } from "./plan-decision";
 import { logOf } from "./work";
 
@@ -78,7 +80,9 @@ export class ObjectStack {
     const savesOnce = adoptsAfterCrash(kind) && approval === undefined;
     const { sdkRuntime } = kind.capabilities;
     const { refresh = false, onDeclared } = options;
+    const told = kind.capabilities.outputs && { outputs: this.#outputs };
     return engine.up(this.#name, program, {
+      ...told,
       ...{ object: objectForUpdate(this.step), sdkRuntime, savesOnce, onDeclared, signal },
       ...{ refresh: refresh || bound !== undefined, plan: bound?.plan, observed: bound?.observed },
       message: approval && `approved ${describeApproval(approval)}`,
@@ -94,6 +98,9 @@ export class ObjectStack {
       message: approval && `approved ${describeApproval(approval)}`,
     });
   }
+
+  readonly #outputs = (resources: readonly StackResource[]) =>
+    outputFields(this.step.context.kind, this.step.object, resources);
 
   get #name(): string {
     return stackName(this.step.context.kind, this.step.item.key);

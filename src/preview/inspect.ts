@@ -10,7 +10,7 @@ import type { StackEngine } from "../automation/engine";
 import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
 import type { PluginHost } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
-import { DYNAMIC, isScaffolding, nameOf, typeWord } from "../automation/urn";
+import { DYNAMIC, isScaffolding, nameOf, stackOf, typeWord } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import {
   type NeededRight,
@@ -201,13 +201,14 @@ async function openStack(inspection: Inspection, request: ObjectRequest, resourc
 /** What Kindstack's own providers record for themselves. */
 const BOOKKEEPING = ["owner", "fields", "drifted", "drift", "resourceVersion", "location", "incarnation"];
 
-/** The outputs of the resources in a state that are not components; secrets are hidden. */
+/** The outputs of a stack, and of its resources that are not components; secrets are hidden. */
 function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
   return (deployment.resources ?? []).flatMap(({ urn, type, id, outputs = {} }) => {
-    if (id === undefined || isScaffolding(urn)) return [];
+    const isRoot = type === "pulumi:pulumi:Stack" && Object.keys(outputs).length > 0;
+    if (!isRoot && (id === undefined || isScaffolding(urn))) return [];
     const isOwn = [`${DYNAMIC}kubernetes:`, `${DYNAMIC}postgres:`].some((prefix) => type.startsWith(prefix));
     const told = Object.entries(outputs).filter(([name]) => !(isOwn && BOOKKEEPING.includes(name)));
     const shown = unescapeReserved(maskSecrets(withoutInternal(Object.fromEntries(told))));
-    return [{ type: typeWord(type), name: nameOf(urn), id, outputs: shown }];
+    return [{ type: typeWord(type), name: isRoot ? stackOf(urn) : nameOf(urn), id: id ?? "", outputs: shown }];
   });
 }

@@ -22,7 +22,7 @@ async function open(script: readonly string[], idleMs = 100): Promise<EngineProc
 
 /** An operation, to its end. */
 function operate(one: EngineProcess): Promise<unknown> {
-  const { ended } = one.operate("up", {}, { session: undefined as never, event: () => {} });
+  const { ended } = one.operate("up", {}, { session: undefined as never, event: () => {}, outputs: async () => ({}) });
   return ended.catch((error: unknown) => error);
 }
 

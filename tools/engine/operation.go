@@ -39,6 +39,8 @@ type operationParams struct {
 	SavesOnce bool `json:"savesOnce"`
 	// Plans makes a preview answer its plan, and ask what its steps would overwrite.
 	Plans bool `json:"plans"`
+	// Outputs tells that the operator has outputs for the stack itself.
+	Outputs bool `json:"outputs"`
 	// Message stays in the stack's history.
 	Message string `json:"message"`
 	// Plan is a preview's; `up` and `destroy` do nothing else than what is in it.
@@ -128,6 +130,11 @@ func (op *operation) run(ctx context.Context) (*outcome, error) {
 		done.Message = "the stack has other resources than those whose deletion was planned"
 		return done, nil
 	}
+	if op.method == "destroy" || op.method == "previewDestroy" {
+		if hooks := dropHooks(snapshot); len(hooks) > 0 && !op.isDry() {
+			op.server.conn.Log("a deletion runs no hooks of resources", map[string]any{"stack": op.Stack, "hooks": hooks})
+		}
+	}
 	made, collected, err := op.execute(ctx, snapshot)
 	if collected == nil {
 		return nil, err // the engine was not called
@@ -203,9 +210,14 @@ func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*d
 	collected := newCollector(op)
 	engineContext := &engine.Context{Cancel: op.context, Events: collected.events, BackendClient: references{op.server.stacks}}
 	var snapshots *snapshotManager
+	var root *rootOutputs
 	if !op.isDry() {
 		snapshots = op.newSnapshotManager(ctx, snapshot)
 		engineContext.SnapshotManager = sealing{snapshots}
+		if op.Outputs {
+			root = &rootOutputs{SnapshotManager: engineContext.SnapshotManager}
+			engineContext.SnapshotManager = root
+		}
 	}
 	options := engine.UpdateOptions{
 		Parallel: parallel, ContinueOnError: op.Plan == nil, Refresh: op.Refresh, SkipPluginPreInstall: true,
@@ -223,6 +235,11 @@ func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*d
 	collected.counts = counts
 	if collected.observer != nil {
 		err = errors.Join(err, collected.observer.wait())
+	}
+	if err == nil && root != nil {
+		if unset := root.set(ctx, op); unset != nil {
+			op.warn("failed to set the outputs of a stack", unset)
+		}
 	}
 	if snapshots != nil {
 		// Even though all steps have succeeded, a state that is not saved is an operation that failed.
