@@ -194,6 +194,10 @@ export const configurationSchema = Type.Object({
     true,
     "Pods run as the image's user and group 65532; with false, the cluster chooses them, as OpenShift does",
   ),
+  admissionClientCa: optional(
+    NAME,
+    "ConfigMap with the key ca.crt: the CA of the API servers' client certificates, without which admission is refused",
+  ),
   caBundle: optional(
     NAME,
     "ConfigMap with the key ca.crt: certificates of CAs that are trusted besides the public ones, for the state, the database and plugins",
@@ -213,6 +217,11 @@ export const configurationSchema = Type.Object({
   proxy: flag(false, "a proxy that lets owners of tenants list their namespaces"),
   proxyNames: list(NAME, "host names of the proxy from outside the cluster, added to its certificate"),
   proxyUserGroups: list(TEXT, "groups whose members list their own namespaces through the proxy", USER_GROUPS),
+  proxyRefusedGroups: list(TEXT, "groups whose members the proxy refuses", {
+    minItems: 1,
+    default: ["system:masters"],
+  }),
+  proxyMaxConnections: whole(1000, 100_000, "maximum number of connections of each proxy"),
   serviceMonitor: flag(false, "a ServiceMonitor for the Prometheus operator"),
   prometheusRule: flag(false, "alerts, as a PrometheusRule of the Prometheus operator"),
   grafanaDashboard: flag(false, "a dashboard, as a ConfigMap with the label grafana_dashboard"),

@@ -37,7 +37,10 @@ export async function missingPrerequisites(
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
     ...(authorMayNotApprove ? [missingMutations(client)] : []),
     ...(serviceMonitor ? [missingServiceMonitors(client)] : []),
-    ...neededSecrets(configuration).map(([name, keys]) => missingSecret(namespace, name, keys, client)),
+    ...neededSecrets(configuration).map((secret) => missingData(namespace, { kind: "Secret", ...secret }, client)),
+    ...authorities(configuration).map((name) =>
+      missingData(namespace, { kind: "ConfigMap", name, keys: ["ca.crt"] }, client),
+    ),
   ];
   const found = await Promise.all(checks.map((check) => check.catch(inOrderWhereUnseen)));
   return found.flat().filter((problem) => problem !== undefined);
@@ -113,7 +116,7 @@ async function missingServiceMonitors(client: Reader): Promise<Missing> {
 }
 
 /** The Secrets that the configuration refers to and does not make, each with the keys that it must have. */
-function neededSecrets(configuration: Configuration): (readonly [name: string, keys: readonly string[]])[] {
+function neededSecrets(configuration: Configuration): { name: string; keys: readonly string[] }[] {
   const { stateSecret, passphrase, backendFromSecret, environmentSecrets, imagePullSecrets } = configuration;
   const certificates = [configuration.metricsSecret, configuration.previewSecret].filter((name) => name !== undefined);
   const stateKeys = [
@@ -121,20 +124,24 @@ function neededSecrets(configuration: Configuration): (readonly [name: string, k
     ...(backendFromSecret ? [BACKEND_URL_KEY] : []),
   ];
   return [
-    ...(passphrase === undefined && stateKeys.length > 0 ? [[stateSecret, stateKeys] as const] : []),
-    ...[...environmentSecrets, ...imagePullSecrets, ...certificates].map((name) => [name, []] as const),
+    ...(passphrase === undefined && stateKeys.length > 0 ? [{ name: stateSecret, keys: stateKeys }] : []),
+    ...[...environmentSecrets, ...imagePullSecrets, ...certificates].map((name) => ({ name, keys: [] })),
   ];
 }
 
-async function missingSecret(
+/** The ConfigMaps that the configuration refers to, with the certificates of CAs. */
+function authorities({ caBundle, admission, admissionClientCa }: Configuration): string[] {
+  return [caBundle, admission ? admissionClientCa : undefined].filter((name) => name !== undefined);
+}
+
+async function missingData(
   namespace: string,
-  name: string,
-  keys: readonly string[],
+  { kind, name, keys }: { kind: "Secret" | "ConfigMap"; name: string; keys: readonly string[] },
   client: Reader,
 ): Promise<Missing> {
-  const secret = await known(client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace));
+  const holder = await known(client.get({ apiVersion: "v1", kind }, name, namespace));
   const wanted = keys.length === 0 ? "" : ` with ${keys.join(" and ")}`;
-  if (secret === undefined) return `Secret ${namespace}/${name} does not exist; create it${wanted}`;
-  const missing = keys.filter((key) => (secret.data as Record<string, string> | undefined)?.[key] === undefined);
-  return missing.length === 0 ? undefined : `Secret ${namespace}/${name} has no ${missing.join(" and no ")}`;
+  if (holder === undefined) return `${kind} ${namespace}/${name} does not exist; create it${wanted}`;
+  const missing = keys.filter((key) => (holder.data as Record<string, string> | undefined)?.[key] === undefined);
+  return missing.length === 0 ? undefined : `${kind} ${namespace}/${name} has no ${missing.join(" and no ")}`;
 }

@@ -21,7 +21,8 @@ const TERMINATION_SECONDS = 30 + WITHDRAWAL_SECONDS;
 /** The proxy through which owners of tenants see their own namespaces; nothing, unless it is asked for. */
 export async function proxy(configuration: Configuration): Promise<Manifest[]> {
   if (!configuration.proxy) return [];
-  const { namespace, egressPorts, proxyNames, proxyUserGroups, logLevel } = configuration;
+  const { namespace, egressPorts, proxyNames, proxyUserGroups, proxyRefusedGroups, proxyMaxConnections, logLevel } =
+    configuration;
   const host = `${PROXY_NAME}.${namespace}.svc`;
   return [
     ...proxyAccess(namespace),
@@ -42,6 +43,8 @@ export async function proxy(configuration: Configuration): Promise<Manifest[]> {
             "tls-secret": `${namespace}/${PROXY_SECRET}`,
             "tls-names": [host, `${host}.cluster.local`, ...proxyNames],
             "user-group": proxyUserGroups,
+            "refuse-group": proxyRefusedGroups,
+            "max-connections": proxyMaxConnections,
           }),
         ],
         env: { KINDSTACK_LOG_LEVEL: logLevel, KINDSTACK_LOG_FORMAT: "json" },

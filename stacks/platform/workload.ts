@@ -26,6 +26,7 @@ const GRACE_SECONDS = 20;
 const SAVE_SECONDS = 25;
 /** Certificates of CAs that are trusted besides the public ones. */
 const CA_DIRECTORY = "/etc/kindstack-ca";
+const CLIENT_CA_DIRECTORY = "/etc/kindstack-client-ca";
 
 /** Flags of the operator that have no value by default. */
 const FLAGS = [
@@ -77,7 +78,7 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 }
 
 function container(configuration: Configuration): types.Container {
-  const { admission, previews, environmentSecrets, metricsSecret, previewSecret } = configuration;
+  const { admission, previews, environmentSecrets, metricsSecret, previewSecret, admissionClientCa } = configuration;
   const { namespace, previewNames, resources } = configuration;
   const service = `${NAME}.${namespace}.svc`;
   return {
@@ -98,6 +99,7 @@ function container(configuration: Configuration): types.Container {
           "admission-port": ADMISSION_PORT,
           "admission-service": NAME,
           "admission-owner": admissionRole(configuration.namespace),
+          "admission-client-ca-file": admissionClientCa && `${CLIENT_CA_DIRECTORY}/ca.crt`,
         }),
         ...(previews && {
           "preview-port": PREVIEW_PORT,
@@ -122,6 +124,7 @@ function container(configuration: Configuration): types.Container {
 function volumeMounts(configuration: Configuration): types.VolumeMount[] {
   const { stateSecret, postgresSecret, secretsProvider, kindsImage, metricsSecret, previewSecret, caBundle } =
     configuration;
+  const { admission, admissionClientCa } = configuration;
   const passphrase = {
     secretName: stateSecret,
     items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
@@ -139,6 +142,7 @@ function volumeMounts(configuration: Configuration): types.VolumeMount[] {
     ["metrics-certificate", METRICS_CERTIFICATE, certificate(metricsSecret)],
     ["preview-certificate", PREVIEW_CERTIFICATE, certificate(previewSecret)],
     ["ca", CA_DIRECTORY, caBundle && { configMap: { name: caBundle } }],
+    ["client-ca", CLIENT_CA_DIRECTORY, admission && admissionClientCa && { configMap: { name: admissionClientCa } }],
     ["state", STATE_DIRECTORY, state],
   ] as const;
   return volumes.flatMap(([name, destPath, source]) => (source ? [{ volume: { name, ...source }, destPath }] : []));

@@ -47,3 +47,20 @@ it("names the ports of API server and DNS that the NetworkPolicy would close", a
   expect(await problemsWith({ egressPorts: `[443,${port}]`, dnsPorts: "[53,5353]" })).toEqual([]);
   expect(await problemsWith({ networkPolicy: "false" })).toEqual([]);
 });
+
+it("names a ConfigMap with a CA that is missing, or lacks the key", async () => {
+  const { client, namespace } = cluster;
+  const ca = { networkPolicy: "false", namespace, caBundle: "our-cas", admissionClientCa: "api-servers" };
+  await client.apply({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "our-cas", namespace },
+    data: { a: "" },
+  });
+
+  expect(await problemsWith(ca)).toEqual([
+    `ConfigMap ${namespace}/our-cas has no ca.crt`,
+    `ConfigMap ${namespace}/api-servers does not exist; create it with ca.crt`,
+  ]);
+  expect(await problemsWith({ ...ca, caBundle: "kube-root-ca.crt", admission: "false" })).toEqual([]);
+});

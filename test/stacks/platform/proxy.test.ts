@@ -60,7 +60,7 @@ describe("the proxy in an installation", () => {
         "kindstack-proxy.kindstack-system.svc",
       ],
       ...["kindstack-proxy.kindstack-system.svc.cluster.local", "kube.example.com"],
-      ...["--user-group", "staff", "guests"],
+      ...["--user-group", "staff", "guests", "--refuse-group", "system:masters", "--max-connections", "1000"],
     ]);
     expect(container).toMatchObject({
       image: "kindstack:1.2.3",
