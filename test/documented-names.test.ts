@@ -42,6 +42,7 @@ const OPTIONS_OF_OTHERS = [
   "--quota-backend-bytes", // etcd
   "--protected-namespace-regex", // Capsule
   ...["--cascade", "--force-conflicts", "--as"], // kubectl
+  "--take-ownership", // helm
   ...["--force", "--path", "--plaintext", "--yes"], // helm, pulumi
 ];
 
