@@ -13,7 +13,14 @@ const ROOT = path.resolve(__dirname, "..");
 
 /** What tests need besides a control plane: none of them may wait for a build. */
 const TOOLS = ["pulumi", "engine", "pulumi-language-nodejs"] as const;
-const TEST_TOOLS = [testTools.promtool, testTools.helm, testTools.kstatus, testTools.pgbouncer, testTools.postgresql];
+const TEST_TOOLS = [
+  testTools.promtool,
+  testTools.helm,
+  testTools.kstatus,
+  testTools["flux-diff"],
+  testTools.pgbouncer,
+  testTools.postgresql,
+];
 
 /** One control plane for each worker that runs, so that files with operators run side by side and do not see each other. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

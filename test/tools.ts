@@ -6,6 +6,8 @@ import { debianPackage } from "./debian-package";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
 const CLI_UTILS = "0.37.2";
+/** The newest that Go 1.26 builds. */
+const FLUX_SSA = "0.78.0";
 const APIMACHINERY = "0.36.3";
 /** The newest that the Go module proxy has. */
 const PULUMI_KUBERNETES = "4.0.0-20260115033456-f47bc2d6f199";
@@ -73,6 +75,20 @@ export const testTools = {
         package: "./kstatus",
         variables: { "main.Version": CLI_UTILS },
         estimatedSeconds: 2,
+      }),
+    ],
+  },
+  /** Says which objects Flux takes for different from their manifests. */
+  "flux-diff": {
+    name: "flux-diff",
+    version: FLUX_SSA,
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/gitops",
+        package: "./flux-diff",
+        variables: { "main.Version": FLUX_SSA },
+        estimatedSeconds: 120,
       }),
     ],
   },

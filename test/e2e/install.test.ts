@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -8,6 +8,7 @@ import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MAX_REQUEST_BYTES } from "../../src/preview/api";
 import { eventually } from "../../src/testing/eventually";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
@@ -21,11 +22,13 @@ import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
+import { testTools } from "../tools";
 import { ApiRecorder, type Right } from "./api-recorder";
 import {
   client,
   edit,
   find,
+  get,
   memcached,
   remove,
   sampleFile,
@@ -53,6 +56,11 @@ async function apply(manifest: Manifest, query: Record<string, string> = {}): Pr
     contentType: "application/apply-patch+yaml",
     body: manifest,
   });
+}
+
+function withoutBookkeeping({ metadata, ...object }: LiveObject): object {
+  const { managedFields: _, resourceVersion: __, ...rest } = metadata;
+  return { ...object, metadata: rest };
 }
 
 /** A kubeconfig with that token, of an API server that records what it is asked. */
@@ -471,6 +479,32 @@ describe("the operator under the installed service account", () => {
       "propose kindstack.dev/plans", // a policy asks for it
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
     ]);
+  });
+
+  it.each(["kustomize-controller", "argocd-controller"])(
+    "differs in nothing from what is applied by %s, by a dry run of that tool's server-side apply",
+    async (fieldManager) => {
+      for (const manifest of installed) {
+        const predicted = await apply(manifest, { fieldManager, dryRun: "All" });
+        expect(withoutBookkeeping(predicted)).toEqual(withoutBookkeeping(await get(manifest)));
+      }
+    },
+  );
+
+  it("differs in nothing for Flux, by its own code, which would see a changed field", async () => {
+    const program = await resolveBinary(testTools["flux-diff"]);
+    const diff = (manifests: readonly Manifest[]) =>
+      execFileSync(program, {
+        input: JSON.stringify(manifests),
+        env: { ...process.env, KUBECONFIG: controlPlane().kubeconfig },
+        encoding: "utf8",
+      });
+    const deployment = installedOf("Deployment");
+
+    expect(diff(installed)).toBe("");
+    expect(diff([{ ...deployment, spec: { ...(deployment.spec as object), minReadySeconds: 1 } }])).toBe(
+      `Deployment/${NAMESPACE}/kindstack configured\n`,
+    );
   });
 
   it("leaves nothing of admission behind when its role is deleted, as an uninstallation does", async () => {

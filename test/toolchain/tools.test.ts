@@ -17,6 +17,7 @@ const requirements = [
   ["kwok", "kubernetes", "sigs.k8s.io/kwok"],
   ["kstatus", "kubernetes", "sigs.k8s.io/cli-utils"],
   ["kubectl-read", "kubernetes", "k8s.io/apimachinery"],
+  ["flux-diff", "gitops", "github.com/fluxcd/pkg/ssa"],
   ["versitygw", "versitygw", "github.com/versity/versitygw"],
   ["fake-gcs-server", "fake-gcs-server", "github.com/fsouza/fake-gcs-server"],
   ["pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3"],
