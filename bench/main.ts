@@ -13,6 +13,7 @@ import { besideGo } from "./beside-go";
 import { burst } from "./burst";
 import type { BenchContext } from "./cluster";
 import { engine } from "./engine";
+import { fleet } from "./fleet";
 import { goOperatorTool } from "./go-operator";
 import { idle } from "./idle";
 import { oneObject } from "./one-object";
@@ -33,6 +34,7 @@ const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>
   burst: { run: burst, seconds: 240 },
   "beside-go": { run: besideGo, seconds: 300 },
   previews: { run: previews, seconds: 30 },
+  fleet: { run: fleet, seconds: 120 },
   propose: { run: propose, seconds: 180 },
   "own-stacks": { run: ownStacks, seconds: 170 },
   idle: { run: idle, seconds: 150 },

@@ -61,7 +61,7 @@ export function previewCommand(): Command {
         "--fleet",
         "instead of files, preview all live objects of the kinds in --kinds with the programs and schemas that are there, " +
           "by what would happen to them",
-      ).conflicts(["filename", "render", "pruneAgainst", "pruneSelector", "propose", "server"]),
+      ).conflicts(["filename", "render", "pruneAgainst", "pruneSelector", "server"]),
     )
     .option("--report <file>", "also write the report to this file, as JSON, for `kindstack approve --report`");
   return withReportOptions(command)
@@ -99,8 +99,8 @@ ${INSPECTION_HELP}`,
 }
 
 async function previewFleet(options: PreviewOptions): Promise<Report> {
-  const { namespace, refresh, concurrency } = options;
-  const request = { ...(namespace && { namespace }), refresh, fleet: true };
+  const { namespace, refresh, concurrency, propose } = options;
+  const request = { ...(namespace && { namespace }), refresh, fleet: true, ...(propose && { propose }) };
   return byDifference(await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency })));
 }
 

@@ -118,6 +118,10 @@ export type Declarations = Type.Static<typeof declarationsSchema>;
 export type Declared = Type.Static<typeof declaredSchema>;
 export type PortableResource = Type.Static<typeof resourceSchema>;
 
+export function resourcesOf({ outcome }: Declared): number {
+  return outcome.type === "declared" ? outcome.resources.length : 0;
+}
+
 /** @throws Error for a file of another form */
 export async function readFleet(file: string): Promise<Fleet> {
   return read(file, fleetSchema, "kindstack fleet fetch");

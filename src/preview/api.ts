@@ -81,6 +81,7 @@ export const requestSchemas = {
     refresh: Type.Boolean(),
     /** Whether the kinds are yet to be rolled out; an operator has others. */
     fleet: Type.Optional(Type.Boolean()),
+    propose: Type.Optional(Type.Boolean()),
   }),
   /** What programs that are yet to be rolled out have declared elsewhere for live objects. */
   "/v1/fleet": Type.Object({
@@ -120,3 +121,5 @@ export type ObjectRequest = Type.Static<typeof objectSchema>;
 /** Larger bodies and more objects are refused: each object takes about a second. */
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 export const MAX_REQUEST_OBJECTS = 500;
+/** Of all objects of a request with declarations: each is looked for in the cluster. */
+export const MAX_REQUEST_RESOURCES = 5_000;

@@ -11,6 +11,7 @@ import { neededPlugins, withPluginFolders } from "../automation/needed-plugins";
 import type { PluginHost } from "../automation/plugin-host";
 import type { StackState } from "../automation/stack-state";
 import { DYNAMIC, isScaffolding, nameOf, stackOf, typeWord } from "../automation/urn";
+import { resourcesOf } from "../fleet/artefact";
 import { Refusal } from "../http/refusal";
 import {
   type NeededRight,
@@ -21,7 +22,7 @@ import {
   rightsForStack,
   rightsToRead,
 } from "./access";
-import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
+import { type Answers, MAX_REQUEST_RESOURCES, type ObjectRequest, type RequestPath, type Requests } from "./api";
 import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import { lookForKinds, selectFleet, selectFleetDeclared } from "./fleet";
@@ -58,8 +59,8 @@ const NO_KEY = "digests of plans need the passphrase of the operator's state; wi
 
 const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests[P]) => Promise<Answers[P]> } = {
   async "/v1/preview"(inspection, { namespace, manifests, before, prune, refresh, propose }) {
-    const { kinds, planKey } = inspection;
-    if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
+    const { kinds } = inspection;
+    const proposing = proposingWith(inspection, propose);
     let selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
     await inspection.authorize?.([
@@ -71,10 +72,12 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
       selection = withRemoved(selection, await selected(sources.cluster, kinds, prune));
       limitObjects(inspection, selection);
     }
-    return preview({ ...inspection, ...sources, refresh, ...(propose && { proposeWith: planKey }) }, selection);
+    return preview({ ...inspection, ...sources, refresh, ...proposing }, selection);
   },
 
   async "/v1/diff"(inspection, request) {
+    const { refresh } = request;
+    const proposing = proposingWith(inspection, request.propose);
     const kinds = request.kind === undefined ? inspection.kinds : [kindNamed(inspection, request.kind)];
     await inspection.authorize?.(rightsForDiff(kinds, request));
     const sources = await inspection.open();
@@ -84,21 +87,22 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
       : await selectLive(cluster, kinds, request);
     limitObjects(inspection, selection);
     await inspection.authorize?.(await rightsToRead(selection, inspection.kinds));
-    return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
+    return preview({ ...inspection, ...sources, refresh, ...proposing }, selection);
   },
 
   async "/v1/fleet"(inspection, request) {
-    const { kinds, planKey } = inspection;
-    const { refresh, propose, notFetched } = request;
-    if (propose && planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
+    const { kinds } = inspection;
+    const { refresh, notFetched } = request;
+    const proposing = proposingWith(inspection, request.propose);
     const selection = selectFleetDeclared(kinds, request);
     limitObjects(inspection, selection);
+    limitResources(inspection, request);
     await inspection.authorize?.(rightsForFleet(selection, notFetched));
     const sources = await inspection.open();
     const { notes, unchecked } = await lookForKinds(sources.cluster, notFetched);
     selection.notes = [...(selection.notes ?? []), ...notes];
     selection.unchecked = [...(selection.unchecked ?? []), ...unchecked];
-    return preview({ ...inspection, ...sources, refresh, ...(propose && { proposeWith: planKey }) }, selection);
+    return preview({ ...inspection, ...sources, refresh, ...proposing }, selection);
   },
 
   /** The updates, newest first. */
@@ -129,6 +133,13 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
   },
 };
 
+/** @throws Refusal where the digests of plans are asked for, and cannot be the operator's */
+function proposingWith({ planKey }: Inspection, propose = false): Pick<PreviewOptions, "proposeWith"> {
+  if (!propose) return {};
+  if (planKey === undefined) throw new Refusal(422, "NoKey", NO_KEY);
+  return { proposeWith: planKey };
+}
+
 /** The plugins that kinds need, and where this process finds them. */
 export function pluginsOf(kinds: readonly AnyKind[]): Answers["/v1/plugins"]["kinds"] {
   const environment = withPluginFolders(kinds, process.env);
@@ -138,6 +149,13 @@ export function pluginsOf(kinds: readonly AnyKind[]): Answers["/v1/plugins"]["ki
 function limitObjects({ maxObjects = Number.POSITIVE_INFINITY }: Inspection, { candidates }: Selection): void {
   if (candidates.length <= maxObjects) return;
   const message = `a request is for ${maxObjects} objects at most, not ${candidates.length}`;
+  throw new Refusal(413, "RequestEntityTooLarge", message);
+}
+
+function limitResources({ maxObjects }: Inspection, { objects }: Requests["/v1/fleet"]): void {
+  const declared = objects.reduce((sum, object) => sum + resourcesOf(object), 0);
+  if (maxObjects === undefined || declared <= MAX_REQUEST_RESOURCES) return;
+  const message = `a request is for ${MAX_REQUEST_RESOURCES} resources at most, not ${declared}`;
   throw new Refusal(413, "RequestEntityTooLarge", message);
 }
 

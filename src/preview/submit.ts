@@ -1,7 +1,7 @@
 import { objectKey } from "../../stacks/contract/object";
-import type { Declarations, Declared } from "../fleet/artefact";
+import { type Declarations, type Declared, resourcesOf } from "../fleet/artefact";
 import { idOf } from "../plan/effects";
-import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type Requests } from "./api";
+import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, MAX_REQUEST_RESOURCES, type Requests } from "./api";
 import { countActions, type Report } from "./report";
 
 type Request = Requests["/v1/fleet"];
@@ -15,15 +15,16 @@ export function requestsOf(
   options: Pick<Request, "refresh" | "propose">,
 ): Request[] {
   const pages: Declared[][] = [[]];
-  let bytes = 0;
+  let [bytes, resources] = [0, 0];
   for (const object of objects.map(withinLimits)) {
-    const size = sizeOf(object);
     const page = pages.at(-1) as Declared[];
-    bytes += size;
-    if (page.length < MAX_REQUEST_OBJECTS && bytes <= MAX_REQUEST_BYTES - ENVELOPE_BYTES) page.push(object);
+    bytes += sizeOf(object);
+    resources += resourcesOf(object);
+    const fits = bytes <= MAX_REQUEST_BYTES - ENVELOPE_BYTES && resources <= MAX_REQUEST_RESOURCES;
+    if (fits && page.length < MAX_REQUEST_OBJECTS) page.push(object);
     else {
       pages.push([object]);
-      bytes = size;
+      [bytes, resources] = [sizeOf(object), resourcesOf(object)];
     }
   }
   return pages.map((page, index) => ({

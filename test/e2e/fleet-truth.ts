@@ -13,7 +13,7 @@ import { kindstack, useOperator } from "./operator";
 
 /*
  * What a preview of the fleet says is what the rollout then does, object by object: random programs and schemas, one after the
- * other, over objects that are in the state in which the one before has left them.
+ * other, over objects that are in the state in which the one before has left them, and some of which others have changed.
  */
 
 const ROOT = path.resolve(__dirname, "../..");
@@ -32,13 +32,17 @@ import { KubernetesObject } from "kindstack/providers/kubernetes";
 const recipe = JSON.parse(readFileSync(join(__dirname, "recipe.json"), "utf8"));
 export const note = defineKind({
   group: ${JSON.stringify(group)}, version: "v1", kind: "Note", plural: "notes", singular: "note", scope: "Namespaced",
-  description: "", spec: Type.Object({ size: Type.Integer({ maximum: recipe.most }) }), status: Type.Object({}), columns: [],
+  description: "", status: Type.Object({}), columns: [],
+  spec: Type.Object({
+    size: Type.Integer({ minimum: recipe.least, maximum: recipe.most }),
+    tone: Type.Optional(Type.String({ default: recipe.tone })),
+  }),
   owns: [{ apiVersion: "v1", kind: "ConfigMap" }], directory: __dirname, report: () => ({}),
-  program({ metadata: { name, namespace = "" }, spec: { size } }, { owner }) {
+  program({ metadata: { name, namespace = "" }, spec: { size, tone } }, { owner }) {
     const make = (name: string, text: string) =>
       new KubernetesObject(name, { owner, manifest: { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace }, data: { text } } });
     if (size === recipe.failsAt) throw new Error("refused by " + recipe.id);
-    make(name + recipe.suffix, size % 2 === 0 ? "even" : recipe.text);
+    make(name + recipe.suffix, size % 2 === 0 ? "even" : recipe.text + tone);
     if (size > recipe.extraAbove) make(name + "-extra", recipe.text);
   },
 });
@@ -49,7 +53,9 @@ interface Recipe {
   suffix: string;
   extraAbove: number;
   failsAt: number;
+  least: number;
   most: number;
+  tone: string;
   /** Makes each program another one. */
   id: string;
 }
@@ -58,9 +64,24 @@ const RECIPES: fc.Arbitrary<Recipe> = fc.record({
   suffix: fc.constantFrom("", "", "-moved"),
   extraAbove: fc.integer({ min: 1, max: 6 }),
   failsAt: fc.integer({ min: 0, max: 12 }),
+  least: fc.integer({ min: -3, max: 1 }),
   most: fc.integer({ min: 3, max: 9 }),
+  tone: fc.constantFrom("calm", "loud"),
   id: fc.uuid(),
 });
+/** What others do to what objects have made, while no operator runs: by the object's size. */
+const DRIFTS = fc.dictionary(fc.constantFrom(...SIZES.map(String)), fc.constantFrom("changed", "gone"), { maxKeys: 3 });
+
+async function drift(drifts: Readonly<Record<string, string>>): Promise<void> {
+  const before = await made();
+  for (const [size, what] of Object.entries(drifts)) {
+    const name = [...before.keys()].find((one) => one.startsWith(nameOf(Number(size))));
+    if (name === undefined) continue;
+    if (what === "gone") await client.delete(CONFIG_MAP, name, namespace);
+    else await client.mergePatch(CONFIG_MAP, name, namespace, { data: { text: "by hand" } });
+  }
+}
+
 function write(folder: string, recipe: Recipe): void {
   fs.mkdirSync(folder, { recursive: true });
   fs.writeFileSync(path.join(folder, "index.ts"), KIND);
@@ -90,9 +111,24 @@ async function changesSince(before: Map<string, LiveObject>): Promise<string[]> 
   return [...deleted, ...others].sort();
 }
 
+/** The report of a command that may fail, as an object would. */
+function reported(words: string[], env: Record<string, string>): Report {
+  const file = path.join(directory, "report.json");
+  fs.rmSync(file, { force: true });
+  try {
+    kindstack([...words, "--report", file], env);
+  } catch {} // the report says it
+  return JSON.parse(fs.readFileSync(file, "utf8")) as Report;
+}
+
+const changesOf = ({ name, action, errors, resources }: Report["objects"][number]) => ({
+  ...{ name, action, errors },
+  changes: resources.map(({ operation, name, fields }) => ({ operation, name, fields })),
+});
+
 /** Defines the tests of so many rollouts, one after the other. */
 export function fleetTruth(rollouts: number, seed: number): void {
-  write(rolledOut, { text: "a", suffix: "", extraAbove: 3, failsAt: 12, most: 9, id: "first" });
+  write(rolledOut, { text: "a", suffix: "", extraAbove: 3, failsAt: 12, least: 0, most: 9, tone: "calm", id: "first" });
   fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
   const operator = useOperator({ args: ["--kinds", rolledOut] });
 
@@ -112,15 +148,18 @@ export function fleetTruth(rollouts: number, seed: number): void {
     fs.rmSync(directory, { recursive: true });
   });
 
-  it.each(fc.sample(RECIPES, { seed, numRuns: rollouts }))("what is said of %j is what it does", async (recipe) => {
+  const cases = fc.sample(fc.tuple(RECIPES, DRIFTS), { seed, numRuns: rollouts });
+  it.each(cases)("what is said of %j, after the drift %j, is what it does", async (recipe, drifts) => {
+    await operator.stop();
+    await drift(drifts);
     write(branch, recipe);
     const env = { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` };
-    const file = path.join(directory, "report.json");
-    try {
-      kindstack(["preview", "--fleet", "--kinds", branch, "--report", file], env);
-    } catch {} // where an object would fail
-    const { objects } = JSON.parse(fs.readFileSync(file, "utf8")) as Report;
-    fs.rmSync(file);
+    const { objects } = reported(["preview", "--fleet", "--kinds", branch, "--refresh"], env);
+    const [fleet, declared] = [path.join(directory, "fleet.json"), path.join(directory, "declared.json")];
+    kindstack(["fleet", "fetch", "--kinds", rolledOut, "--to", fleet]);
+    kindstack(["fleet", "run", fleet, "--kinds", branch, "--to", declared]);
+    const steps = reported(["fleet", "submit", declared, "--kinds", rolledOut, "--refresh"], env);
+    expect(steps.objects.map(changesOf)).toEqual(objects.map(changesOf));
     expect(objects.map(({ name }) => name).sort()).toEqual(SIZES.map(nameOf));
     const isRefused = new Map(objects.map(({ name, action }) => [name, action === "failed" || action === "invalid"]));
     const told = objects.flatMap(({ name, resources }) =>
@@ -132,7 +171,7 @@ export function fleetTruth(rollouts: number, seed: number): void {
     );
 
     write(rolledOut, recipe);
-    await operator.restart();
+    await operator.start();
     for (const size of SIZES) {
       await eventually(async () => {
         const object = await find(size);

@@ -143,6 +143,18 @@ describe("the programs of a fleet", () => {
 });
 
 describe("the requests for declarations", () => {
+  it("have a limit of resources", async () => {
+    const program: Program = (object, context) => {
+      for (let n = 0; n < 400; n++) {
+        const metadata = { ...object.metadata, name: `${object.metadata.name}-${n}` };
+        make("ConfigMap", { ...object, metadata }, context, {});
+      }
+    };
+    const objects = Array.from({ length: 30 }, (_, n) => live(`n${n}`));
+    const declarations = await runFleet(fleetOf(objects), [kindOf(program)]);
+    expect(requestsOf(declarations, { refresh: false }).map((one) => one.objects.length)).toEqual([12, 12, 6]);
+  });
+
   it("are within the limits of an operator, and have each object once", async () => {
     const program: Program = (object, context) =>
       make("ConfigMap", object, context, { data: { text: object.spec.text } });

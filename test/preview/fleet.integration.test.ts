@@ -254,6 +254,8 @@ describe("a request with declarations", () => {
   it("has a limit of objects and of bytes, and names each object once", async () => {
     const many = Array.from({ length: 501 }, (_, n) => said([], { name: `n${n}` }));
     await expect(ask("seer", many)).rejects.toThrow("500 objects at most");
+    const wide = Array.from({ length: 4 }, (_, n) => said(Array(1_500).fill(declared("a", "x")), { name: `n${n}` }));
+    await expect(ask("seer", wide)).rejects.toThrow("5000 resources at most");
     const long = said([declared("own-map", "x".repeat(5 * 2 ** 20))]);
     await expect(ask("seer", [long])).rejects.toThrow("at most 4194304 bytes");
     await expect(ask("seer", [said([]), said([])])).rejects.toThrow("is there twice");
