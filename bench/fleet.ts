@@ -42,7 +42,7 @@ export async function fleet(context: BenchContext): Promise<Section> {
       await expectUpdates(file("whole"), count);
       const fetched = await timed(measured, ["fleet", "fetch", ...installed, "--to", file("fleet")]);
       const ran = await timed(measured, ["fleet", "run", file("fleet"), "--kinds", branch, "--to", file("declared")]);
-      const words = ["fleet", "submit", file("declared"), ...installed, "--report", file("steps")];
+      const words = ["fleet", "submit", file("fleet"), file("declared"), ...installed, "--report", file("steps")];
       const submitted = await timed(measured, words);
       await expectUpdates(file("steps"), count);
       const of = `of ${count} objects`;

@@ -23,7 +23,7 @@ interface Workflow {
     {
       environment?: string;
       if?: string;
-      needs?: string;
+      needs?: string | string[];
       permissions?: Record<string, string>;
       steps: {
         name?: string;
@@ -204,7 +204,7 @@ describe("the workflow for a changed program", () => {
     ).toEqual([
       ["fetch", "kindstack-preview", undefined, { contents: "read" }],
       ["run", undefined, "fetch", { contents: "read" }],
-      ["submit", "kindstack-preview", "run", { contents: "read", "pull-requests": "write" }],
+      ["submit", "kindstack-preview", ["fetch", "run"], { contents: "read", "pull-requests": "write" }],
     ]);
     expect(jobs.fetch?.if).toBe("github.event.pull_request.head.repo.full_name == github.repository");
   });

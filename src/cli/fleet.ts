@@ -7,7 +7,7 @@ import { runFleet } from "../fleet/run";
 import type { RequestPath } from "../preview/api";
 import { byDifference } from "../preview/differences";
 import type { Report } from "../preview/report";
-import { joined, requestsOf } from "../preview/submit";
+import { completed, joined, requestsOf } from "../preview/submit";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { print, type ReportOptions, withReportOptions } from "./preview";
@@ -29,7 +29,7 @@ export function fleetCommand(): Command {
 Examples:
   kindstack fleet fetch --kinds ./main/src --to fleet.json      # with a kubeconfig, and the code that is installed
   kindstack fleet run fleet.json --kinds ./branch/src --to declared.json      # without any credential
-  kindstack fleet submit declared.json --server https://kindstack.example.com --fail-on replace,delete
+  kindstack fleet submit fleet.json declared.json --server https://kindstack.example.com --fail-on replace,delete
 
 Where you trust the code, \`kindstack preview --fleet\` does all of it, and previews Secrets and plugins too.`,
     )
@@ -89,7 +89,8 @@ const PATH = "/v1/fleet" satisfies RequestPath;
 function submitCommand(): Command {
   const command = new Command("submit")
     .description("preview what was declared, against the real state: it is compared, and no code of the branch runs")
-    .argument("<file>", "what `kindstack fleet run` has written")
+    .argument("<fleet>", "what `kindstack fleet fetch` has written: all that the report must tell of")
+    .argument("<declared>", "what `kindstack fleet run` has written")
     .option(
       "--propose",
       "show the digests of the plans that the operator would make, for `kindstack approve --report`; implies --refresh",
@@ -102,12 +103,13 @@ function submitCommand(): Command {
 Exit codes: as for \`kindstack preview\`.
 
 Examples:
-  kindstack fleet submit declared.json --server https://kindstack.example.com --token-file token --fail-on replace,delete
-  kindstack fleet submit declared.json --propose --report report.json && kindstack approve --report report.json
+  kindstack fleet submit fleet.json declared.json --server https://kindstack.example.com --token-file token --fail-on replace,delete
+  kindstack fleet submit fleet.json declared.json --propose --report report.json && kindstack approve --report report.json
 ${INSPECTION_HELP}`,
     )
-    .action(async (file: string, options: SubmitOptions) => {
-      const declarations = await readDeclarations(file);
+    .action(async (fetched: string, declared: string, options: SubmitOptions) => {
+      const fleet = await readFleet(fetched);
+      const declarations = completed(fleet, await readDeclarations(declared));
       const { refresh, propose, concurrency } = options;
       const asked = { refresh, ...(propose && { propose }) };
       const { objects, providers, notFetched } = declarations;
@@ -117,7 +119,7 @@ ${INSPECTION_HELP}`,
       const local = () => ({ kinds: allKinds(options), concurrency });
       const pages: Report[] = [];
       for (const request of requests) pages.push(await inspect(PATH, request, options, local));
-      const report = byDifference(joined(pages, declarations));
+      const report = byDifference(joined(pages, fleet, declarations));
       if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report)}\n`);
       print(report, options);
     });

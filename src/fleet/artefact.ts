@@ -110,8 +110,6 @@ export const declarationsSchema = closed({
   providers: providersSchema,
   objects: Type.Array(declaredSchema),
   notFetched: Type.Array(Type.String(), { description: "Kinds that the fetching program did not have." }),
-  notes: Type.Array(Type.String()),
-  unchecked: Type.Array(Type.String()),
 });
 
 export type Declarations = Type.Static<typeof declarationsSchema>;

@@ -33,8 +33,7 @@ const MAX_MESSAGE = 4_000;
  * Secrets have no values here: of a program that reads one, nothing is told.
  */
 export async function runFleet(fleet: Fleet, kinds: readonly AnyKind[]): Promise<Declarations> {
-  const said = { notes: [...fleet.notes], unchecked: [...fleet.unchecked] };
-  const result: Declarations = { format: DECLARATIONS_FORMAT, providers: {}, objects: [], notFetched: [], ...said };
+  const result: Declarations = { format: DECLARATIONS_FORMAT, providers: {}, objects: [], notFetched: [] };
   for (const kind of kinds) {
     const fetched = fleet.kinds.find((one) => one.kind === kindName(kind));
     if (fetched === undefined) {
@@ -48,11 +47,6 @@ export async function runFleet(fleet: Fleet, kinds: readonly AnyKind[]): Promise
       const outcome = fitting(await outcomeOf(kind, object, viewOf(object)));
       result.objects.push({ kind: kindName(kind), ...(namespace && { namespace }), name, uid, generation, outcome });
     }
-  }
-  const known = kinds.map(kindName);
-  for (const { kind, objects } of fleet.kinds) {
-    if (known.includes(kind) || objects.length === 0) continue;
-    result.unchecked.push(`nothing is told of ${objects.length} objects of ${kind}: no such kind was run`);
   }
   return result;
 }

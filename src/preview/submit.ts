@@ -1,5 +1,6 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
-import { type Declarations, type Declared, resourcesOf } from "../fleet/artefact";
+import { type Declarations, type Declared, type Fleet, resourcesOf } from "../fleet/artefact";
 import { idOf } from "../plan/effects";
 import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, MAX_REQUEST_RESOURCES, type Requests } from "./api";
 import { countActions, type Report } from "./report";
@@ -9,9 +10,28 @@ type Request = Requests["/v1/fleet"];
 /** What a request has besides its objects. */
 const ENVELOPE_BYTES = 256 * 1024;
 
+/**
+ * Declarations for all objects that were fetched: who runs programs may leave some out, of which nothing is known then.
+ */
+export function completed({ kinds }: Fleet, declarations: Declarations): Declarations {
+  const said = new Set(declarations.objects.map(identityOf));
+  const missing = kinds.flatMap(({ kind, objects }) =>
+    (objects as LiveObject[]).flatMap(({ metadata: { name, namespace, uid, generation = 0 } }): Declared[] => {
+      const object = { kind, name, ...(namespace && { namespace }), uid, generation };
+      const outcome = { type: "unchecked", message: "its program was not run" } as const;
+      return said.has(identityOf(object)) ? [] : [{ ...object, outcome }];
+    }),
+  );
+  return { ...declarations, objects: [...declarations.objects, ...missing] };
+}
+
+function identityOf({ kind, namespace, name, uid }: Omit<Declared, "outcome">): string {
+  return JSON.stringify([kind, namespace, name, uid]);
+}
+
 /** The requests by which an operator is asked about declarations: as many of them as its limits demand. */
 export function requestsOf(
-  { objects, providers, notFetched }: Pick<Declarations, "objects" | "providers" | "notFetched">,
+  { objects, providers, notFetched }: Declarations,
   options: Pick<Request, "refresh" | "propose">,
 ): Request[] {
   const pages: Declared[][] = [[]];
@@ -45,7 +65,11 @@ function sizeOf(value: object): number {
 }
 
 /** One report of those on its pages, which do not know of each other. */
-export function joined(pages: readonly Report[], { objects, notes, unchecked }: Declarations): Report {
+export function joined(
+  pages: readonly Report[],
+  { notes, unchecked }: Pick<Fleet, "notes" | "unchecked">,
+  { objects }: Pick<Declarations, "objects">,
+): Report {
   const all = pages.flatMap((page) => page.objects);
   const rivals = pages.length > 1 ? rivalsAmong(objects) : [];
   return {

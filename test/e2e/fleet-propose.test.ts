@@ -39,7 +39,7 @@ it("applies what its fleet's preview has told, and lets wait what has changed si
   const env = { ...controlPlane().env, PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` };
   kindstack(["preview", "--fleet", "--kinds", branch, "--propose", "--report", report], env);
   const whole = JSON.parse(fs.readFileSync(report, "utf8")) as Report;
-  kindstack(["fleet", "submit", declared, "--kinds", installed, "--propose", "--report", report], env);
+  kindstack(["fleet", "submit", fleet, declared, "--kinds", installed, "--propose", "--report", report], env);
   const { objects, differences } = JSON.parse(fs.readFileSync(report, "utf8")) as Report;
   expect(differences).toMatchObject([{ action: "update", objects: { length: 4 } }]);
   expect(objects.map(({ digest }) => digest)).toEqual(names.map(() => expect.stringMatching(/^sha256:/)));

@@ -156,7 +156,7 @@ function submit(words: string[] = [], where: string[] = [], env: Record<string, 
   const asked = ["--server", server, "--server-ca", access.ca, "--token-file", access.token];
   try {
     return {
-      text: kindstack(["fleet", "submit", DECLARED, ...(where.length > 0 ? where : asked), ...words], env),
+      text: kindstack(["fleet", "submit", FLEET, DECLARED, ...(where.length > 0 ? where : asked), ...words], env),
       passes: true,
     };
   } catch (error) {

@@ -158,7 +158,7 @@ export function fleetTruth(rollouts: number, seed: number): void {
     const [fleet, declared] = [path.join(directory, "fleet.json"), path.join(directory, "declared.json")];
     kindstack(["fleet", "fetch", "--kinds", rolledOut, "--to", fleet]);
     kindstack(["fleet", "run", fleet, "--kinds", branch, "--to", declared]);
-    const steps = reported(["fleet", "submit", declared, "--kinds", rolledOut, "--refresh"], env);
+    const steps = reported(["fleet", "submit", fleet, declared, "--kinds", rolledOut, "--refresh"], env);
     expect(steps.objects.map(changesOf)).toEqual(objects.map(changesOf));
     expect(objects.map(({ name }) => name).sort()).toEqual(SIZES.map(nameOf));
     const isRefused = new Map(objects.map(({ name, action }) => [name, action === "failed" || action === "invalid"]));

@@ -3,9 +3,9 @@ import { Check } from "typebox/value";
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB } from "../../providers/kubernetes/object";
-import { declarationsSchema, FLEET_FORMAT, type Fleet } from "../../src/fleet/artefact";
+import { type Declared, declarationsSchema, FLEET_FORMAT, type Fleet } from "../../src/fleet/artefact";
 import { runFleet } from "../../src/fleet/run";
-import { requestsOf } from "../../src/preview/submit";
+import { completed, requestsOf } from "../../src/preview/submit";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
@@ -134,11 +134,23 @@ describe("the programs of a fleet", () => {
     expect(objects[0]?.outcome).toMatchObject({ resources: [{ inputs: { manifest: { data: { seen: "team-a" } } } }] });
   });
 
-  it("name the kinds of which nothing was fetched, and those which none of them serves", async () => {
+  it("name the kinds of which nothing was fetched", async () => {
     const { notFetched } = await runFleet({ ...fleetOf([]), kinds: [] }, [kindOf(() => undefined)]);
     expect(notFetched).toEqual(["notes.example.com"]);
-    const { unchecked } = await runFleet(fleetOf([live("one")]), []);
-    expect(unchecked).toEqual(["nothing is told of 1 objects of notes.example.com: no such kind was run"]);
+  });
+
+  it("leave nothing out: an object of which they tell nothing, or as of another one, is unchecked", async () => {
+    const fleet = fleetOf([live("one"), live("two"), live("three")]);
+    const said = await runFleet(fleet, [kindOf(() => undefined)]);
+    const [one, two] = said.objects as [Declared, Declared];
+    const { objects } = completed(fleet, { ...said, objects: [one, { ...two, uid: "another" }] });
+    expect(objects.map(({ name, uid, outcome }) => [name, uid, outcome.type])).toEqual([
+      ["one", "uid-one", "declared"],
+      ["two", "another", "declared"],
+      ["two", "uid-two", "unchecked"],
+      ["three", "uid-three", "unchecked"],
+    ]);
+    expect(completed(fleet, said)).toEqual(said);
   });
 });
 
