@@ -4,6 +4,7 @@ import { ClassifiedError, type ErrorClass, errorMessageOf } from "../errors";
 import type { Fence } from "../fence";
 import type { Reason } from "../reasons";
 import { Login } from "./login";
+import { MESSAGES } from "./messages";
 import { healingDependency } from "./refusals";
 
 /** The API server's refusal, with its own words, status code and reason. */
@@ -176,12 +177,9 @@ function yamlSafeJson(body: unknown): string {
   );
 }
 
-/** The API server calls it its own error when what is applied has a field, or a type of value, that its schema does not have. */
-const UNTYPED = /^failed to create typed patch object/;
-
 function errorOf(statusCode: number, text: string, path: string): ApiError {
   const { reason = "", message = text.slice(0, 1000), details } = statusOf(text);
-  if (UNTYPED.test(message)) return new ApiError(422, "Invalid", message, { path });
+  if (MESSAGES.untyped.test(message)) return new ApiError(422, "Invalid", message, { path });
   const absent = reason === "NotFound" ? details?.name : undefined;
   return new ApiError(statusCode, reason || `Http${statusCode}`, message, { path, absent });
 }

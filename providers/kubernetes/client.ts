@@ -3,6 +3,7 @@ import { invalidProgram } from "../errors";
 import type { Fence } from "../fence";
 import { ApiError, ApiServer, isApiError } from "./api-server";
 import { known, type Lookup } from "./lookup";
+import { MESSAGES } from "./messages";
 import { groupVersionPath, ResourceTypes } from "./resource-types";
 import { unknownKind } from "./type-absence";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
@@ -189,7 +190,7 @@ export class KubernetesClient extends ApiServer {
       signal,
     });
     const { status, body } = await this.#ofType(manifest, sent).catch((error: unknown) => {
-      throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(manifest, name) : error;
+      throw error instanceof ApiError && MESSAGES.otherUid.test(error.message) ? anotherObject(manifest, name) : error;
     });
     return { object: body as LiveObject, created: status === 201 };
   }
@@ -327,9 +328,6 @@ function isAbsent(error: unknown, name: string): boolean {
 export function isUnknownKind(error: unknown): error is ApiError {
   return isApiError(error, 404) && error.reason === "UnknownKind";
 }
-
-/** What the API server says of an apply that names the UID of a predecessor. */
-const OTHER_UID = /metadata\.uid: Invalid value/;
 
 function anotherObject({ kind }: ObjectType, name: string): ApiError {
   return new ApiError(409, "Conflict", `${kind} ${name} is another object by now`);

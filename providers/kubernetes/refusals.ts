@@ -1,3 +1,5 @@
+import { MESSAGES } from "./messages";
+
 /** A refusal of the API server: its HTTP status, its words, and the path of the request. */
 interface Refusal {
   status: number;
@@ -18,45 +20,44 @@ interface Healing {
  */
 const HEALING: readonly Healing[] = [
   {
-    words: /error looking up service account (?<account>[^:]+):/,
+    words: MESSAGES.noServiceAccount,
     dependency: ({ account }) => `service account ${account}`,
   },
   {
-    words: /in namespace (?<namespace>\S+) because it is being terminated/,
+    words: MESSAGES.terminating,
     dependency: ({ namespace }) => `namespace ${namespace}`,
   },
   {
-    words: /(exceeded quota: |status unknown for quota: )(?<quota>[^\s,]+)/,
+    words: MESSAGES.quota,
     dependency: ({ quota }, { path }) => `quota ${namespaceIn(path)}/${quota}`,
   },
   {
     // Granted without a change of the object.
-    words: /" cannot (?<right>\w+ resource ".+)$/s,
+    words: MESSAGES.noRight,
     dependency: ({ right }) => `right to ${right}`,
   },
   {
-    words: /is attempting to grant RBAC permissions not currently held/,
+    words: MESSAGES.escalation,
     dependency: (_, { path }) => `rights that ${path} grants`,
   },
   {
-    words: /failed calling webhook "(?<webhook>[^"]+)"/,
+    words: MESSAGES.webhookFailed,
     dependency: ({ webhook }) => `webhook ${webhook}`,
   },
   {
-    words: /no PriorityClass with name (?<name>\S+) was found/,
+    words: MESSAGES.noPriorityClass,
     dependency: ({ name }) => `PriorityClass ${name}`,
   },
   {
-    words: /RuntimeClass "(?<name>[^"]+)" not found/,
+    words: MESSAGES.noRuntimeClass,
     dependency: ({ name }) => `RuntimeClass ${name}`,
   },
   {
-    // What a request refers to, such as the namespace of a new object or the role of a binding.
-    words: /^(?<resource>[a-z0-9.-]+) "(?<name>[^"]+)" not found$/,
+    words: MESSAGES.notFound,
     dependency: ({ resource, name }, { path }) => `${resource} ${namespaceIn(path)}/${name}`,
   },
   {
-    words: /not yet ready to handle request/,
+    words: MESSAGES.starting,
     dependency: () => "API server",
   },
 ];

@@ -3,6 +3,7 @@ import timers from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf, type Failure, failureOf, RetryableError } from "../../providers/errors";
 import type { Cluster } from "../../providers/kubernetes/cluster";
+import { isClusterUid } from "../../providers/kubernetes/ownership";
 import type { BackendOwner, StackEngine } from "../automation/engine";
 import { recordedOwner } from "../automation/stack-state";
 import { OBJECT_STACK } from "./orphaned-stacks";
@@ -159,11 +160,10 @@ export class BackendOwnership {
   /** Whether a stack is of this very object, as far as it tells: `pulumi up` knows names alone, and plugins' resources nothing. */
   async #isOwnStack({ stack, uid }: StackHolder): Promise<boolean> {
     const owner = recordedOwner(await this.options.engine.exportStack(stack));
-    return owner === undefined || owner === uid || !UID.test(owner);
+    return owner === undefined || owner === uid || !isClusterUid(owner);
   }
 }
 
-const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const GONE =
   "the record of its owner was there and is gone, as of a volume that is not mounted: mount it, or restore a backup";
 

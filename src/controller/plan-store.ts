@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
+import { MESSAGES } from "../../providers/kubernetes/messages";
 import { APPROVAL_TYPE, type Approval, expiryOf } from "../../stacks/contract/approval";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
@@ -150,7 +151,7 @@ export class PlanStore {
       await write(isTombstone ? operators : (current?.metadata.namespace ?? own));
     } catch (error) {
       // Its namespace ends: nothing can be created there.
-      if (!isApiError(error, 403) || !error.message.includes("because it is being terminated")) throw error;
+      if (!isApiError(error, 403) || !MESSAGES.terminating.test(error.message)) throw error;
       await write(operators);
     }
   }

@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import { ApiError, type Manifest } from "../../providers/kubernetes/client";
+import { MESSAGES } from "../../providers/kubernetes/messages";
 import { isSecret, typeName } from "../../providers/kubernetes/object-types";
 import { MASKED, NOT_KNOWN } from "../../providers/literal";
 import type { PlannedResource } from "../plan/effects";
@@ -103,7 +104,7 @@ function sentManifest({ inputs, change }: PlannedResource): Manifest | undefined
 }
 
 function isTypeMissing({ reason, message }: ApiError): boolean {
-  return reason === "UnknownKind" || message.includes("could not find the requested resource");
+  return reason === "UnknownKind" || MESSAGES.notServed.test(message);
 }
 
 function holds(value: unknown, text: string): boolean {

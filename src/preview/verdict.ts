@@ -1,5 +1,6 @@
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import { ApiError } from "../../providers/kubernetes/client";
+import { MESSAGES } from "../../providers/kubernetes/messages";
 
 /** What the API server says of a manifest. */
 export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
@@ -14,14 +15,10 @@ export function verdictOf(error: unknown): Verdict {
     const isRefused = error instanceof ClassifiedError && error.errorClass === "terminal";
     return isRefused ? { type: "invalid", message: `${error.reason}: ${message}` } : { type: "unknown", why: message };
   }
-  if (/does not support dry run/.test(message)) return { type: "unknown", why: message };
+  if (MESSAGES.noDryRun.test(message)) return { type: "unknown", why: message };
   // The right is the caller's, who may lack it where the operator has it.
-  const lacksRight =
-    error.status === 403 && /" cannot \w+ resource "|RBAC permissions not currently held/.test(message);
+  const lacksRight = error.status === 403 && (MESSAGES.noRight.test(message) || MESSAGES.escalation.test(message));
   if (lacksRight) return { type: "unknown", why: `${NO_RIGHT}${message}` };
-  // Fields that the schema does not have, and duplicate items, are reported as an error of the server.
-  const isRefused =
-    [400, 403, 413, 422].includes(error.status) ||
-    /not declared in schema|duplicate entries|expected .*, got|denied (the )?request/.test(message);
+  const isRefused = [400, 403, 413, 422].includes(error.status) || MESSAGES.denied.test(message);
   return isRefused ? { type: "invalid", message } : { type: "unknown", why: message };
 }
