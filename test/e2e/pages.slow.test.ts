@@ -113,7 +113,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     ];
     beforeAll(async () => {
       await Promise.all([state, restored].map((database) => database.open()));
-      await reader.open(MAIN);
+      await reader.open(MAIN, { KINDSTACK_NAMESPACE: "kindstack-system" });
       await reader.run(`mkdir -p ${passphraseFolder}
         openssl rand -base64 24 > ${passphraseFolder}/passphrase
         printf 'backendFromSecret: true\\npostgresTables: students\\n' > values.yaml
