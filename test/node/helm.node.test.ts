@@ -17,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await kubectl(`delete ${KINDS.join(",")} --all -A`);
-  await kubectl("delete crd -l app.kubernetes.io/part-of=kindstack --ignore-not-found");
   await kubectl(`delete namespace ${NAMESPACE} --ignore-not-found`);
+  await kubectl("delete crd -l app.kubernetes.io/part-of=kindstack --ignore-not-found");
 });
 
 async function helm(...args: string[]): Promise<string> {

@@ -24,10 +24,10 @@ beforeAll(() => {
   }
 });
 afterAll(async () => {
+  await kubectl(`delete namespace ${NAMESPACE} --ignore-not-found`);
   for (const type of ["crds", "validatingadmissionpolicies", "validatingadmissionpolicybindings"]) {
     await kubectl(`delete ${type} -l app.kubernetes.io/part-of=kindstack`);
   }
-  await kubectl(`delete namespace ${NAMESPACE} --ignore-not-found`);
 });
 
 /** Runs commands of the page in the project's root, as a reader would who answers yes. */
