@@ -48,6 +48,7 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
           await stack.runInPulumiStack(async () => {
             await program();
           });
+          await untilListening(globalThis.asyncLocalStorage.getStore());
           await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
           await afterRejections();
           if (rejected.length > 0) throw rejected[0];
@@ -61,6 +62,15 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
         }
       }),
   );
+}
+
+/**
+ * Waits until the SDK listens for calls of hooks, if the program has any: only then are hooks registered that no resource names, such
+ * as those of a deletion. Nothing else waits for that.
+ */
+async function untilListening(store: object | undefined): Promise<void> {
+  const { callbacks } = (store ?? {}) as { callbacks?: { _target: Promise<string> } };
+  await callbacks?._target;
 }
 
 /**

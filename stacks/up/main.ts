@@ -7,7 +7,7 @@ import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
 import { ClassifiedError, TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
-import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { disconnectKubernetes, kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import type { AnyKind } from "../contract/kind";
 import { requireManifests } from "../contract/manifests";
@@ -43,7 +43,11 @@ async function main(): Promise<void> {
   }
   const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
   const known = [...new Set([...builtIn, ...kinds])];
-  await registerObjects(await declaredObjects(manifests, known, stack, kubeconfigNamespace()), stack);
+  try {
+    await registerObjects(await declaredObjects(manifests, known, stack, kubeconfigNamespace()), stack);
+  } finally {
+    await disconnectKubernetes();
+  }
 }
 
 /** @throws TerminalError `MissingPrerequisite` with all that the cluster lacks */

@@ -9,7 +9,7 @@ import {
   type ObjectType,
 } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
-import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { connectKubernetes } from "../../providers/kubernetes/connection";
 import { managedByOperator } from "../../providers/kubernetes/managed-owner";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
@@ -31,19 +31,15 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
   const owners = new Set(objects.map(({ owner }) => owner.uid));
   registerStackTransformation(withoutReferencesTo(owners));
   const own = objects.find((declared) => isOwnStack(declared, stack));
-  try {
-    for (const declared of own === undefined ? objects : [own]) {
-      await refuseWatched(declared);
-      const program = await boundProgram(declared);
-      if (declared === own) await program();
-      else {
-        const { kind, key } = declared;
-        const within = kind.capabilities.sdkRuntime ? withSdkParent : withParent;
-        await within(component(`kindstack:${kindApiVersion(kind)}:${kind.kind}`, key), program);
-      }
+  for (const declared of own === undefined ? objects : [own]) {
+    await refuseWatched(declared);
+    const program = await boundProgram(declared);
+    if (declared === own) await program();
+    else {
+      const { kind, key } = declared;
+      const within = kind.capabilities.sdkRuntime ? withSdkParent : withParent;
+      await within(component(`kindstack:${kindApiVersion(kind)}:${kind.kind}`, key), program);
     }
-  } finally {
-    await disconnectKubernetes();
   }
 }
 

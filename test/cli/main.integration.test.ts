@@ -16,7 +16,7 @@ describe("a command", () => {
 
   // Without an answer, bash itself offers files.
   it.each([
-    ["st", ["stack-name", "state", "status"]],
+    ["st", ["stack-name", "stacks", "state", "status"]],
     ["preview --filename ./", []],
   ])("is completed in bash: %s", (line, expected) => {
     const script = execFileSync(process.execPath, [MAIN, "completion", "bash"], { encoding: "utf8" });
