@@ -46,7 +46,7 @@ export class KindWatch {
   #typeCheck: Worker | undefined;
   readonly #folders = new FolderWatch(
     (file) => {
-      if (file === null || SOURCE.test(file)) this.#edited();
+      if (file === null || SOURCE.test(file)) this.#edited(file);
     },
     (error, folder) => this.#options.logger.warn({ err: error, folder }, "cannot watch a folder"),
   );
@@ -57,6 +57,8 @@ export class KindWatch {
   #reported: Set<string>;
   #timer: NodeJS.Timeout | undefined;
   #editedAt: number | undefined;
+  /** The last one; `null` where any file may have changed. */
+  #editedFile: string | null = null;
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: KindWatchOptions) {
@@ -90,10 +92,13 @@ export class KindWatch {
     }
   }
 
-  #edited(): void {
+  #edited(file: string | null): void {
+    this.#editedFile = file;
     this.#editedAt ??= performance.now();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      // What follows may take long, such as a check of types on a busy machine.
+      this.#options.logger.info({ file: this.#editedFile }, "edit is seen; checking and loading the kinds");
       this.#work = this.#work.then(() => this.#guard(this.#apply()));
     }, QUIET_MS);
   }
@@ -157,6 +162,7 @@ export class KindWatch {
     if (edited.length === 0 && problems.length === 0) logger.info("edit changes no served kind");
     for (const kind of edited) {
       const name = kindName(kind);
+      logger.info({ kind: name }, "serving an edited kind");
       try {
         await this.#serve(kind, kinds);
         logger.info({ kind: name, ms: Math.round(performance.now() - editedAt) }, "edited kind is served");

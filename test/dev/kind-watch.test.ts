@@ -43,6 +43,19 @@ describe("the thread that checks the types of edits", () => {
     await watch.close();
   });
 
+  it("follows a line that says that the edit is seen", async () => {
+    const watch = watchKinds();
+    fs.writeFileSync(path.join(folder, "index.ts"), "// edited");
+    await eventually(() => expect(lines.join()).toContain("edit changes no served kind"));
+    const [seen, applied] = ["edit is seen", "edit changes no served kind"].map((text) =>
+      lines.findIndex((line) => line.includes(text)),
+    ) as [number, number];
+    expect(seen).toBeGreaterThanOrEqual(0);
+    expect(seen).toBeLessThan(applied);
+    expect(JSON.parse(lines[seen] ?? "")).toMatchObject({ file: "index.ts" });
+    await watch.close();
+  });
+
   it("is not waited for when the watch ends", async () => {
     await watchKinds().close();
     expect(lines.join()).not.toContain("edit was not applied");

@@ -21,6 +21,7 @@ const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
 const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
 const ARCHIVE: ResourceType = { apiVersion: `${group}/v1`, kind: "Archive", plural: "archives", namespaced: true };
+const RECORD: ResourceType = { apiVersion: `${group}/v1`, kind: "Record", plural: "records", namespaced: true };
 const ENVELOPE: ResourceType = {
   apiVersion: `${group}/v1`,
   kind: "Envelope",
@@ -90,7 +91,9 @@ beforeAll(() => {
   write("copy/provider.ts", PROVIDER.replace("post/letter", "post/copy"));
   write("copy/index.ts", COPY_MODULE);
   write("archive/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
-  write("archive/index.ts", ARCHIVE_MODULE);
+  write("archive/index.ts", archiveModule("Archive"));
+  write("record/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
+  write("record/index.ts", archiveModule("Record")); // the same under another name
   write("envelope/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
   write("envelope/index.ts", ENVELOPE_MODULE);
   write("broken/index.ts", "export const own = ;");
@@ -114,10 +117,11 @@ const COPY_MODULE = kindModule(
   "providers: [{ stub, provider }], sdkRuntime: true",
 );
 /** A program with a resource that Pulumi protects: it holds the text. */
-const ARCHIVE_MODULE = kindModule(
-  "Archive",
-  'import { KubernetesObject } from "kindstack/providers/kubernetes";',
-  `const make = (name: string, protect: boolean) =>
+const archiveModule = (kind: string) =>
+  kindModule(
+    kind,
+    'import { KubernetesObject } from "kindstack/providers/kubernetes";',
+    `const make = (name: string, protect: boolean) =>
      new KubernetesObject(name, {
        owner,
        manifest: {
@@ -126,10 +130,10 @@ const ARCHIVE_MODULE = kindModule(
      }, { protect });
    make(metadata.name, true);
    if (spec.text !== "alone") make(metadata.name + "-index", false);`,
-  "sdkRuntime: true",
-)
-  .replace("owns: []", 'owns: [{ apiVersion: "v1", kind: "ConfigMap" }]')
-  .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
+    "sdkRuntime: true",
+  )
+    .replace("owns: []", 'owns: [{ apiVersion: "v1", kind: "ConfigMap" }]')
+    .replace("program({ metadata, spec })", "program({ metadata, spec }, { owner })");
 /** A plain program that makes an object of another kind. */
 const ENVELOPE_MODULE = kindModule(
   "Envelope",
@@ -143,7 +147,7 @@ const ENVELOPE_MODULE = kindModule(
 const operator = useOperator({
   args: [
     "--watch",
-    ...["podsets", "letter", "copy", "archive", "envelope", "broken", "same"].flatMap((name) => [
+    ...["podsets", "letter", "copy", "archive", "record", "envelope", "broken", "same"].flatMap((name) => [
       "--kinds",
       name === "podsets" ? name : path.join(directory, name),
     ]),
@@ -151,7 +155,8 @@ const operator = useOperator({
 });
 afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-  for (const { plural } of [LETTER, COPY, ARCHIVE, ENVELOPE]) await client.delete(definitions, `${plural}.${group}`);
+  for (const { plural } of [LETTER, COPY, ARCHIVE, RECORD, ENVELOPE])
+    await client.delete(definitions, `${plural}.${group}`);
   fs.rmSync(directory, { recursive: true });
 });
 
@@ -244,6 +249,36 @@ describe("kinds of one's own", () => {
     expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await known(client.get(LETTER, name, "default"))).toBeUndefined());
+  });
+});
+
+describe("a kind that is renamed", () => {
+  it("leaves its resources to the objects of the new name, as docs/versions.md says", async () => {
+    const name = uniqueName("renamed");
+    const manifest = letter(name, "old papers");
+    const readiness = async (type: ResourceType) => {
+      const object = await known(client.get(type, name, "default"));
+      return findCondition(statusOf(object ?? ({} as never)).conditions, "Ready");
+    };
+    await apply({ ...manifest, kind: ARCHIVE.kind });
+    await eventually(async () => expect(await readiness(ARCHIVE)).toMatchObject({ status: "True" }));
+    const before = await known(client.get(CONFIG_MAP, name, "default"));
+
+    // Until the old object is gone, the new one is refused.
+    await apply({ ...manifest, kind: RECORD.kind });
+    await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ reason: "Conflict" }));
+    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
+    await apply({ ...manifest, kind: ARCHIVE.kind, metadata: { ...manifest.metadata, annotations } });
+    await client.delete(ARCHIVE, name, "default");
+    await eventually(async () => expect(await known(client.get(ARCHIVE, name, "default"))).toBeUndefined());
+    await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ status: "True" }));
+
+    const after = await known(client.get(CONFIG_MAP, name, "default"));
+    expect(after?.metadata.uid).toBe(before?.metadata.uid);
+    const orphaned = { ...manifest, kind: RECORD.kind, metadata: { ...manifest.metadata, annotations } };
+    await apply(orphaned); // it is protected
+    await client.delete(RECORD, name, "default");
+    await eventually(async () => expect(await known(client.get(RECORD, name, "default"))).toBeUndefined());
   });
 });
 
@@ -343,9 +378,12 @@ describe("an edit of a kind", () => {
       const lines = operator.log
         .slice(from)
         .split("\n")
-        .filter((line) => line.includes('"component":"watch"') && line.endsWith("}"));
-      expect(lines).not.toEqual([]);
-      return JSON.parse(lines[0] ?? "") as WatchLine;
+        .filter((line) => line.includes('"component":"watch"') && line.endsWith("}"))
+        .map((line) => JSON.parse(line) as WatchLine);
+      expect(lines[0]).toMatchObject({ msg: "edit is seen; checking and loading the kinds" });
+      const [outcome] = lines.slice(1).filter(({ msg }) => msg !== "serving an edited kind");
+      expect(outcome).toBeDefined();
+      return outcome as WatchLine;
     });
   }
   const served = { msg: "edited kind is served", kind: `letters.${group}` };
