@@ -27,6 +27,7 @@ import {
 } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
+import { warnOfUnserved } from "../operator/unserved-objects";
 import { planKey } from "../plan/key";
 import { logConsoleLines } from "../telemetry/console-lines";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
@@ -235,6 +236,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     const install = options.installCrds ? (ended: readonly AnyKind[]) => prepare(client, ended) : undefined;
     await outliveDefinitions({ client, kinds, install, logger, signal });
+    if (options.installCrds) await warnOfUnserved(client, kinds, logger);
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, {
       ...{ kinds, client, engine: file, planKey: key, state, backend, logger, signal, graceMs },
