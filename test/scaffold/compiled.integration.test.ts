@@ -57,5 +57,5 @@ it("a provider compiles, and its tests pass", async () => {
   }
   fs.writeFileSync(path.join(directory, "vitest.config.mts"), "export default {};");
   execFileSync(path.join(ROOT, "node_modules/.bin/vitest"), ["run"], { cwd: directory, stdio: "pipe" });
-  compile({ extends: path.join(ROOT, "tsconfig.json"), include: ["src"] });
+  compile({ extends: path.join(ROOT, "tsconfig.json"), include: ["src", "test"] });
 });

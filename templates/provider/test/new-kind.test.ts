@@ -26,7 +26,8 @@ describe("the provider of NewKind", () => {
   });
 
   it("replaces for another name", async () => {
-    expect(await provider.diff("one", inputs, { ...inputs, name: "two" })).toMatchObject({ replaces: ["name"] });
+    const { id, outs } = await provider.create(inputs);
+    expect(await provider.diff(id, outs, { ...inputs, name: "two" })).toMatchObject({ replaces: ["name"] });
   });
 
   it("takes nothing of another owner, and deletes nothing of it", async () => {
