@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 import { nameOf } from "../../src/automation/urn";
+import { filesUnder } from "../files";
 import { testContext } from "../providers/test-context";
 import { helloOf, summaryOf, TestEngine, withProgram } from "./test-engine";
 import { Thing } from "./things";
@@ -183,13 +184,27 @@ describe("the engine", () => {
       expect(thingsOf(stack)).toEqual([["a", "wrapped"]]);
     });
 
-    it("may give secrets, which the state and what is told of them have not", async () => {
-      const result = await engine.engine.up(stack, () => {
-        new Thing("a", { key: `${stack}/a`, value: secret("canary") });
-      });
-      expect(result.resources).toMatchObject([{ outputs: { value: "[secret]" } }]);
-      expect(thingsOf(stack)).toEqual([["a", "canary"]]);
-      expect(JSON.stringify(await engine.checkpoint(stack))).not.toContain("canary");
+    it("may give secrets, which neither state, history, previews, logs nor results have", async () => {
+      const program = (value: string) => () => void new Thing("a", { key: `${stack}/a`, value: secret(value) });
+      const told: unknown[] = [];
+      for (const value of ["canary-1", "canary-2"]) {
+        const preview = await engine.engine.preview(stack, program(value));
+        expect(preview.changes).toMatchObject([{ name: "a" }]);
+        const result = await engine.engine.up(stack, program(value), { refresh: true });
+        expect(result.resources).toMatchObject([{ outputs: { value: "[secret]" } }]);
+        expect(thingsOf(stack)).toEqual([["a", value]]);
+        told.push(preview, result);
+      }
+      told.push(
+        await engine.engine.history(stack),
+        await engine.engine.exportStack(stack),
+        engine.warnings,
+        engine.errors,
+      );
+      expect(JSON.stringify(told)).not.toContain("canary-");
+      for (const file of filesUnder(join(engine.directory, "state"))) {
+        expect(await readFile(file, "latin1"), file).not.toContain("canary-");
+      }
     });
 
     it.each<[what: string, program: () => unknown, message: RegExp]>([
