@@ -19,6 +19,7 @@ import { idle } from "./idle";
 import { oneObject } from "./one-object";
 import { outage } from "./outage";
 import { ownStacks } from "./own-stacks";
+import { packages } from "./packages";
 import { writePages } from "./pages";
 import { previews } from "./previews";
 import { propose } from "./propose";
@@ -37,6 +38,7 @@ const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>
   fleet: { run: fleet, seconds: 120 },
   propose: { run: propose, seconds: 180 },
   "own-stacks": { run: ownStacks, seconds: 170 },
+  packages: { run: packages, seconds: 40 },
   idle: { run: idle, seconds: 150 },
   size: { run: size, seconds: 600 },
   repair: { run: repair, seconds: 25 },

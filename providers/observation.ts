@@ -51,11 +51,20 @@ export function holdOf(observations: Observations, urn: string, call: WriteCall)
   if (observed.length === 0) {
     throw new RetryableError("PlanOutdated", "nothing is known of what was there when the plan was made");
   }
-  return {
+  const hold: Hold = {
     admits: (live) =>
       live === null || live === undefined || observed.some(([, digest]) => digest === digestOf(urn, live)),
     asObserved: (inputs) => withUnknown(inputs, observed[0]?.[2] ?? []),
   };
+  holds.set(hold, { urn, call, observation: observations.get(urn) });
+  return hold;
+}
+
+const holds = new WeakMap<Hold, { urn: string; call: WriteCall; observation: string | undefined }>();
+
+/** What {@link holdOf} makes a hold of, for another process. */
+export function holdDataOf(hold: Hold) {
+  return holds.get(hold);
 }
 
 /**

@@ -106,6 +106,8 @@ export const REASONS = [
   "NoWorkspace",
   "PlanOutdated",
   "PlansUnsupported",
+  "OutOfMemory",
+  "ProgramFailed",
   "ProgramTimedOut",
   "StateMissing",
   "SystemError",
@@ -146,3 +148,6 @@ export function defineReason(reason: string): OwnReason {
   }
   return reason as OwnReason;
 }
+
+/** Of what the process of a kind's code was to do, when it ended before. */
+export const ENDINGS: readonly string[] = ["ProgramFailed", "ProgramTimedOut", "OutOfMemory"] satisfies Reason[];

@@ -4,22 +4,26 @@ import { type ILanguageRuntimeServer, LanguageRuntimeService } from "@pulumi/pul
 import { GetRequiredPackagesResponse, type RunRequest, RunResponse } from "@pulumi/pulumi/proto/language_pb";
 import { PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
 import { version } from "@pulumi/pulumi/version";
-import { asError, errorMessageOf } from "../../providers/errors";
+import { asError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
-import { runSdkProgram } from "./sdk-program";
 
 /** The part of Pulumi's language-runtime service that an engine needs of a program that runs already. */
 type LanguageRuntime = Pick<ILanguageRuntimeServer, "run" | "getRequiredPackages" | "getPluginInfo"> &
   grpc.UntypedServiceImplementation;
 
-/** Serves a program of the SDK's runtime in this process, so that no language host has to be started or even installed. */
-export async function serveProgram(program: () => void | Promise<void>) {
+/**
+ * Serves a program of the SDK's runtime in this process, so that no language host has to be started or even installed.
+ *
+ * @param runProgram its signal tells that the engine asks no more
+ */
+export async function serveProgram(runProgram: (request: RunRequest, signal: AbortSignal) => Promise<void>) {
+  const closing = new AbortController();
   let thrown: unknown;
   const server = new grpc.Server();
   const run = async (request: RunRequest): Promise<RunResponse> => {
     const response = new RunResponse();
     try {
-      await runSdkProgram(program, request);
+      await runProgram(request, closing.signal);
       return response;
     } catch (error) {
       // Resources that a failure kept from being registered must not be deleted: the engine gets the failure.
@@ -38,6 +42,9 @@ export async function serveProgram(program: () => void | Promise<void>) {
   return {
     parameter: { address: `127.0.0.1:${port}` },
     error: () => thrown,
-    close: () => server.forceShutdown(),
+    close() {
+      closing.abort(new RetryableError("UpdateEnded", "the update of this program has ended"));
+      server.forceShutdown();
+    },
   };
 }

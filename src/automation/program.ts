@@ -1,12 +1,27 @@
-import { setImmediate as afterRejections } from "node:timers/promises";
-import { RetryableError } from "../../providers/errors";
-import { inTime } from "../../providers/in-time";
-import { type DeclaredResource, declaredBy } from "../../providers/registration";
+import type { DeclaredResource } from "../../providers/registration";
+import type { AnyKind } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
+import type { RunContext } from "../../stacks/contract/run-context";
+import { runProgram } from "../../stacks/contract/run-program";
+import { declaredInTime } from "./declared";
 import { serveProgram } from "./language-server";
-import { currentUnhandled, withUnhandled } from "./unhandled";
+import { runSdkProgram } from "./sdk-program";
 
 /** What a Pulumi program is here: a function that registers resources. */
-export type Program = () => void | Promise<void>;
+export interface Program {
+  (): void | Promise<void>;
+  /** Runs it in the SDK's runtime of another process, at the engine's request. */
+  readonly runInSdk?: (request: Uint8Array, signal: AbortSignal) => Promise<void>;
+}
+
+/** The program of an object, wherever it runs. @param context what it may know, see {@link runProgram} */
+export function programOf(kind: AnyKind, object: KindObject, context: RunContext): Program {
+  const run = async () => runProgram(kind, object, context);
+  const { remote, capabilities } = kind;
+  if (remote === undefined || !capabilities.sdkRuntime) return run;
+  const runInSdk: Program["runInSdk"] = (request, signal) => remote.runInSdk(object, context, request, signal);
+  return Object.assign(run, { runInSdk });
+}
 
 /** A program as an engine runs it: as data, or at the address of its language runtime. */
 export interface PreparedProgram {
@@ -15,9 +30,6 @@ export interface PreparedProgram {
   error(): unknown;
   close(): void;
 }
-
-/** A plain program declares resources. What takes longer belongs into a provider. */
-const PROGRAM_LIMIT_MS = 60_000;
 
 /**
  * Runs a program for the engine: before it, or while the engine asks for it.
@@ -31,40 +43,12 @@ export async function prepareProgram(
   sdkRuntime: boolean | undefined,
   timeoutMs: number,
 ): Promise<PreparedProgram> {
-  if (sdkRuntime) return serveProgram(program);
+  if (sdkRuntime) {
+    const { runInSdk } = program;
+    return serveProgram((request, signal) =>
+      runInSdk === undefined ? runSdkProgram(program, request) : runInSdk(request.serializeBinary(), signal),
+    );
+  }
   const resources = await declaredInTime(program, timeoutMs);
   return { parameter: { resources }, error: () => undefined, close: () => {} };
-}
-
-/**
- * Collects what a plain program declares.
- *
- * @throws the program's errors, also of promises that it does not await; RetryableError `ProgramTimedOut`
- */
-export async function declaredInTime(program: Program, timeoutMs: number): Promise<DeclaredResource[]> {
-  const limitMs = Math.min(timeoutMs, PROGRAM_LIMIT_MS);
-  const late = () =>
-    new RetryableError(
-      "ProgramTimedOut",
-      `the kind's program did not end within ${limitMs / 1000} s; it runs again later`,
-    );
-  const unhandled = Promise.withResolvers<never>();
-  unhandled.promise.catch(() => undefined);
-  let ends = false;
-  const outer = currentUnhandled();
-  const handle = (error: unknown) => {
-    if (!ends) unhandled.reject(error);
-    else if (outer === undefined) throw error;
-    else outer(error);
-  };
-  const declared = withUnhandled(handle, async () => {
-    const resources = await declaredBy(program);
-    await afterRejections();
-    return resources;
-  });
-  try {
-    return await inTime(Promise.race([declared, unhandled.promise]), limitMs, late);
-  } finally {
-    ends = true;
-  }
 }

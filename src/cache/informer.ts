@@ -287,6 +287,16 @@ export class Informer extends Store {
     }
   }
 
+  /** Prepares and indexes an object again, if the cache still has it, and tells of it as of a change. */
+  async refresh(object: LiveObject): Promise<void> {
+    const key = objectKey(object.metadata);
+    const again = { ...object };
+    await this.options.prepare?.([again]);
+    if (this.get(key) !== object) return;
+    this.set(key, again);
+    this.#report({ type: "modified", object: again, previous: object });
+  }
+
   /** Decides how to continue after an error, and waits for the back-off. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     // What the server refused will not work from this version; of a broken connection nothing is lost.

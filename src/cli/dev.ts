@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import path from "node:path";
 import { Command } from "commander";
+import pino from "pino";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { loadKinds, portableWords } from "../../stacks/kinds/catalog";
+import { type LoadedKinds, portableWords, requireKinds } from "../../stacks/kinds/catalog";
 import { CONSOLE_PATH } from "../console/paths";
 import {
   type DevCluster,
@@ -20,14 +21,14 @@ import { applySamples, describeSamples, needsControllers, type SampleState, unti
 import { shellWord } from "../text/shell";
 import { renderTable } from "../text/table";
 import { resolveEngine } from "../toolchain/engine";
-import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
+import { chosenKinds, openPackages, type PackageOptions, packageWords, withPackageOptions } from "./package-options";
 import { duration, Progress, secondsSince } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
 const DIR_OPTION = ["--dir <dir>", `directory of the cluster's data (default: "${DEFAULT_DIR}")`] as const;
 
-interface DevOptions extends KindsOption {
+interface DevOptions extends PackageOptions {
   dir?: string;
   detach: boolean;
   operator: boolean;
@@ -37,10 +38,10 @@ interface DevOptions extends KindsOption {
 }
 
 export function devCommand(): Command {
-  const dev = new Command("dev")
+  const plain = new Command("dev")
     .description("run a Kubernetes control plane, PostgreSQL and the operator on this machine, with samples")
-    .option(...DIR_OPTION)
-    .addOption(kindsOption("kinds to serve"))
+    .option(...DIR_OPTION);
+  const dev = withPackageOptions(plain)
     .option("--watch", "apply each edit of your kinds' files to the cluster", false)
     .option("--detach", "return when the cluster is ready; stop it with `kindstack dev stop`", false)
     .option("--no-operator", "only the control plane and PostgreSQL, without operator and samples")
@@ -58,7 +59,7 @@ Examples:
   kindstack dev --kinds ./src --watch  # the same, with each edit in the cluster within seconds
   . .kindstack/dev/env         # for kubectl and psql in this shell`,
     )
-    .action((options: DevOptions) => untilInterrupted((signal) => up(options, signal), true));
+    .action((options: DevOptions, self: Command) => untilInterrupted((signal) => up(options, self, signal), true));
   dev
     .command("stop")
     .description("stop the cluster; its data stays")
@@ -80,10 +81,11 @@ function directoryOf(command: Command): string {
   return dir;
 }
 
-async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
+async function up(options: DevOptions, command: Command, signal: AbortSignal): Promise<void> {
   const { dir = DEFAULT_DIR, fresh, detach, watch } = options;
-  const kinds = allKinds(options);
-  if (watch && (options.kinds ?? loadKinds()).files.length === 0) {
+  const chosen = await describedKinds(options, command);
+  const kinds = requireKinds(chosen);
+  if (watch && chosen.files.length === 0) {
     throw new TerminalError("Misconfigured", "--watch: no files to watch; choose kinds of your own: --kinds ./src");
   }
   const progress = new Progress();
@@ -125,7 +127,11 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
         step = "controllers and nodes";
         if (engine === undefined) return;
         progress.begin("operator");
-        const component = operator(serving, engine, { kinds: portableWords(options.kinds?.words ?? []), watch });
+        const component = operator(serving, engine, {
+          kinds: portableWords(chosen.words),
+          watch,
+          args: packageWords(options),
+        });
         const onSpawn = (logFile: string) => {
           if (!detach) unfollow = followFile(logFile, terminalLog());
         };
@@ -172,6 +178,16 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
     if (isInterrupted) await stopAll(cluster, progress);
     unfollow();
     clearInterval(alive);
+  }
+}
+
+/** The kinds as they describe themselves. Their code is evaluated as in the operator, in processes that end at once. */
+async function describedKinds(options: DevOptions, command: Command): Promise<LoadedKinds> {
+  const packages = openPackages(options, pino({ level: "silent" }));
+  try {
+    return await chosenKinds(command, packages, options);
+  } finally {
+    packages.close();
   }
 }
 

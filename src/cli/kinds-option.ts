@@ -10,18 +10,23 @@ export interface KindsOption {
   kinds?: LoadedKinds;
 }
 
+export const KINDS_FLAG = "--kinds <kinds>";
+
+export function kindsDescription(description: string): string {
+  return `${description}: names, folders or packages, such as all,./notice (default: KINDSTACK_KINDS, or all built-in ones)`;
+}
+
 /** `--kinds tenants.multitenancy,./notice`, which may be repeated. */
 export function kindsOption(description: string): Option {
-  return new Option(
-    "--kinds <kinds>",
-    `${description}: names, folders or packages, such as all,./notice (default: KINDSTACK_KINDS, or all built-in ones)`,
-  ).argParser((text, previous?: LoadedKinds): LoadedKinds => {
-    try {
-      return loadKinds([...(previous?.words ?? []), ...listItems(text)]);
-    } catch (error) {
-      throw new InvalidArgumentError(`${(error as Error).message}.`);
-    }
-  });
+  return new Option(KINDS_FLAG, kindsDescription(description)).argParser(
+    (text, previous?: LoadedKinds): LoadedKinds => {
+      try {
+        return loadKinds([...(previous?.words ?? []), ...listItems(text)]);
+      } catch (error) {
+        throw new InvalidArgumentError(`${(error as Error).message}.`);
+      }
+    },
+  );
 }
 
 /** The chosen kinds, for a command that needs all of them. @throws TerminalError naming those that cannot be loaded */
@@ -30,8 +35,7 @@ export function allKinds({ kinds: chosen }: KindsOption): readonly AnyKind[] {
 }
 
 /** The chosen kinds, for a command that serves them. What cannot be loaded is reported, and the others are served. */
-export function loadedKinds({ kinds: chosen }: KindsOption, report: (name: string, reason: string) => void) {
-  const { kinds, problems } = chosen ?? loadKinds();
+export function servedKinds({ kinds, problems }: LoadedKinds, report: (name: string, reason: string) => void) {
   for (const { name, message } of problems) report(visibleLines(name), visibleLines(message));
   if (kinds.length === 0) throw new Error(`no kind can be served: ${problems.map(describeProblem).join("\n")}`);
   return kinds;

@@ -38,10 +38,11 @@ import { resolveEngine } from "../toolchain/engine";
 import type { ResolveOptions } from "../toolchain/resolve";
 import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle, limitYoungGeneration } from "./heap";
-import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
+import { servedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { type ModeOption, modeOption, modesOf } from "./mode-option";
 import { type OpenStacks, openStacks } from "./open-stacks";
+import { chosenKinds, openPackages, type PackageOptions, withPackageOptions } from "./package-options";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
 import { PROBE_PORTS } from "./probe-port";
 import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
@@ -59,7 +60,7 @@ interface RunOptions
     MetricsOptions,
     PreviewServerOptions,
     ShardingOptions,
-    KindsOption,
+    PackageOptions,
     ModeOption {
   installCrds: boolean;
   watch: boolean;
@@ -77,9 +78,10 @@ interface RunOptions
 }
 
 export function runCommand(): Command {
-  const command = new Command("run")
-    .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
-    .addOption(kindsOption("kinds to serve"))
+  const run = new Command("run").description(
+    "run the operator against the current kubeconfig or, in a Pod, with its service account",
+  );
+  const command = withPackageOptions(run)
     .addOption(modeOption())
     .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--watch", "for development: apply edits of the kinds' files", false)
@@ -132,7 +134,7 @@ Environment:
                                        trace, debug, info, warn, error; json, pretty
 ${kindVariables()}`,
     )
-    .action((options: RunOptions) => untilInterrupted((signal) => runOperator(options, signal)));
+    .action((options: RunOptions, self: Command) => untilInterrupted((signal) => runOperator(options, self, signal)));
 }
 
 /** Help on the variables that only one kind reads. */
@@ -141,14 +143,15 @@ function kindVariables(): string {
   return variables.map(([name, meaning]) => `  ${name.padEnd(36)} ${meaning}`).join("\n");
 }
 
-async function runOperator(options: RunOptions, signal: AbortSignal): Promise<void> {
+async function runOperator(options: RunOptions, command: Command, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
   logWarnings(logger);
   logConsoleLines(logger);
   const state = readStateConfig(process.env);
   protectedNamespaces(); // what protects nothing is told now
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
-  const loaded = loadedKinds(options, report);
+  const packages = openPackages(options, logger);
+  const load = () => chosenKinds(command, packages, options);
   const client = connectKubernetes();
   const metrics = createMetrics();
   let operator: Manager | undefined;
@@ -159,6 +162,8 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
   let watch: KindWatch | undefined;
   try {
+    const chosen = await load();
+    const loaded = servedKinds(chosen, report);
     // First of all: probes are answered while the rest starts.
     endpoints = await startEndpoints({
       ...options,
@@ -191,7 +196,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     }
     const key = planKey(state.protection);
     const recorder = new EventRecorder({ client, logger });
-    const shards = openShards(options, { client, engine, metrics, logger });
+    const shards = openShards(options, { client, engine, packages, metrics, logger });
     const namespace = operatorNamespace(process.env);
     const kinds = [...(await permittedKinds(client, loaded, report))];
     await refuseSecondInstallation(client, namespace);
@@ -249,7 +254,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         admission = await serveAdmission(options, kinds, client, logger);
       };
       const served = { kinds, client, host, operator: manager, signal, logger };
-      watch = new KindWatch({ ...served, chosen: options.kinds, prepare, restartAdmission });
+      watch = new KindWatch({ ...served, chosen, load, prepare, restartAdmission });
     };
     await manager.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");
@@ -259,6 +264,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     await admission?.close();
     await endpoints?.close();
     await stacks?.engine.close();
+    packages.close();
     await closePool();
     await disconnectKubernetes();
   }

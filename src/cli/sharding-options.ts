@@ -37,7 +37,16 @@ export function withShardingOptions(command: Command): Command {
  */
 export function openShards(
   options: ShardingOptions,
-  { client, engine, metrics, logger }: Pick<ManagerOptions, "client" | "metrics" | "logger"> & { engine: StackEngine },
+  {
+    client,
+    engine,
+    packages,
+    metrics,
+    logger,
+  }: Pick<ManagerOptions, "client" | "metrics" | "logger"> & {
+    engine: Pick<StackEngine, "allow">;
+    packages: Pick<StackEngine, "allow">;
+  },
 ): Shards | undefined {
   if (!options.leaderElect && options.shards === 1) return undefined;
   const timing: LeaseTiming = {
@@ -56,7 +65,10 @@ export function openShards(
     sessionName: () => `${host}-${randomBytes(4).toString("hex")}`,
     shards: options.shards,
     timing,
-    allow: (ms) => engine.allow(ms),
+    allow: (ms) => {
+      engine.allow(ms);
+      packages.allow(ms);
+    },
     logger,
     observe(transition, held) {
       metrics.shardsHeld.set(held);

@@ -4,7 +4,8 @@ import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providerVersions } from "../../providers/index";
 import type { DeclaredResource } from "../../providers/registration";
 import type { StackRecord } from "../../stacks/contract/object";
-import { declaredInTime, type Program } from "../automation/program";
+import { declaredInTime } from "../automation/declared";
+import type { Program } from "../automation/program";
 import type { KindContext } from "./context";
 
 type ProgramVersion = Pick<KindContext, "planKey" | "kind" | "programDigest">;

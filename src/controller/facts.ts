@@ -93,8 +93,10 @@ export interface DriftFacts extends Pick<Drift, "edited" | "missing" | "contents
   completed: readonly string[];
   /** Whether the object lacks other resources besides those. */
   lacksMore: boolean;
-  /** The condition DriftUnknown by the last poll; undefined before the first. */
+  /** The condition DriftUnknown by the kind's code and the last poll; undefined before the first. */
   unknown: NewCondition | undefined;
+  /** In how many ms code of the kind that has not answered may be asked again. */
+  unansweredMs?: number | undefined;
 }
 
 /** What this process has done before. */

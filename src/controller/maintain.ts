@@ -1,4 +1,5 @@
 import { isApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { parseServed } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, type KindContext, type Step } from "./context";
@@ -34,7 +35,8 @@ export async function maintain(step: MaintainStep): Promise<number> {
   let parsed: KindObject;
   try {
     parsed = await parseServed(kind, object);
-  } catch {
+  } catch (error) {
+    if (error instanceof CodeEndedError) return RETRY_MS;
     return 0; // an update will say what is wrong with the object
   }
   const apply = async (manifest: Manifest, fieldManager: string) => {

@@ -1,3 +1,4 @@
+import type { CodeEndedError } from "../../stacks/contract/code-ended";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Blockers } from "./blockers";
 import { DriftBackoff } from "./drift-backoff";
@@ -46,6 +47,8 @@ export class ObjectState {
   /** Of what the kind maintains besides the stack, and when that was written last, by `performance.now()`. */
   readonly maintained = new ReadYourWrites();
   maintainedAt = Number.NEGATIVE_INFINITY;
+  /** Set while the kind's code has not answered what the last status was to say. */
+  unanswered: CodeEndedError | undefined;
   #memory: Map<string, unknown> | undefined;
 
   /** The kind's own; made when it is asked for. */

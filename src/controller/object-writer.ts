@@ -127,7 +127,10 @@ export class ObjectWriter {
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
         unserved: (id: string) => cache.unserved(id),
       };
-      const status = await composeStatus(kind, object, owned, change, new Date());
+      state.unanswered = undefined;
+      const status = await composeStatus(kind, object, owned, change, new Date(), (error) => {
+        state.unanswered = error;
+      });
       const sentAt = performance.now();
       const written = await state.writes.status(status, () => writeStatus(client, object, status));
       const version = written.metadata.resourceVersion;

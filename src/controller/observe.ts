@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { type AnyKind, adoptsAfterCrash, kindName, parseServed, statusOf } from "../../stacks/contract/kind";
 import {
   type CommonStatus,
@@ -10,6 +11,7 @@ import {
   stackName,
 } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
+import { driftUnknownCondition } from "./conditions";
 import type { KindContext, Reconcile } from "./context";
 import { findDrift } from "./drift";
 import type { DriftFacts, Facts, LastFacts, ObjectFacts, Settings, StackFacts, Timing } from "./facts";
@@ -143,12 +145,24 @@ async function driftFacts(seen: ObservedObject, { stack }: CommonStatus): Promis
   const former = [controllerReference(object)];
   const drift = findDrift(stack?.resources ?? [], expectations.applied, context.cache.view, former);
   const { edited, missing, unseen } = drift;
+  let unanswered: CodeEndedError | undefined;
+  const answered = async (work: Promise<string[]>): Promise<string[]> => {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof CodeEndedError)) throw error;
+      unanswered = error;
+      return [];
+    }
+  };
   /** What is not as it was applied, or lacking, by what the caches show. @param running what is taken to be running */
   const driftedOf = async (running: readonly string[]) => {
-    const lacking = unseen.length > 0 ? [] : await lackingOf(seen, running);
+    const lacking = unseen.length > 0 ? [] : await answered(lackingOf(seen, running));
     return [...edited, ...missing, ...lacking, ...(polled === undefined ? [] : [POLLED_DRIFT])];
   };
-  const completed = await completedOf(seen);
+  const { liveState, external } = context.kind.capabilities;
+  const answeredAgain = liveState && external === undefined ? driftUnknownCondition(undefined) : undefined;
+  const completed = await answered(completedOf(seen));
   const ids = await driftedOf([]);
   return {
     ...drift,
@@ -156,8 +170,12 @@ async function driftFacts(seen: ObservedObject, { stack }: CommonStatus): Promis
     polled,
     completed,
     lacksMore: completed.length > 0 && (await driftedOf(completed)).length > 0,
-    unknown,
+    ...(unanswered === undefined ? { unknown: unknown ?? answeredAgain } : unansweredFacts(unanswered)),
   };
+}
+
+function unansweredFacts(error: CodeEndedError): Pick<DriftFacts, "unknown" | "unansweredMs"> {
+  return { unknown: driftUnknownCondition(error), unansweredMs: error.notBefore - performance.now() };
 }
 
 /** What has completed, as the kind says; a kind that throws must not keep its objects from their updates. */
@@ -166,6 +184,7 @@ async function completedOf(seen: ObservedObject): Promise<string[]> {
   try {
     return (await kind.capabilities.liveState?.completed?.(ownedOf(seen))) ?? [];
   } catch (error) {
+    if (error instanceof CodeEndedError) throw error;
     logger.error({ err: error, kind: kindName(kind), object: seen.item.key }, "liveState.completed of the kind failed");
     return [];
   }
@@ -178,7 +197,8 @@ async function lackingOf(seen: ObservedObject, running: readonly string[]): Prom
   try {
     const owned = asRunning(ownedOf(seen), running);
     return await liveState.needsReconcile(await parseServed(kind, seen.object), owned, cache.watched(seen.item.key));
-  } catch {
+  } catch (error) {
+    if (error instanceof CodeEndedError) throw error;
     return []; // an update will say what is wrong with the object
   }
 }

@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
@@ -7,7 +8,7 @@ import { type ObjectChange, statesOf, withoutManagedFields } from "../cache/chan
 import { ProvenFreshness } from "../cache/freshness";
 import type { Informer } from "../cache/informer";
 import { Controller, type ControllerEnvironment } from "./controller";
-import { Derived } from "./derived";
+import { Derived, type DerivedOptions } from "./derived";
 import type { KindCache } from "./kind-cache";
 import { objectItem } from "./object-item";
 import { ObjectWriter } from "./object-writer";
@@ -49,18 +50,19 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   }
   const owned: Informer[] = [];
   for (const type of kind.owns) if (!unserved.includes(type)) owned.push(await owners.watch(type));
-  const watches = (kind.capabilities.watches ?? []).map(({ labelSelector, keysOf, ...type }) => {
-    const keys = new Derived(
-      async (object) => keysOf(object),
-      (error) => logger.error({ err: error, kind: name, type: type.kind }, "keysOf of a watch failed"),
-    );
+  const watches = (kind.capabilities.watches ?? []).map(async ({ labelSelector, keysOf, ...type }) => {
+    const failed = failing("keysOf of a watch failed", (object) => informer.refresh(object));
+    const keys = new Derived({ derive: async (object) => keysOf(object), failed });
     const onChange = (change: ObjectChange) => {
-      for (const key of new Set(statesOf(change).flatMap(keys.of))) requeue(key, BURST_DELAY_MS);
+      const states = statesOf(change);
+      const all = states.some(keys.isUnknown) ? objects.list().map(({ metadata }) => objectKey(metadata)) : [];
+      for (const key of new Set([...states.flatMap(keys.of), ...all])) requeue(key, BURST_DELAY_MS);
     };
-    const { prepare } = keys;
     const indexers = { [KEY_INDEX]: keys.of };
-    const options = { labelSelector, indexers, prepare, transform: withoutManagedFields, onChange };
-    return informers.create(type, options, `${type.apiVersion}/${type.kind}?${labelSelector}`);
+    const options = { labelSelector, indexers, prepare: keys.prepare, transform: withoutManagedFields, onChange };
+    const watchName = `${type.apiVersion}/${type.kind}?${labelSelector}`;
+    const informer: Informer = await informers.create(type, options, watchName);
+    return informer;
   });
   const watched = await Promise.all(watches);
   const referenced = new Map<string, Informer>();
@@ -68,16 +70,18 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     const id = `${type.apiVersion}/${type.kind}`;
     if (unserved.includes(type) || referenced.has(id)) continue;
     const onChange = ({ object }: ObjectChange) => {
-      for (const { metadata } of objects.byIndex(REFERENCE_INDEX, objectId({ ...type, metadata: object.metadata }))) {
+      const ids = Derived.mayHave(objectId({ ...type, metadata: object.metadata }));
+      for (const { metadata } of ids.flatMap((id) => objects.byIndex(REFERENCE_INDEX, id))) {
         requeue(objectKey(metadata), BURST_DELAY_MS);
       }
     };
     const options = { metadataOnly: true, transform: withoutContents, onChange };
     referenced.set(id, await informers.create(type, options, `${id} read by ${name}`));
   }
-  const targets = new Derived(async (object) =>
-    (await referencesOf(kind, object)).map(([, target]) => objectId(target)),
-  );
+  const targets = new Derived({
+    derive: async (object) => (await referencesOf(kind, object)).map(([, target]) => objectId(target)),
+    failed: failing("name of a reference failed", (object) => objects.refresh(object)),
+  });
   const onChange = (change: ObjectChange) => controller.objectChanged(change);
   const onRestore = () => controller.restored();
   const ownOptions = {
@@ -92,7 +96,8 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     object: (key) => objects.get(key),
     tombstone: (key) => controller.tombstone(key),
     owned: (uid, recorded) => owners.owned(kind, uid, recorded),
-    watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
+    watched: (key) =>
+      watched.flatMap((informer) => Derived.mayHave(key).flatMap((value) => informer.byIndex(KEY_INDEX, value))),
     view: (id) => owners.view(id),
     unserved: (id) => owners.unserved(id),
     referenced: (id) => viewIn(referenced, id),
@@ -121,6 +126,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const others = { own: [...watched, ...referenced.values()], owned };
   const controller = new Controller(kind, environment, objects, others, freshness, reconciler, unserved);
   return controller;
+
+  /** Tells of what could not be derived of an object, and derives it again when the kind's code may be called again. */
+  function failing(message: string, again: (object: LiveObject) => Promise<void>): DerivedOptions["failed"] {
+    return (object, error) => {
+      logger.error({ err: error, kind: name, type: object.kind, object: objectKey(object.metadata) }, message);
+      if (!(error instanceof CodeEndedError)) return;
+      const ms = Math.max(1, error.notBefore - performance.now());
+      setTimeout(() => void again(object), ms).unref();
+    };
+  }
 
   function requeue(key: string, ms: number): void {
     const object = objects.get(key);

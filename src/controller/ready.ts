@@ -1,6 +1,7 @@
 import { errorMessageOf } from "../../providers/errors";
 import type { ApiError, LiveObject } from "../../providers/kubernetes/client";
 import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
@@ -13,7 +14,7 @@ const READY_AS_APPLIED = "what was applied last is ready";
 const READY = "all resources are up to date and ready";
 
 /** What of a stack's resources does not work. */
-interface Unready {
+export interface Unready {
   waiting: string[];
   failed: string[];
   /** Why nothing can be told of one, because its type is not served. */
@@ -33,6 +34,7 @@ export interface OwnedObjects {
  * What does not work of what a stack made: by the kind's own rule, or by the rules of kstatus for each object.
  *
  * @param parsed `undefined` for an object that cannot be parsed
+ * @throws CodeEndedError
  */
 export async function findUnready(
   kind: AnyKind,
@@ -49,6 +51,7 @@ export async function findUnready(
     try {
       return { waiting: await readyWhen(parsed, objects), failed: [] };
     } catch (error) {
+      if (error instanceof CodeEndedError) throw error;
       return { waiting: [], failed: [`readyWhen of ${kind.kind} fails: ${errorMessageOf(error)}`] };
     }
   }

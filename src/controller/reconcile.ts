@@ -6,7 +6,7 @@ import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { withUnhandled } from "../automation/unhandled";
 import { driftUnknownCondition, isReported } from "./conditions";
-import { isOutdated, type KindContext, type Result } from "./context";
+import { isOutdated, type KindContext, type Reconcile, type Result } from "./context";
 import { decide, maintainsBefore } from "./decide";
 import { execute } from "./execute";
 import { maintain } from "./maintain";
@@ -52,6 +52,7 @@ export class Reconciler {
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
       const outcome = await execute(reconcile, action);
       const result = await record(reconcile, outcome);
+      againMs.push(unansweredMs(reconcile));
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
       if (outcome.type === "destroyed") this.#noteDestroyed(item.key, reconcile.object.metadata.uid);
       return againMs.filter((ms) => ms > 0).reduce<Result>(earlier, result);
@@ -172,6 +173,13 @@ export class Reconciler {
     this.#states.set(key, state);
     return state;
   }
+}
+
+/** When to ask the kind's code again for what it has not answered; 0 where it has. */
+function unansweredMs({ facts, state }: Pick<Reconcile, "facts" | "state">): number {
+  const forStatus = state.unanswered && state.unanswered.notBefore - performance.now();
+  const all = [facts.drift.unansweredMs, forStatus].filter((ms) => ms !== undefined);
+  return all.length === 0 ? 0 : Math.max(1, Math.min(...all));
 }
 
 /** What a reconcile asks for, but after `ms` at the latest, unless it is tried again with back-off. */

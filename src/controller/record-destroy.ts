@@ -1,3 +1,4 @@
+import { ENDINGS } from "../../providers/reasons";
 import { stackName } from "../../stacks/contract/object";
 import type { UpdateFailure } from "../automation/failures";
 import { isKubernetesObject } from "../automation/urn";
@@ -43,7 +44,7 @@ export async function recordFailedFinish(
 }
 
 /** Of plugins, which may refuse something for good, and of programs, which may never end. */
-const LASTING: readonly string[] = ["UpdateFailed", "Timeout", "ProgramTimedOut"];
+const LASTING: readonly string[] = ["UpdateFailed", "Timeout", ...ENDINGS];
 
 /** Whether a failure may pass and hides what was made until then: no mark leads to it. */
 function mayPass({ errorClass, reason, urn }: UpdateFailure): boolean {

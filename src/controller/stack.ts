@@ -2,12 +2,11 @@ import { failureOf, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
-import { type KindObject, stackName } from "../../stacks/contract/object";
+import { type KindObject, type ReferenceRecord, stackName } from "../../stacks/contract/object";
 import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
-import { runProgram } from "../../stacks/contract/run-program";
 import type { StackObject, UpOptions, UpResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
-import type { Program } from "../automation/program";
+import { type Program, programOf } from "../automation/program";
 import { planDestroy, planUpdate, type StackPlan } from "../plan/plan";
 import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
 import type { Step } from "./context";
@@ -41,19 +40,24 @@ export class ObjectStack {
     return (current) => {
       const known = programContext(kind, object, inputs, recordedIds(current));
       const told = { ...known, cached: ownedOf(this.step), log: logOf(logger, "program") };
-      return async () => {
-        const references = await referenceRecords(kind, parsed, inputs.referenced);
-        state.reads = { references };
-        const observed = observingMetadata(parsed, () => {
-          state.reads = { references, metadata: metadataDigest(object.metadata) };
-        });
-        try {
-          await runProgram(kind, observed, told);
-        } catch (error) {
-          if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
-          throw error;
-        }
-      };
+      let references: ReferenceRecord[] = [];
+      const observed = observingMetadata(parsed, () => {
+        state.reads = { references, metadata: metadataDigest(object.metadata) };
+      });
+      const program = programOf(kind, observed, told);
+      const noting =
+        <Given extends unknown[]>(work: (...given: Given) => void | Promise<void>) =>
+        async (...given: Given) => {
+          references = await referenceRecords(kind, parsed, inputs.referenced);
+          state.reads = { references };
+          try {
+            await work(...given);
+          } catch (error) {
+            if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
+            throw error;
+          }
+        };
+      return Object.assign(noting(program), program.runInSdk && { runInSdk: noting(program.runInSdk) });
     };
   }
 

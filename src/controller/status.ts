@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { failureOf } from "../../providers/errors";
+import { type Failure, failureOf } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import type { KindCondition } from "../../stacks/contract/capabilities";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseServed, statusOf } from "../../stacks/contract/kind";
 import type { Mode } from "../../stacks/contract/mode";
@@ -9,7 +10,7 @@ import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 import { isPaused } from "../../stacks/contract/readiness";
 import { isUnapplied } from "./conditions";
 import { clipped } from "./describe";
-import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
+import { findUnready, isOfReadiness, type OwnedObjects, readyConditions, type Unready } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
 export interface StatusChange {
@@ -22,10 +23,24 @@ export interface StatusChange {
   mode?: Mode;
 }
 
+/** What a kind says of an object; the report only of one that can be parsed. */
+interface Answer {
+  unready: Unready;
+  report?: Report | undefined;
+}
+
+interface Report {
+  /** Without, the fields stay as they are. */
+  reported?: object;
+  conditions: KindCondition[];
+}
+
 /**
  * The whole status of an object: the standard fields, and the kind's fields from the object and its live resources.
  *
  * An object that cannot be parsed keeps the kind's fields of its last status.
+ *
+ * @param ended told that the kind's code has not answered
  */
 export async function composeStatus(
   kind: AnyKind,
@@ -33,6 +48,7 @@ export async function composeStatus(
   owned: OwnedObjects,
   change: StatusChange,
   now: Date,
+  ended: (error: CodeEndedError) => void = () => {},
 ): Promise<CommonStatus> {
   const {
     conditions: before = [],
@@ -50,12 +66,14 @@ export async function composeStatus(
     .filter(({ type }) => type !== "Paused" || pauses); // each reconcile that the pause stops says so again
   const former = { observedGeneration, stack, lastHandledReconcile };
   const common = present({ ...former, ...present(changed), mode: mode === "Apply" ? undefined : mode });
-  const parsed = await parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
-  // Asked for together: where the kind's code is in another process, that is one message.
-  const [unready, report] = await Promise.all([
-    findUnready(kind, parsed, common.stack, owned),
-    parsed && reportOf(kind, parsed, owned.objects, failureIn(stated)),
-  ]);
+  let { unready, report }: Answer = { unready: { waiting: [], failed: [] } };
+  try {
+    ({ unready, report } = await ask(kind, { ...object, status: { ...own, ...common, conditions: stated } }, owned));
+  } catch (error) {
+    if (!(error instanceof CodeEndedError)) throw error;
+    ended(error);
+    report = { conditions: [{ type: "Ready", status: "False", reason: error.reason, message: error.message }] };
+  }
   const standard = mergeConditions(stated, readyConditions(stated, unready, common.stack), now);
   if (report === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
   const generation = object.metadata.generation ?? 0;
@@ -76,13 +94,25 @@ function onlyOutputs({ capabilities: { outputs = {} } }: AnyKind, own: object): 
   return Object.fromEntries(Object.entries(own).filter(([field]) => Object.hasOwn(outputs, field)));
 }
 
+/** @throws CodeEndedError */
+async function ask(kind: AnyKind, object: LiveObject, owned: OwnedObjects): Promise<Answer> {
+  const parsed = await parse(kind, object);
+  const { stack, conditions = [] } = statusOf(object);
+  // Asked for together: where the kind's code is in another process, that is one message.
+  const [unready, report] = await Promise.all([
+    findUnready(kind, parsed, stack, owned),
+    parsed && reportOf(kind, parsed, owned.objects, failureIn(conditions)),
+  ]);
+  return { unready, report };
+}
+
 /** What the kind itself says of an object. The author of a kind can mend one that fails; the rest of the status is as it is. */
 async function reportOf(
   kind: AnyKind,
   parsed: KindObject,
   owned: readonly LiveObject[],
   failure: string | undefined,
-): Promise<{ reported?: object; conditions: KindCondition[] }> {
+): Promise<Report> {
   try {
     const [reported, conditions = []] = await Promise.all([
       kind.report(parsed, owned),
@@ -90,17 +120,25 @@ async function reportOf(
     ]);
     return { reported, conditions };
   } catch (error) {
-    const { errorClass, reason, message: cause } = failureOf(error);
-    const message = `the report of ${kind.kind} fails: ${cause}`;
-    const isOwn = errorClass === "bug" || reason === "InternalError";
-    return { conditions: [{ type: "Ready", status: "False", reason: isOwn ? "InternalError" : reason, message }] };
+    if (error instanceof CodeEndedError) throw error;
+    return { conditions: [unreadable(kind, failureOf(error))] };
   }
+}
+
+function unreadable(
+  { kind }: AnyKind,
+  { errorClass, reason, message: cause }: Pick<Failure, "errorClass" | "reason" | "message">,
+): KindCondition {
+  const isOwn = errorClass === "bug" || reason === "InternalError";
+  const message = `the report of ${kind} fails: ${cause}`;
+  return { type: "Ready", status: "False", reason: isOwn ? "InternalError" : reason, message };
 }
 
 async function parse(kind: AnyKind, object: LiveObject): Promise<KindObject | undefined> {
   try {
     return await parseServed(kind, object);
-  } catch {
+  } catch (error) {
+    if (error instanceof CodeEndedError) throw error;
     return undefined;
   }
 }

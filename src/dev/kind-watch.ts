@@ -9,7 +9,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { describeProblem, type LoadedKinds, loadKinds, reloadKinds } from "../../stacks/kinds/catalog";
+import { describeProblem, type LoadedKinds } from "../../stacks/kinds/catalog";
 import type { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { FolderWatch } from "./folder-watch";
@@ -20,8 +20,10 @@ const QUIET_MS = 100;
 const SOURCE = /^[^.].*\.([cm]?[jt]sx?|json)$/;
 
 export interface KindWatchOptions {
-  /** What was loaded at first; without, the built-in kinds. */
-  chosen: LoadedKinds | undefined;
+  /** What was loaded at first. */
+  chosen: LoadedKinds;
+  /** Loads the same as the files are now. */
+  load(): Promise<LoadedKinds>;
   /** The served kinds; kept up to date. */
   kinds: AnyKind[];
   client: KubernetesClient;
@@ -41,7 +43,6 @@ export interface KindWatchOptions {
  */
 export class KindWatch {
   readonly #options: KindWatchOptions;
-  readonly #words: readonly string[];
   readonly #closing = new AbortController();
   #typeCheck: Worker | undefined;
   readonly #folders = new FolderWatch(
@@ -50,8 +51,6 @@ export class KindWatch {
     },
     (error, folder) => this.#options.logger.warn({ err: error, folder }, "cannot watch a folder"),
   );
-  /** Of all loads: a load that fails does not tell all its files. */
-  readonly #files = new Set<string>();
   /** Of the served kinds, by name; without one, a kind is served again after the next edit. */
   readonly #digests: Map<string, string>;
   #reported: Set<string>;
@@ -62,10 +61,9 @@ export class KindWatch {
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: KindWatchOptions) {
-    const { chosen = loadKinds(), kinds } = options;
+    const { chosen, kinds } = options;
     const logger = options.logger.child({ component: "watch" });
     this.#options = { ...options, logger, signal: AbortSignal.any([options.signal, this.#closing.signal]) };
-    this.#words = chosen.words;
     this.#digests = new Map(kinds.map((kind) => [kindName(kind), digestOf(kind)]));
     this.#reported = new Set(chosen.problems.map(describeProblem));
     this.#watch(chosen.files);
@@ -86,10 +84,7 @@ export class KindWatch {
   }
 
   #watch(files: readonly string[]): void {
-    for (const file of files) {
-      this.#files.add(file);
-      this.#folders.watch(path.dirname(file));
-    }
+    for (const file of files) this.#folders.watch(path.dirname(file));
   }
 
   #edited(file: string | null): void {
@@ -147,7 +142,7 @@ export class KindWatch {
       logger.error({ errors }, "edit has type errors; the kinds before it are served");
       return;
     }
-    const { kinds, problems, files } = reloadKinds([...this.#files], this.#words);
+    const { kinds, problems, files } = await this.#options.load();
     this.#watch(files);
     for (const problem of problems) {
       if (this.#reported.has(describeProblem(problem))) continue;

@@ -9,13 +9,15 @@ export interface OperatorOptions {
   /** Words for `--kinds`, such as `portableWords`; by default the built-in ones. */
   kinds?: readonly string[];
   watch?: boolean;
+  /** More words for `run`. */
+  args?: readonly string[];
 }
 
 /** The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment. */
 export function operator(
   { env, operatorPort: port }: DevCluster,
   engine: string,
-  { kinds = [], watch = false }: OperatorOptions = {},
+  { kinds = [], watch = false, args = [] }: OperatorOptions = {},
 ): Component {
   return {
     name: "operator",
@@ -25,6 +27,7 @@ export function operator(
       ...["--http-port", String(port), "--admission-port", "0"],
       ...kinds.flatMap((word) => ["--kinds", word]),
       ...(watch ? ["--watch"] : []),
+      ...args,
     ],
     env: { ...env, MALLOC_ARENA_MAX: "1", ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) }, // as in the image
     port,

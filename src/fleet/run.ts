@@ -12,7 +12,7 @@ import { parseDeclared } from "../../stacks/contract/declared";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
-import { declaredInTime } from "../automation/program";
+import { declaredInTime } from "../automation/declared";
 import { changedPaths } from "../plan/fields";
 import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
 import {

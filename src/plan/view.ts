@@ -4,8 +4,8 @@ import type { Lookup } from "../../providers/kubernetes/lookup";
 import type { Snapshot } from "../../providers/snapshot";
 import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { type Referenced, readReferenced } from "../../stacks/contract/references";
-import type { RunContext } from "../../stacks/contract/run-program";
+import { readReferenced } from "../../stacks/contract/references";
+import type { Referenced, RunContext } from "../../stacks/contract/run-context";
 
 /**
  * The world around one object, as plans of it and its program see it. How it is read, and with which rights, is up to who plans; and

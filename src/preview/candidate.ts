@@ -9,9 +9,9 @@ import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, parseServed, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, stackName } from "../../stacks/contract/object";
 import { referenceRecords } from "../../stacks/contract/references";
-import { runProgram } from "../../stacks/contract/run-program";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { StackEngine } from "../automation/engine";
+import { programOf } from "../automation/program";
 import { recordedObjects, recordedOwner } from "../automation/stack-state";
 import type { Declarations, Declared } from "../fleet/artefact";
 import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
@@ -118,7 +118,7 @@ export async function previewUpdate(
   // Without that, the program would remove what depends on it.
   if (typeof inputs === "string") return { changes: [], resources: [], unknown: [inputs] };
   const ids = stacked?.resources?.map(({ id }) => id) ?? recorded.map(objectId);
-  const program = () => runProgram(kind, object, programContext(kind, object, inputs, ids));
+  const program = programOf(kind, object, programContext(kind, object, inputs, ids));
   const request = { kind, object, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
   const plan = await planUpdate(request);
   const action = plan.exists ? actionOf(plan.resources.map(({ shown }) => shown)) : "create";

@@ -8,6 +8,7 @@ import type { Capabilities, NamedType, OutputsOf, ProgramContext } from "./capab
 import { definitionProblem, refuseDefinition } from "./definition";
 import { describeErrors } from "./describe-error";
 import { type CommonStatus, type KindObject, objectKey } from "./object";
+import type { RunContext } from "./run-context";
 import type { PrinterColumn } from "./served-version";
 
 /** How a kind is called. */
@@ -111,6 +112,16 @@ export interface AnyKind extends Omit<Written, "validate" | "report" | "capabili
   // biome-ignore lint/suspicious/noExplicitAny: as above
   report(object: KindObject<any, any>, owned: readonly LiveObject[]): Awaitable<object>;
   readonly capabilities: CalledCapabilities;
+  /** Of a kind whose code runs in another process. */
+  readonly remote?: RemotePrograms;
+}
+
+/** Runs the programs of a kind in another process. */
+export interface RemotePrograms {
+  /** Runs a program there, and declares here what it declares. */
+  run(object: KindObject, context: RunContext): Promise<void>;
+  /** Runs a program of the SDK's runtime there. @param request a serialized `pulumirpc.RunRequest` @param signal the update's */
+  runInSdk(object: KindObject, context: RunContext, request: Uint8Array, signal: AbortSignal): Promise<void>;
 }
 
 export function kindApiVersion(kind: KindNames): string {

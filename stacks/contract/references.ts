@@ -7,8 +7,10 @@ import {
   type ObjectType,
 } from "../../providers/kubernetes/client";
 import type { NamedType } from "./capabilities";
+import { CodeEndedError } from "./code-ended";
 import type { AnyKind } from "./kind";
 import { type KindObject, objectId, type ReferenceRecord } from "./object";
+import type { Referenced } from "./run-context";
 
 /** What a reference of an object leads to. */
 interface Target extends ObjectType {
@@ -28,18 +30,20 @@ async function targetsOf(kind: AnyKind, object: KindObject): Promise<[alias: str
   });
 }
 
-/** The references of an object that have a target, with the target; no references of an object that does not fit its schema. */
+/**
+ * The references of an object that have a target, with the target; no references of an object that does not fit its schema.
+ *
+ * @throws CodeEndedError
+ */
 export async function referencesOf(kind: AnyKind, object: Manifest): Promise<[NamedType, Target][]> {
   try {
     const targets = await targetsOf(kind, object as unknown as KindObject);
     return targets.map(([, target, reference]) => [reference, target]);
-  } catch {
+  } catch (error) {
+    if (error instanceof CodeEndedError) throw error;
     return [];
   }
 }
-
-/** What an object's references lead to now, by the names that the kind gives them. */
-export type Referenced = ReadonlyMap<string, LiveObject | undefined>;
 
 /** Reads what an object refers to. @throws ApiError when the API server cannot tell */
 export async function readReferenced(
@@ -80,6 +84,19 @@ export function metadataDigest({ labels, annotations }: LiveObject["metadata"]):
 
 /** A copy of an object that tells when its labels or annotations are looked at. */
 export function observingMetadata(object: KindObject, looked: () => void): KindObject {
+  const observing = withObserved(object, looked);
+  observed.set(observing, { object, looked });
+  return observing;
+}
+
+const observed = new WeakMap<KindObject, { object: KindObject; looked: () => void }>();
+
+/** The object behind {@link observingMetadata}, for a program of another process, which tells by `looked` what it has looked at. */
+export function observedObject(object: KindObject): { object: KindObject; looked: () => void } {
+  return observed.get(object) ?? { object, looked: () => {} };
+}
+
+function withObserved(object: KindObject, looked: () => void): KindObject {
   const metadata = { ...object.metadata };
   for (const field of ["labels", "annotations"] as const) {
     const value = metadata[field];

@@ -1,10 +1,9 @@
 import { invalidProgram } from "../../providers/errors";
-import { type Log, standardError } from "../../providers/log";
+import { standardError } from "../../providers/log";
 import { withProgram } from "../../providers/running-program";
-import type { ProgramContext } from "./capabilities";
 import { type AnyKind, type Kind, kindName } from "./kind";
 import { type KindObject, objectKey } from "./object";
-import type { Referenced } from "./references";
+import type { RunContext } from "./run-context";
 
 /**
  * Runs the program of an object.
@@ -21,6 +20,7 @@ export function runProgram<Spec, Status>(
     ...context
   }: RunContext,
 ): void | Promise<void> {
+  if ("remote" in kind && kind.remote) return kind.remote.run(object, { ...context, log, referenced });
   const read = <T extends object>(reference: string): T | undefined => {
     if (Object.hasOwn(kind.capabilities.reads ?? {}, reference)) return referenced.get(reference) as T | undefined;
     throw invalidProgram(`the program reads ${JSON.stringify(reference)}, which reads of ${kind.kind} lacks`);
@@ -28,6 +28,3 @@ export function runProgram<Spec, Status>(
   const objects = { kind: kind.kind, owns: kind.owns, names: new Map() };
   return withProgram({ log, objects }, () => kind.program(object, { ...context, log, read }));
 }
-
-/** What a program is told, by who runs it. */
-export type RunContext = Omit<ProgramContext, "log" | "read"> & { log?: Log; referenced?: Referenced };

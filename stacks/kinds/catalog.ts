@@ -2,14 +2,11 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import * as kubernetes from "../../providers/kubernetes/index";
 import { listItems } from "../../providers/list-items";
-import * as postgres from "../../providers/postgres/index";
-import { collectRefused, definitionProblem } from "../contract/definition";
-import * as contract from "../contract/index";
 import { type AnyKind, kindName } from "../contract/kind";
 import { findKind, kindsNamed } from "../contract/kind-name";
 import { kinds as builtIn } from "./index";
+import { kindsIn } from "./module";
 
 /** The kinds that the operator serves, as in `--kinds`; the default of every command. */
 const KINDS_VARIABLE = "KINDSTACK_KINDS";
@@ -54,44 +51,93 @@ interface Source {
  * @throws RangeError for a word that is none of these, or may be more than one kind
  */
 export function loadKinds(given: readonly string[] = [], directory = process.cwd()): LoadedKinds {
+  const before = new Set(Object.keys(require.cache));
+  const loading = choosing(given, directory);
+  for (let step = loading.next(); ; ) {
+    if (step.done) {
+      const read = Object.keys(require.cache).filter(
+        (file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file),
+      );
+      const { entries } = step.value;
+      return { ...step.value, files: entries.length === 0 ? [] : [...new Set([...entries, ...read])] };
+    }
+    let found: EntryKinds;
+    try {
+      found = kindsIn(step.value.entry);
+    } catch (error) {
+      step = loading.throw(error);
+      continue;
+    }
+    step = loading.next(found);
+  }
+}
+
+/** {@link loadKinds}, with modules that another process evaluates. @param load throws why a module cannot be loaded */
+export async function loadKindsWith(
+  load: (entry: string, name: string) => Promise<EntryKinds>,
+  given: readonly string[] = [],
+): Promise<Omit<LoadedKinds, "files">> {
+  const loading = choosing(given, process.cwd());
+  for (let step = loading.next(); ; ) {
+    if (step.done) return step.value;
+    let found: EntryKinds;
+    try {
+      found = await load(step.value.entry, step.value.name);
+    } catch (error) {
+      step = loading.throw(error);
+      continue;
+    }
+    step = loading.next(found);
+  }
+}
+
+/** The kinds of a module, and why others of it cannot be served. */
+export interface EntryKinds {
+  kinds: readonly AnyKind[];
+  problems: readonly string[];
+}
+
+/** Chooses kinds, and asks for what each module exports, or for an error. */
+function* choosing(
+  given: readonly string[],
+  directory: string,
+): Generator<{ entry: string; name: string }, Omit<LoadedKinds, "files">, EntryKinds> {
   const words = given.length > 0 ? given : listItems(process.env[KINDS_VARIABLE] ?? "");
   const problems: KindProblem[] = [];
   const entries: string[] = [];
-  const before = new Set(Object.keys(require.cache));
-  const load = (name: string, findEntry: () => string): Source => {
+  function* load(
+    name: string,
+    findEntry: () => string,
+  ): Generator<{ entry: string; name: string }, Source, EntryKinds> {
     try {
       const entry = findEntry();
       entries.push(entry);
-      const { kinds, problems: wrong } = kindsIn(entry);
+      const { kinds, problems: wrong } = yield { entry, name };
       problems.push(...wrong.map((message) => ({ name, message })));
       return { name, kinds };
     } catch (error) {
       problems.push({ name, message: errorMessageOf(error) });
       return { name, kinds: [] };
     }
-  };
-  const mounted = foldersIn(process.env[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
+  }
+  const mounted: Source[] = [];
+  for (const folder of foldersIn(process.env[DIRECTORY_VARIABLE])) {
+    mounted.push(yield* load(folder, () => entryOf(folder)));
+  }
   const known = [...builtIn, ...mounted.flatMap(({ kinds }) => kinds)];
   const named = new Set<AnyKind>();
   const others: Source[] = [];
   for (const word of words) {
     if (word === "all") for (const kind of builtIn) named.add(kind);
-    else if (isPath(word)) others.push(load(word, () => entryOf(resolve(directory, word))));
-    else if (isPackage(word, directory, known)) others.push(load(word, () => packageEntry(word, directory)));
+    else if (isPath(word)) others.push(yield* load(word, () => entryOf(resolve(directory, word))));
+    else if (isPackage(word, directory, known)) others.push(yield* load(word, () => packageEntry(word, directory)));
     else named.add(findKind(known, word));
   }
   const kinds =
     words.length > 0
       ? distinct([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...others], problems)
       : distinct([{ name: "Kindstack", kinds: builtIn }, ...mounted], problems);
-  const read = Object.keys(require.cache).filter((file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file));
-  return { words, kinds, entries, files: entries.length === 0 ? [] : [...new Set([...entries, ...read])], problems };
-}
-
-/** {@link loadKinds} as the files are now: modules of these files are evaluated again. @param files of an earlier load */
-export function reloadKinds(files: readonly string[], words: readonly string[]): LoadedKinds {
-  for (const file of files) delete require.cache[file];
-  return loadKinds(words);
+  return { words, kinds, entries, problems };
 }
 
 /** All kinds that were chosen. @throws TerminalError `Misconfigured` naming all that cannot be loaded */
@@ -134,53 +180,6 @@ function distinct(sources: readonly Source[], problems: KindProblem[]): AnyKind[
     }
   }
   return [...kinds.keys()];
-}
-
-/**
- * The kinds that a module exports, each or as a list, or alone, and what is wrong with those that cannot be served.
- *
- * @throws Error when it does not load or exports none
- */
-function kindsIn(entry: string): { kinds: AnyKind[]; problems: string[] } {
-  const { loaded, problems: refused } = collectRefused(() => importModule(entry) as Record<string, unknown>);
-  const candidates = [...new Set([loaded, ...Object.values(loaded).flat()])].filter(isDefinition);
-  if (candidates.length === 0) throw new Error(`${entry} exports no kind: export what defineKind returns`);
-  const wrong = new Map(candidates.map((kind) => [kind, refused.get(kind) ?? definitionProblem(kind)]));
-  return {
-    kinds: candidates.filter((kind) => wrong.get(kind) === undefined),
-    problems: [...wrong.values()].filter((problem) => problem !== undefined),
-  };
-}
-
-function isDefinition(value: unknown): value is AnyKind {
-  return typeof value === "object" && value !== null && "program" in value && "plural" in value;
-}
-
-/** The public modules of this package, by their specifiers. */
-const PUBLIC_MODULES = {
-  kindstack: contract,
-  "kindstack/providers/kubernetes": kubernetes,
-  "kindstack/providers/postgres": postgres,
-};
-
-/**
- * Loads a JavaScript or TypeScript module in which `kindstack` and Pulumi's SDK are this very package and its own: a second
- * copy in its `node_modules` would register resources where no update sees them.
- */
-function importModule(file: string): unknown {
-  // Loaded here: only those who serve other than the built-in kinds need it.
-  const { createJiti } = require("jiti") as typeof import("jiti");
-  const compiler = createJiti(file, { fsCache: false });
-  const jiti = createJiti(file, {
-    // A default import of CommonJS is what the TypeScript compiler makes of it; jiti's own would wrap each module in a proxy.
-    interopDefault: false,
-    transform: (options) => ({ code: compiler.transform({ ...options, interopDefault: true }) }),
-    fsCache: false,
-    virtualModules: PUBLIC_MODULES,
-    alias: { "@pulumi/pulumi": dirname(require.resolve("@pulumi/pulumi/package.json")) },
-    nativeModules: ["@pulumi"],
-  });
-  return jiti(file);
 }
 
 function isPath(word: string): boolean {

@@ -35,6 +35,9 @@ const FLAGS = [
   ["grace-period", "gracePeriod"],
   ["engine-idle", "engineIdle"],
   ["relist-interval", "relistInterval"],
+  ["kind-timeout", "kindTimeout"],
+  ["kind-memory", "kindMemory"],
+  ["kind-idle", "kindIdle"],
   ["lease-duration", "leaseDuration"],
   ["renew-deadline", "renewDeadline"],
   ["retry-period", "retryPeriod"],
@@ -93,6 +96,8 @@ function container(configuration: Configuration): types.Container {
         "author-may-not-approve": configuration.authorMayNotApprove || undefined,
         "drift-interval": configuration.driftInterval,
         ...Object.fromEntries(FLAGS.map(([flag, key]) => [flag, configuration[key]])),
+        "kind-addons": configuration.kindAddons || undefined,
+        "kind-files": configuration.kindFiles.length > 0 ? configuration.kindFiles : undefined,
         "metrics-port": METRICS_PORT,
         "metrics-certificate": metricsSecret && METRICS_CERTIFICATE,
         ...(admission && {

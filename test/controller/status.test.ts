@@ -9,6 +9,7 @@ import {
   updatingConditions,
 } from "../../src/controller/conditions";
 import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
+import { CodeEndedError } from "../../stacks/contract/code-ended";
 import type { Condition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
@@ -93,6 +94,26 @@ describe("composeStatus", () => {
       ],
     });
   });
+
+  it.each(["report", "validate", "readyWhen", "conditions"])(
+    "tells of a %s that has not answered, whatever else is well, and when to ask again",
+    async (name) => {
+      const error = new CodeEndedError("ProgramTimedOut", `${name} of Tenant ran for 2 s`, 1_000);
+      const ends = () => Promise.reject(error);
+      const isCapability = name === "readyWhen" || name === "conditions";
+      const kind = isCapability ? { ...tenant, capabilities: { [name]: ends } } : { ...tenant, [name]: ends };
+      const before = withStatus({ stack, namespaceCount: 7, conditions: [ready, synced] });
+      const told: unknown[] = [];
+      const status = await composeStatus(kind, before, shown([]), {}, NOW, (ended) => told.push(ended));
+      const { type, reason, message } = { type: "Ready", reason: "ProgramTimedOut", message: error.message };
+      expect(status).toMatchObject({
+        namespaceCount: 7,
+        stack,
+        conditions: [{ type, status: "False", reason, message: expect.stringContaining(message) }, synced],
+      });
+      expect(told).toEqual([error]);
+    },
+  );
 
   it("puts what is new over what was, and keeps the rest", async () => {
     const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready, synced] });

@@ -21,8 +21,10 @@ function watchKinds(): KindWatch {
   const file = path.join(folder, "index.ts");
   fs.writeFileSync(file, "");
   const unused = (): never => expect.fail("no kind is edited");
+  const chosen = { words: ["all"], kinds, entries: [file], files: [file], problems: [] };
   return new KindWatch({
-    chosen: { words: ["all"], kinds, entries: [file], files: [file], problems: [] },
+    chosen,
+    load: async () => chosen,
     kinds: [...kinds],
     client: {} as never,
     host: { serve: unused },

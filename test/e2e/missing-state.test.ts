@@ -99,7 +99,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 const kinds = ["all", path.join(ROOT, "examples/src"), path.join(directory, "letter")];
 const operator = useOperator({
-  args: kinds.flatMap((kind) => ["--kinds", kind]),
+  args: [...kinds.flatMap((kind) => ["--kinds", kind]), "--kind-files", directory],
   env: { PSQL_DBNAME: database.name, KEYRING_FOLDER: keyring },
 });
 afterAll(async () => {

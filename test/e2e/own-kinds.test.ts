@@ -147,6 +147,7 @@ const ENVELOPE_MODULE = kindModule(
 const operator = useOperator({
   args: [
     "--watch",
+    ...["--kind-files", directory],
     ...["podsets", "letter", "copy", "archive", "record", "envelope", "broken", "same"].flatMap((name) => [
       "--kinds",
       name === "podsets" ? name : path.join(directory, name),

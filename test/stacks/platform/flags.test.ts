@@ -24,6 +24,7 @@ const VALUES = {
   ...{ authorMayNotApprove: "true", driftInterval: "60", metricsSecret: "a", previewSecret: "b", leaseDuration: "30" },
   ...{ rolloutMaxFailures: "2", updateTimeout: "3600", gracePeriod: "60", engineIdle: "600", relistInterval: "60" },
   ...{ renewDeadline: "20", retryPeriod: "5", admissionClientCa: "api-servers", proxy: "true" },
+  ...{ kindTimeout: "30", kindMemory: "512", kindIdle: "60", kindFiles: "/data", kindAddons: "true" },
 };
 
 it.each([
@@ -42,6 +43,7 @@ it.each([
   expect(installed).toEqual(expect.arrayContaining([...some]));
   // The grace period of the proxy is none of updates.
   const others = command.name() === "proxy" ? ["grace-period"] : [];
+  expect(installed).toEqual(expect.arrayContaining(flags.filter((flag) => flag.startsWith("--kind-"))));
   const missing = flags.filter((flag) => named.includes(flag) && !installed.includes(flag));
   expect(missing.filter((flag) => ![...NOT_INSTALLED, ...others].includes(flag.slice(2)))).toEqual([]);
 });

@@ -1,0 +1,82 @@
+import Type, { type TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import type { DeclaredResource } from "../../providers/registration";
+import type { FunctionPath } from "./messages";
+
+const texts = Type.Array(Type.String());
+const optional = (schema: TSchema) => Type.Union([Type.Undefined(), Type.Null(), schema]);
+const error = Type.Object({ errorClass: Type.String(), reason: Type.String(), message: Type.String() });
+const convertible = Type.Object({ spec: Type.Unknown(), annotations: Type.Record(Type.String(), Type.String()) });
+const condition = Type.Object({
+  type: Type.String(),
+  status: Type.Enum(["True", "False", "Unknown"]),
+  reason: Type.String(),
+  message: Type.String(),
+});
+
+/** What functions of kinds answer, by their names. */
+const FUNCTIONS: Readonly<Record<string, ReturnType<typeof Compile>>> = {
+  validate: Compile(Type.Unknown()),
+  report: Compile(Type.Object({})),
+  readyWhen: Compile(texts),
+  conditions: Compile(Type.Array(condition)),
+  selectorOf: Compile(Type.String()),
+  keysOf: Compile(texts),
+  name: Compile(optional(Type.String())),
+  needsReconcile: Compile(texts),
+  completed: Compile(texts),
+  of: Compile(texts),
+  withhold: Compile(Type.Object({ metadata: Type.Object({ name: Type.String() }), spec: Type.Unknown() })),
+  toStored: Compile(convertible),
+  fromStored: Compile(convertible),
+};
+
+const resource = Type.Object({
+  type: Type.String(),
+  name: Type.String(),
+  inputs: Type.Optional(Type.Object({})),
+  parent: Type.Optional(Type.Integer({ minimum: 0 })),
+  dependsOn: Type.Optional(Type.Array(Type.Integer({ minimum: 0 }))),
+  options: Type.Optional(Type.Object({})),
+  aliasParents: Type.Optional(Type.Record(Type.String(), Type.Integer({ minimum: 0 }))),
+});
+
+/** What other calls answer. */
+export const answers = {
+  description: Compile(
+    Type.Object({
+      kinds: Type.Array(Type.Unsafe<object | null>(Type.Union([Type.Null(), Type.Object({})]))),
+      problems: texts,
+      files: texts,
+    }),
+  ),
+  program: Compile(
+    Type.Object({ resources: Type.Array(Type.Unsafe<DeclaredResource>(resource)), looked: Type.Boolean() }),
+  ),
+  sdkProgram: Compile(Type.Object({ looked: Type.Boolean() })),
+  maintain: Compile(
+    Type.Object({
+      requeueAfterMs: Type.Optional(Type.Union([Type.Undefined(), Type.Number()])),
+      memory: Type.Unsafe<Map<string, unknown>>(Type.Object({})),
+    }),
+  ),
+  drift: Compile(
+    Type.Object({
+      drifted: Type.Unsafe<Map<string, string>>(Type.Object({})),
+      unknown: Type.Unsafe<Map<string, Type.Static<typeof error>>>(Type.Object({})),
+    }),
+  ),
+};
+
+/** @throws TypeError naming what has answered something else than it may */
+export function parseAnswer<T>(schema: { Check(value: unknown): value is T }, value: unknown, what: string): T {
+  if (schema.Check(value)) return value;
+  throw new TypeError(`${what} returns something else than it must`);
+}
+
+/** Parses the answer of the function of a kind that is there. */
+export function parseFunctionAnswer(path: FunctionPath, value: unknown, what: string): unknown {
+  const schema = FUNCTIONS[String(path.at(-1))];
+  if (schema === undefined || !schema.Check(value)) throw new TypeError(`${what} returns something else than it must`);
+  return value ?? undefined;
+}

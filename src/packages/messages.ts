@@ -1,0 +1,72 @@
+import type { ErrorData } from "../../providers/error-data";
+import type { Log } from "../../providers/log";
+import type { UpdatedObject } from "../../providers/provider";
+
+/*
+ * What the operator and the process of a package say to each other, over the channel of `child_process.fork`. A message of the
+ * channel is a list of these: what is said in one turn of the event loop is sent together.
+ */
+
+/** Where a function of a kind is: the names that lead to it from the definition. */
+export type FunctionPath = readonly (string | number)[];
+
+/** What is called. Kinds are named by their index in the package. */
+export type Target =
+  | { type: "describe" }
+  | { type: "function"; kind: number; path: FunctionPath }
+  | { type: "program"; kind: number }
+  | { type: "sdkProgram"; kind: number }
+  | { type: "maintain"; kind: number }
+  | { type: "removeOrphans"; kind: number }
+  | { type: "output"; kind: number; field: string }
+  | { type: "provider"; stub: string; method: string };
+
+/** What the calls of one update, or of other work for an object, have in common. */
+export interface SessionData {
+  id: number;
+  object?: UpdatedObject | undefined;
+  /** Whether reads are remembered, see {@link ProviderContext.snapshot}. */
+  remembers: boolean;
+}
+
+/** See {@link Hold}. */
+export interface HoldData {
+  urn: string;
+  call: "Create" | "Update" | "Delete";
+  observation: string | undefined;
+}
+
+export type ToPackage =
+  | { type: "call"; id: number; target: Target; args: unknown[]; session?: SessionData; hold?: HoldData }
+  /** The signal of a call. */
+  | { type: "abort"; id: number; error: ErrorData }
+  | { type: "endSession"; id: number; error: ErrorData }
+  /** What an `ask` has come to. */
+  | { type: "answer"; id: number; value?: unknown; error?: ErrorData }
+  /** Sessions may write for so long from now; without any, for ever. */
+  | { type: "allow"; ms: number }
+  | { type: "ping"; id: number };
+
+export type FromPackage =
+  | { type: "answer"; id: number; value?: unknown; error?: ErrorData }
+  /** What a call needs of the operator, such as an apply. */
+  | { type: "ask"; id: number; call: number; method: string; args: unknown[] }
+  | { type: "log"; call?: number | undefined; level: keyof Log; message: string; fields?: object | undefined }
+  /** An error that nothing awaits, of a call or of what it has left behind. */
+  | { type: "unhandled"; call: number; error: ErrorData }
+  | { type: "pong"; id: number }
+  /** The modules of the package have been evaluated, or have failed. */
+  | { type: "loaded" };
+
+/** Sends what is said in one turn of the event loop as one message. */
+export function batching<Message>(send: (messages: Message[]) => void): (message: Message) => void {
+  let waiting: Message[] = [];
+  return (message) => {
+    if (waiting.push(message) > 1) return;
+    queueMicrotask(() => {
+      const messages = waiting;
+      waiting = [];
+      send(messages);
+    });
+  };
+}

@@ -1,0 +1,153 @@
+import { failureOf } from "../../providers/errors";
+import { ENDINGS } from "../../providers/reasons";
+import { CodeEndedError, type EndingReason } from "../../stacks/contract/code-ended";
+import { Budget } from "./budget";
+import type { Target } from "./messages";
+import type { Ending } from "./run";
+import { type CallOptions, DiedError, PackageRunner, type RunnerOptions } from "./runner";
+import { type Subject, Suspicions, subjectOf } from "./suspicion";
+import { Turns } from "./turns";
+
+/** CPU time of what has ended a process before, in ms: together that takes 2 % of a core. */
+const APART_BUDGET = [5_000, 20] as const;
+/** Where it is not known. */
+const ASSUMED_CPU_MS = 500;
+/** Ends of the process that calls share: each function that ends one runs apart from then on. */
+const TOGETHER_BUDGET = [30, 0.2] as const;
+const APART_IDLE_MS = 5_000;
+const BUSY_MS = 1_000;
+const TURN_MS = 5_000;
+const MAX_TRIES = 3;
+
+/**
+ * The code of a package's kinds, in a process of its own. When that ends, what ran may have ended it, and runs in a second
+ * process, one call after another, until it is known: so no object has another's failure. What ends its process again and
+ * again is called later each time, and takes nothing from others.
+ */
+export class PackageProcess {
+  readonly #together: PackageRunner;
+  readonly #apart: PackageRunner;
+  readonly #suspicions = new Suspicions();
+  readonly #turns = new Turns();
+  readonly #apartBudget = new Budget(...APART_BUDGET);
+  readonly #togetherBudget = new Budget(...TOGETHER_BUDGET);
+
+  constructor(private readonly options: RunnerOptions) {
+    const { idleMs = APART_IDLE_MS } = options;
+    this.#together = new PackageRunner(options);
+    this.#apart = new PackageRunner({ ...options, idleMs: Math.min(idleMs, APART_IDLE_MS) });
+  }
+
+  /** Of the running processes, for tests and metrics. */
+  get pids(): number[] {
+    return [this.#together.pid ?? [], this.#apart.pid ?? []].flat();
+  }
+
+  /** Sessions of its calls may write for so long from now. */
+  allow(ms: number): void {
+    this.#together.allow(ms);
+    this.#apart.allow(ms);
+  }
+
+  close(): void {
+    this.#together.close();
+    this.#apart.close();
+  }
+
+  /**
+   * Calls a function of the package.
+   *
+   * @throws what it throws; CodeEndedError, with the reason `Interrupted` where something else may have ended the process
+   */
+  async call(target: Target, args: readonly unknown[], options: CallOptions): Promise<unknown> {
+    let subject = this.#suspicions.isEmpty ? undefined : subjectOf(target, args, options);
+    const suspicion = subject && this.#suspicions.get(subject.key);
+    if (suspicion?.error !== undefined && performance.now() < suspicion.error.notBefore) throw suspicion.error;
+    if (subject !== undefined && suspicion?.apart) return this.#callApart(target, args, options, subject);
+    const waitMs = this.#togetherBudget.waitMs;
+    if (waitMs > 0) throw this.#overspent(waitMs);
+    try {
+      const answer = await this.#together.call(target, args, options);
+      if (suspicion !== undefined && subject !== undefined) this.#suspicions.acquit(subject.key);
+      return answer;
+    } catch (error) {
+      subject ??= subjectOf(target, args, options);
+      if (!(error instanceof DiedError)) throw this.#judged(error, subject, options, { apart: false });
+      this.#togetherBudget.spend(1 / error.together);
+      this.#suspicions.suspect(subject.key);
+      if (!options.isPure) throw interrupted(error.ending, options);
+      return this.#callApart(target, args, options, subject);
+    }
+  }
+
+  async #callApart(target: Target, args: readonly unknown[], options: CallOptions, subject: Subject): Promise<unknown> {
+    const { object, key } = subject;
+    const before = this.#suspicions.get(key)?.error;
+    if (before !== undefined) {
+      const waitMs = this.#turns.isTaken(object) ? BUSY_MS : this.#apartBudget.waitMs;
+      if (waitMs > 0) throw unanswered({ reason: before.reason as EndingReason, message: before.message }, waitMs);
+    }
+    using turn = await this.#turns.take({ object, isShared: !options.isPure }, !options.isReport);
+    // What this process has done for others must not be laid to the charge of what cannot simply be called again.
+    if (turn.isFirst && (!options.isPure || before !== undefined)) this.#apart.renew();
+    using _ = this.#limited(turn);
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#acquitted(subject, () => this.#apart.call(target, args, options));
+      } catch (error) {
+        if (!(error instanceof DiedError)) throw this.#judged(error, subject, options);
+        const isCertain = error.together === 1 && !(error.ranOthers && options.isPure);
+        if (isCertain) throw this.#judged(error, subject, options);
+        if (!options.isPure || tries === MAX_TRIES) throw interrupted(error.ending, options);
+      }
+    }
+  }
+
+  /** What waits for something else keeps no other waiting. What keeps its process from answering may be about to end it. */
+  #limited(turn: { end(): void }): Disposable {
+    const timer = setInterval(() => {
+      if (!this.#apart.isSilent) turn.end();
+    }, TURN_MS).unref();
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  }
+
+  async #acquitted<T>({ key }: Subject, work: () => Promise<T>): Promise<T> {
+    const answer = await work();
+    this.#suspicions.acquit(key);
+    return answer;
+  }
+
+  /** What an error of a call comes to. */
+  #judged(error: unknown, { key }: Subject, { what }: CallOptions, { apart = true } = {}): unknown {
+    if (error instanceof DiedError) {
+      const { reason, message, cpuMs = ASSUMED_CPU_MS } = error.ending;
+      this.#apartBudget.spend(cpuMs);
+      const text = `${what}: the process of the kind's code ended: ${message}`;
+      return this.#suspicions.convict(key, { reason, message: text }, { apart });
+    }
+    const { reason, message, dependency } = failureOf(error);
+    if (ENDINGS.includes(reason)) {
+      const ending = { reason: reason as EndingReason, message };
+      if (dependency !== undefined) return unanswered(ending, BUSY_MS, dependency);
+      return this.#suspicions.convict(key, ending, { apart: false });
+    }
+    if (apart) this.#suspicions.acquit(key);
+    return error;
+  }
+
+  #overspent(waitMs: number): CodeEndedError {
+    const { name } = this.options;
+    const message = `the process of the package ${name} has ended too often; it starts again in ${Math.ceil(waitMs / 1000)} s`;
+    return unanswered({ reason: "ProgramFailed", message }, waitMs, `package ${name}`);
+  }
+}
+
+/** Of what is not called again here: the process may have ended for another call. */
+function interrupted({ message: cause }: Ending, { what }: CallOptions): CodeEndedError {
+  const message = `${what} was cut off, as the process of the kind's code ended (${cause}); it is called again by itself`;
+  return unanswered({ reason: "Interrupted", message }, BUSY_MS);
+}
+
+function unanswered({ reason, message }: Ending, waitMs: number, dependency?: string): CodeEndedError {
+  return new CodeEndedError(reason, message, performance.now() + waitMs, { dependency });
+}

@@ -1,0 +1,184 @@
+import { declareAgain } from "../../providers/declared-again";
+import type { DefinedProvider } from "../../providers/dynamic";
+import { type ErrorData, errorOf } from "../../providers/error-data";
+import { type ClassifiedError, RetryableError, TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Owner } from "../../providers/kubernetes/ownership";
+import type { Properties, ProviderContext } from "../../providers/provider";
+import { runningProgram } from "../../providers/running-program";
+import type { Maintenance, OutputsOf } from "../../stacks/contract/capabilities";
+import type { AnyKind, RemotePrograms } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
+import { observedObject } from "../../stacks/contract/references";
+import type { RunContext } from "../../stacks/contract/run-context";
+import { outputsBehind } from "../controller/output-fields";
+import { answers, parseAnswer, parseFunctionAnswer } from "./answers";
+import { fromDescription } from "./description";
+import type { FunctionPath, Target } from "./messages";
+import type { PackageProcess } from "./process";
+import { remoteProvider } from "./remote-provider";
+import type { CallOptions } from "./runner";
+
+/** Conversions and validations answer requests of the API server, which waits for 10 s. */
+const ADMISSION_MS = 5_000;
+/** Pure functions compute; what takes longer belongs into a program or a provider. */
+const FUNCTION_MS = 10_000;
+const REPORTS: ReadonlySet<string> = new Set(["report", "readyWhen", "conditions"]);
+/** The process is told the same limit as well, and answers better. */
+const SLACK_MS = 1_000;
+
+export interface RemoteKindOptions {
+  process: Pick<PackageProcess, "call">;
+  /** Of the kind in its package. */
+  index: number;
+  timeoutMs: number;
+}
+
+/** A kind whose functions are called in the process of its package. @param description what `describeValue` made of the kind */
+export function remoteKind(description: object, { process, index, timeoutMs }: RemoteKindOptions): AnyKind {
+  const { kind: name, directory } = description as AnyKind;
+  const what = (path: FunctionPath) => `${path.join(".")} of ${name}`;
+  const call = (target: Target, args: readonly unknown[], options: Partial<CallOptions> & Pick<CallOptions, "what">) =>
+    process.call(target, args, { limitMs: timeoutMs, isPure: false, ...options });
+
+  const pure =
+    (path: FunctionPath, limitMs: number) =>
+    async (...given: unknown[]) => {
+      const target = { type: "function", kind: index, path } as const;
+      const isReport = REPORTS.has(String(path.at(-1)));
+      const answer = await call(target, given.map(plain), { what: what(path), limitMs, isPure: true, isReport });
+      return parseFunctionAnswer(path, answer, what(path));
+    };
+
+  const maintain = async (object: KindObject, { owned, memory, ...maintenance }: Maintenance) => {
+    const onAsk = (method: string, given: readonly unknown[]) => {
+      if (!Object.hasOwn(maintenance, method)) throw new TypeError(`maintain has no ${method}`);
+      return (maintenance as unknown as Record<string, (...given: unknown[]) => unknown>)[method]?.(...given);
+    };
+    const answer = await call({ type: "maintain", kind: index }, [object, owned, memory], {
+      what: `maintain of ${name}`,
+      onAsk,
+    });
+    const { requeueAfterMs, memory: kept } = parseAnswer(answers.maintain, answer, `maintain of ${name}`);
+    memory.clear();
+    for (const [key, value] of kept) memory.set(key, value);
+    return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  };
+
+  const findDrift = async (objects: readonly KindObject[]) => {
+    const path = ["capabilities", "external", "findDrift"];
+    const answer = await call({ type: "function", kind: index, path }, [objects], { what: what(path) });
+    const { drifted, unknown } = parseAnswer(answers.drift, answer, what(path));
+    const errors = [...unknown].map(([uid, error]) => [uid, errorOf(error as ErrorData) as ClassifiedError] as const);
+    return { drifted, unknown: new Map(errors) };
+  };
+
+  const removeOrphans = async (
+    owner: Owner,
+    kept: readonly Properties[],
+    options: { release: boolean },
+    context: ProviderContext,
+  ) => {
+    const { fence, signal, log } = context;
+    const ended = new AbortController(); // the work's fence may stand for ever, and the process would, too
+    const end = () => ended.abort(fence.signal.reason);
+    fence.signal.addEventListener("abort", end, { once: true });
+    const own = { ...context, fence: { check: fence.check, signal: ended.signal } };
+    try {
+      const what = `removeOrphans of ${name}`;
+      await call({ type: "removeOrphans", kind: index }, [owner, kept, options], { what, context: own, signal, log });
+    } finally {
+      fence.signal.removeEventListener("abort", end);
+      ended.abort(new RetryableError("UpdateEnded", "the work that this belongs to has ended"));
+    }
+  };
+
+  const output = (field: string) => (outputsOf: OutputsOf, object: KindObject) =>
+    call({ type: "output", kind: index, field }, [outputsBehind(outputsOf), object], {
+      what: `outputs.${field} of ${name}`,
+      limitMs: FUNCTION_MS,
+      isPure: true,
+    });
+
+  const bySpecial: Readonly<Record<string, unknown>> = {
+    program: () => {
+      throw new TypeError(`the program of ${name} runs in another process`);
+    },
+    "capabilities.maintain": maintain,
+    "capabilities.external.findDrift": findDrift,
+    "capabilities.external.removeOrphans": removeOrphans,
+  };
+  const functionAt = (path: FunctionPath) => {
+    const [first, second, third] = path;
+    if (first === "capabilities" && second === "outputs") return output(String(third));
+    const isAdmission = first === "validate" || second === "versions";
+    return bySpecial[path.join(".")] ?? pure(path, isAdmission ? ADMISSION_MS : FUNCTION_MS);
+  };
+
+  const { providers, settings, ...capabilities } = (description as { capabilities: DescribedCapabilities })
+    .capabilities;
+  const described = { ...description, capabilities };
+  const served = fromDescription(described, functionAt) as AnyKind & { capabilities: object };
+  return {
+    ...served,
+    directory,
+    capabilities: {
+      ...served.capabilities,
+      ...(settings !== undefined && { settings: () => settings }),
+      ...(providers && { providers: providers.map((provider) => remoteProvider(provider, process)) }),
+    },
+    remote: programs(),
+  };
+
+  function programs(): RemotePrograms {
+    const told = (
+      given: KindObject,
+      { log: _, owned, watched, cached, recorded, owner, cluster, referenced }: RunContext,
+    ) => {
+      const { object, looked } = observedObject(given);
+      const context = { owner, owned, watched, recorded, cluster, cached, referenced };
+      return { args: [object, context] as const, looked };
+    };
+    return {
+      async run(given, context) {
+        if (served.capabilities.sdkRuntime && runningProgram().registrations === undefined) throw engineNeeded(name);
+        const { args, looked } = told(given, context);
+        const answer = await call({ type: "program", kind: index }, [...args, timeoutMs], {
+          what: `the program of ${name}`,
+          limitMs: timeoutMs + SLACK_MS,
+          isPure: true,
+          log: context.log,
+        });
+        const program = parseAnswer(answers.program, answer, `the program of ${name}`);
+        if (program.looked) looked();
+        declareAgain(program.resources);
+      },
+      async runInSdk(given, context, request, signal) {
+        const { args, looked } = told(given, context);
+        const answer = await call({ type: "sdkProgram", kind: index }, [...args, request], {
+          what: `the program of ${name}`,
+          limitMs: undefined,
+          log: context.log,
+          signal,
+        });
+        if (parseAnswer(answers.sdkProgram, answer, `the program of ${name}`).looked) looked();
+      },
+    };
+  }
+}
+
+interface DescribedCapabilities {
+  providers?: (Pick<DefinedProvider, "stub" | "version"> & { provider: object })[];
+  settings?: unknown;
+}
+
+function engineNeeded(kind: string): TerminalError {
+  const message = `${kind} has sdkRuntime and is of a package, which Pulumi's Automation API cannot run: unset KINDSTACK_ENGINE`;
+  return new TerminalError("Misconfigured", message);
+}
+
+/** An argument as it can cross: an object that tells when its metadata is looked at is sent as it is. */
+function plain(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return observedObject(value as KindObject).object as unknown as LiveObject;
+}

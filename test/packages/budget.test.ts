@@ -1,0 +1,24 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Budget } from "../../src/packages/budget";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("lets its capacity be spent at once, and then what comes in", () => {
+  const budget = new Budget(100, 10);
+  budget.spend(99);
+  expect(budget.waitMs).toBe(0);
+  budget.spend(21);
+  expect(budget.waitMs).toBe(3_000);
+  vi.advanceTimersByTime(3_000);
+  expect(budget.waitMs).toBe(0);
+  budget.spend(10);
+  expect(budget.waitMs).toBeGreaterThan(0);
+  vi.advanceTimersByTime(3_600_000);
+  budget.spend(100);
+  expect(budget.waitMs).toBeGreaterThan(0);
+});
