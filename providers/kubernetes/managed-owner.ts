@@ -1,11 +1,13 @@
-import { RetryableError, TerminalError } from "../errors";
+import { errorMessageOf, RetryableError, TerminalError } from "../errors";
 import type { DynamicProvider } from "../provider";
+import { spellingOf } from "../spelling";
 import { connectKubernetes } from "./connection";
 import { isClusterUid, type Owner } from "./ownership";
 import type { LiveObject } from "./types";
 
 /** `"true"` stops all work on an object, its deletion included. */
 export const PAUSED_ANNOTATION = "kindstack.dev/paused";
+export const PAUSED = spellingOf(["true", "false"]);
 
 /** `Tenant.multitenancy.codereliant.io/acme`, or `PodSet.example.dev/team/web`. */
 const DESCRIPTION = /^(?<kind>[^./]+)\.(?<group>[^/]+)\/(?:(?<namespace>[^/]+)\/)?(?<name>[^/]+)$/;
@@ -48,7 +50,7 @@ async function refuseManaged({ uid, description }: Owner): Promise<void> {
   if (lookup.outcome === "unknown") {
     throw new RetryableError(
       "Unreachable",
-      `the operator may be working on ${description}: ${(lookup.error as Error).message}`,
+      `the operator may be working on ${description}: ${errorMessageOf(lookup.error)}`,
     );
   }
   if (lookup.outcome === "absent" || isPaused(lookup.object)) return;
@@ -56,5 +58,5 @@ async function refuseManaged({ uid, description }: Owner): Promise<void> {
 }
 
 function isPaused({ metadata }: LiveObject): boolean {
-  return metadata.annotations?.[PAUSED_ANNOTATION]?.trim().toLowerCase() === "true";
+  return PAUSED.read(metadata.annotations?.[PAUSED_ANNOTATION] ?? "") === "true";
 }

@@ -1,10 +1,10 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { covers } from "../../providers/kubernetes/field-path";
 import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
-import { PAUSED_ANNOTATION } from "../../providers/kubernetes/managed-owner";
+import { PAUSED, PAUSED_ANNOTATION } from "../../providers/kubernetes/managed-owner";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { inAnyCase, type Spelling, spellingOf } from "../../providers/spelling";
 import { MODE_ANNOTATION, MODE_SPELLING, type Mode } from "./mode";
-import { inAnyCase, type Spelling, spellingOf } from "./spelling";
 
 export { PAUSED_ANNOTATION };
 
@@ -32,7 +32,6 @@ export type StateDecision = (typeof STATE_DECISIONS.words)[number];
 export const KEY_PATTERN = `^${inAnyCase("kindstack.dev/")}`;
 const KEY = new RegExp(KEY_PATTERN);
 
-const PAUSED = spellingOf(["true", "false"]);
 const DELETION_POLICY = spellingOf(["Orphan", "Delete"]);
 
 /** Annotations that a user sets, with the values that each may have; `undefined` for any. */

@@ -1,8 +1,8 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { shortened } from "../../providers/spelling";
 import { type AnyKind, kindName } from "./kind";
 import { MODE_ANNOTATION, MODE_SPELLING, MODES } from "./mode";
 import { APPROVE_RIGHT, hasRight } from "./plan-policy";
-import { shortened } from "./spelling";
 import { installedPolicy, type ResourceRule } from "./validating-policy";
 
 const NO_MODE = `'${MODES[0]}'`;

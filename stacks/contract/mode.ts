@@ -1,5 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import { spellingOf } from "./spelling";
+import { spellingOf } from "../../providers/spelling";
 
 /** What the operator may do for an object, for all of a namespace, or for all of a kind. */
 export const MODE_ANNOTATION = "kindstack.dev/mode";

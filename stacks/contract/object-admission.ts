@@ -1,10 +1,10 @@
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import type { Spelling } from "../../providers/spelling";
 import type { AdmissionView, AdmissionWebhook, KindAdmission } from "./admission";
 import { KEY_PATTERN, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
 import { kindOf } from "./kind-name";
 import { recordOrphaned } from "./orphan-record";
-import type { Spelling } from "./spelling";
 import { storedVersionWebhooks } from "./stored-version-webhook";
 import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
