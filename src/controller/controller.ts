@@ -239,10 +239,10 @@ export class Controller {
    * Takes in the end of an object whose finalizer this process has removed: the cache shows all that was there before. The answer
    * to the removal does not prove that, as it has the version before.
    */
-  #noteEnd({ object, ...how }: ObjectChange, key: string): void {
+  #noteEnd({ object, reported }: Extract<ObjectChange, { type: "deleted" }>, key: string): void {
     const { uid, resourceVersion: version } = object.metadata;
     const sentAt = this.reconciler.releasingSince(key, uid);
-    if ("reported" in how && sentAt !== undefined) this.freshness.wrote({ version, sentAt });
+    if (reported && sentAt !== undefined) this.freshness.wrote({ version, sentAt });
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */

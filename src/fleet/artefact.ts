@@ -5,8 +5,8 @@ import { closed } from "../plan/resource-plan";
 import { readJson } from "../text/json";
 
 /*
- * What crosses between the three parts of a fleet's preview, each of which may be a job of its own: live objects with what
- * their programs may read, for who runs the programs without any right; and what the programs declare, for who previews it.
+ * The files between the three parts of a fleet's preview, which may be three jobs. A fleet: live objects, with all that their
+ * programs may read. Programs run on it without any right. Declarations: the results of these programs, to be previewed.
  */
 
 export const FLEET_FORMAT = "kindstack.dev/fleet/v1";

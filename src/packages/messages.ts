@@ -3,8 +3,8 @@ import type { Log } from "../../providers/log";
 import type { UpdatedObject } from "../../providers/provider";
 
 /*
- * What the operator and the process of a package say to each other, over the channel of `child_process.fork`. A message of the
- * channel is a list of these: what is said in one turn of the event loop is sent together.
+ * What the operator and the process of a package say to each other, over the channel of `child_process.fork`. The
+ * messages of one turn of the event loop are sent as one list.
  */
 
 /** Where a function of a kind is: the names that lead to it from the definition. */
@@ -58,7 +58,7 @@ export type FromPackage =
   /** The modules of the package have been evaluated, or have failed. */
   | { type: "loaded" };
 
-/** Sends what is said in one turn of the event loop as one message. */
+/** Sends the messages of one turn of the event loop as one list. */
 export function batching<Message>(send: (messages: Message[]) => void): (message: Message) => void {
   let waiting: Message[] = [];
   return (message) => {

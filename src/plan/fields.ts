@@ -176,7 +176,7 @@ function compare(
 type Items = readonly Properties[];
 type Pair = [index: number, before: Properties | undefined, after: Properties | undefined];
 
-/** What differs in lists of objects of which some come or go: by their names, or else between what both begin and end with. */
+/** The differences of two lists of objects. Items are paired by their names; without names, by equal items at the start and the end. */
 function pairItems(before: Items, after: Items): Pair[] {
   if ([before, after].every(haveNames)) {
     const find = (items: Items, { name }: Properties) => items.find((item) => item.name === name);
