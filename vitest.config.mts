@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What is slow by nature: `npm run test:all` runs it, `npm test` does not. */
 const SLOW = "test/**/*.slow.test.ts";
-/** The contract of the engines, with a former version of Pulumi's SDK: part of `npm run test:all`. */
+/** The contract of the engines, which are of two versions, with a former version of the SDK: part of `npm run test:all`. */
 const FORMER_SDK = { version: "3.260.0", home: join(homedir(), ".cache/kindstack/pulumi-sdk/3.260.0") };
 /** What runs on a node: `npm run test:node`. */
 const NODE = "test/node/**/*.node.test.ts";
@@ -18,6 +18,7 @@ const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.tes
  */
 const WITH_CONTROL_PLANES = {
   globalSetup: ["test/control-planes.setup.ts"],
+  setupFiles: ["test/installation-left.setup.ts"],
   hookTimeout: 300_000,
   testTimeout: 300_000,
   isolate: false, // a worker has one control plane, and loads each module once
@@ -81,7 +82,7 @@ export default defineConfig({
         },
         test: {
           name: "former-sdk",
-          include: ["test/automation/contract.slow.test.ts"],
+          include: ["test/automation/{contract,versions}.slow.test.ts"],
           globalSetup: ["test/former-sdk.setup.ts"],
           provide: { sdk: FORMER_SDK },
           hookTimeout: 300_000,

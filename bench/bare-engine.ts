@@ -1,5 +1,5 @@
 import path from "node:path";
-import { ProviderHost } from "../providers/host/host";
+import { ProviderHost } from "../providers/host/session";
 import { providersOf } from "../providers/index";
 import { GoEngine } from "../src/automation/go-engine";
 import type { Program } from "../src/automation/program";

@@ -43,8 +43,9 @@ export interface BenchCluster {
    * Starts an operator; the next one may be started when it was stopped.
    *
    * @param environment what differs from that of an operator in development
+   * @param args more words for `run`
    */
-  startOperator(environment?: Record<string, string>): Promise<OperatorProcess>;
+  startOperator(environment?: Record<string, string>, args?: readonly string[]): Promise<OperatorProcess>;
   /** Starts the operator in Go in its place, with the same rights; an operator must have installed the CRDs before. */
   startGoOperator(options: GoOperatorOptions): Promise<OperatorProcess>;
   /** Requests of operators that the API server has begun to work on, by its own count; a watch is one. */
@@ -88,8 +89,8 @@ export async function withBenchCluster<T>(
       client,
       scratch,
       stateDirectory: layoutOf(dir).state,
-      startOperator: (environment = {}) =>
-        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, context.engine),
+      startOperator: (environment = {}, args = []) =>
+        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, context.engine, args),
       startGoOperator: (options) => startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");

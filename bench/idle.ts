@@ -48,7 +48,7 @@ export async function idle(context: BenchContext): Promise<Section> {
             value: afterwardsPercent,
             unit: "%",
           },
-          { what: "resident memory", value: residentMiB, unit: "MiB", mark: atMost(130) },
+          { what: "resident memory", value: residentMiB, unit: "MiB", mark: atMost(128) },
           { what: "requests to the API server", value: asked / elapsed, unit: "/s" },
           ...(await restart(measured, objects)),
         ],

@@ -56,16 +56,23 @@ export function deleteWriters(measured: Measured, writers: readonly Writer[]): P
   return atOnce(measured, writers, "gone", isGone, ({ name, namespace }) => client.delete(WRITER, name, namespace));
 }
 
-/** All are created, changed and deleted at once. */
-export function runLifecycle(measured: Measured, writers: readonly Writer[]): Promise<Lifecycle> {
+/**
+ * All are created, changed and deleted at once.
+ *
+ * @param around is given each step, to measure what it takes beside time
+ */
+export function runLifecycle(
+  measured: Measured,
+  writers: readonly Writer[],
+  around: (name: keyof Lifecycle, step: () => Promise<number>) => Promise<number> = (_, step) => step(),
+): Promise<Lifecycle> {
   const { client } = measured.cluster;
+  const change = ({ name, namespace }: Writer) =>
+    client.mergePatch(WRITER, name, namespace, { spec: { age: CHANGED_AGE } });
   return lifecycleOf(measured.cluster, writers.length, {
-    created: () => createWriters(measured, writers),
-    changed: () =>
-      atOnce(measured, writers, "changed", isChanged, ({ name, namespace }) =>
-        client.mergePatch(WRITER, name, namespace, { spec: { age: CHANGED_AGE } }),
-      ),
-    deleted: () => deleteWriters(measured, writers),
+    created: () => around("created", () => createWriters(measured, writers)),
+    changed: () => around("changed", () => atOnce(measured, writers, "changed", isChanged, change)),
+    deleted: () => around("deleted", () => deleteWriters(measured, writers)),
   });
 }
 

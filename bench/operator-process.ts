@@ -19,13 +19,15 @@ export interface OperatorProcess {
  * Starts an operator of the compiled command line and waits until it is ready.
  *
  * @param environment what differs from that of an operator in development
+ * @param args more words for `run`
  */
 export async function startOperator(
   cluster: DevCluster,
   environment: Record<string, string>,
   engine: string,
+  args: readonly string[] = [],
 ): Promise<OperatorProcess> {
-  const component = operator(cluster, engine);
+  const component = operator(cluster, engine, { args });
   const env = { ...component.env, ...environment };
   const started = await startProcess(cluster, { ...component, env });
   return {
@@ -53,11 +55,11 @@ export async function startProcess(
  *
  * @param labels what the labels of a sample have to contain to count, such as `flow_schema="bench"`
  */
-export function sumOfMetric(text: string, metric: string, labels = ""): number {
+export function sumOfMetric(text: string, metric: string, ...labels: string[]): number {
   let sum = 0;
   for (const line of text.split("\n")) {
     if (!line.startsWith(`${metric}{`) && !line.startsWith(`${metric} `)) continue;
-    if (line.includes(labels)) sum += Number(line.slice(line.lastIndexOf(" ") + 1));
+    if (labels.every((label) => line.includes(label))) sum += Number(line.slice(line.lastIndexOf(" ") + 1));
   }
   return sum;
 }

@@ -62,7 +62,7 @@ function tenantsLoad(count: number, prefix = tenant.singular): Load {
     prefix,
     what: "Tenants of 3 namespaces",
     count,
-    perSecond: 15,
+    perSecond: 14,
     manifest: (name) => ({
       apiVersion: kindApiVersion(tenant),
       kind: tenant.kind,

@@ -75,7 +75,12 @@ function figuresOf(sizes: readonly SizePoint[]): Figure[] {
         unit: "MiB",
         mark: atMost(500),
       },
-      { what: `${objects}: memory of the operator at rest`, value: residentMiB, unit: "MiB", mark: atMost(400) },
+      {
+        what: `${objects}: memory of the operator at rest`,
+        value: residentMiB,
+        unit: "MiB",
+        mark: atMost(objects >= 20_000 ? 202 : 142),
+      },
     ]),
     exponent("exponent of the time", sizes, "seconds"),
     exponent("exponent of the time, last step", sizes.slice(-2), "seconds"),

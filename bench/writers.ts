@@ -14,6 +14,7 @@ export interface Writer {
 }
 
 export const WRITER = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter" };
+export const WRITER_RESOURCE = "postgreswriters";
 const AGE = 23;
 /** What stands in their rows after they have been changed. */
 export const CHANGED_AGE = 24;

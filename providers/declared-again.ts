@@ -1,8 +1,8 @@
 import { CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import { component } from "./dynamic";
 import type { DeclaredResource } from "./registration";
+import { runningProgram } from "./registration";
 import type { EngineOptions } from "./resource-options";
-import { runningProgram } from "./running-program";
 
 /** Registers in the program that runs here what another process has declared. */
 export function declareAgain(resources: readonly DeclaredResource[]): void {

@@ -4,8 +4,6 @@ import { TerminalError } from "./errors";
 /**
  * The proxy for requests to a server, from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as Go's programs read them, kubectl
  * among them.
- *
- * @throws TerminalError `Misconfigured` for a proxy that is neither http:// nor https://
  */
 export function environmentProxy(server: URL, environment: NodeJS.ProcessEnv = process.env): string | undefined {
   const variable = server.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import type { Reason } from "./reasons";
 import { shortened } from "./shortened";
+import { withTrustAdvice } from "./trust";
 
 /**
  * What the work queue should do with an error.
@@ -119,9 +120,17 @@ export function failureOf(error: unknown): Failure {
 }
 
 export function errorMessageOf(error: unknown): string {
-  if (error instanceof Error) return error.message;
+  if (error instanceof Error) return withTrustAdvice(messageWithCause(error));
   if (typeof error === "string" && error !== "") return error;
   return `it threw ${shortened(inspect(error, { depth: 1, breakLength: Number.POSITIVE_INFINITY }), 200)}, which is no Error`;
+}
+
+/** Errors of Kindstack have their cause's words where these help; `fetch` says no more than that it failed. */
+function messageWithCause(error: Error): string {
+  const { message, cause } = error;
+  if (error instanceof ClassifiedError || !(cause instanceof Error)) return message;
+  const reason = messageWithCause(cause);
+  return message.includes(reason) ? message : `${message}: ${reason}`;
 }
 
 /** What was thrown, as an error: JavaScript can throw `null` and `undefined` as well. */

@@ -41,11 +41,16 @@ export function foundNothing(observations: Observations, urn: string): boolean {
   return observations.get(urn) === withObserved(undefined, urn, "Delete", null, undefined);
 }
 
+/** Whether a creation has found something that it would overwrite. */
+export function foundExisting(observations: Observations, urn: string): boolean {
+  const nothing = digestOf(urn, null);
+  return parsed(observations.get(urn)).some(([call, digest]) => call === "Create" && digest !== nothing);
+}
+
 function parsed(observation: string | undefined): Observed[] {
   return observation === undefined ? [] : (JSON.parse(observation) as Observed[]);
 }
 
-/** @throws RetryableError `PlanOutdated` when nothing was observed */
 export function holdOf(observations: Observations, urn: string, call: WriteCall): Hold {
   const observed = parsed(observations.get(urn)).filter(([of]) => of === call);
   if (observed.length === 0) {

@@ -52,6 +52,8 @@ export interface WorkContext {
   /** The right to write, which is to be checked right before each write: `context?.fence.check()`. */
   readonly fence: Fence;
   readonly log: Log;
+  /** Tells what a call does that takes long: the status of the object shows the last message, of at most 200 characters. */
+  progress(message: string): void;
   /** Absent in the preview of an object that the cluster does not have. */
   readonly object?: UpdatedObject | undefined;
 }

@@ -1,10 +1,11 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { getAllResources, isSecret, Output, output } from "@pulumi/pulumi/output";
 import type { Resource } from "@pulumi/pulumi/resource";
 import * as state from "@pulumi/pulumi/runtime/state";
 import { invalidProgram } from "./errors";
 import { isWrapped, sealed } from "./literal";
-import type { EngineOptions } from "./resource-options";
-import { type Declaration, withProgram } from "./running-program";
+import type { Log } from "./log";
+import type { EngineOptions, PlainOptions } from "./resource-options";
 
 /** A resource as the engine registers it. Others are named by their index in the program. */
 export interface DeclaredResource {
@@ -36,11 +37,7 @@ export class Registrations {
     return registered(declaration.name, this, this.#declared.push(declared) - 1);
   }
 
-  /**
-   * All that was declared, once it is known.
-   *
-   * @throws TerminalError `InvalidProgram`
-   */
+  /** All that was declared, once it is known. @throws TerminalError `InvalidProgram` */
   async settled(): Promise<DeclaredResource[]> {
     await Promise.allSettled(this.#declared);
     return Promise.all(this.#declared);
@@ -70,11 +67,7 @@ export class Registrations {
   }
 }
 
-/**
- * Runs a program, and collects its resources.
- *
- * @throws what the program throws, TerminalError `InvalidProgram`
- */
+/** Runs a program, and collects its resources. @throws what the program throws, TerminalError `InvalidProgram` */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
   const registrations = new Registrations();
   await withProgram({ registrations }, () => withoutSdkResources(program));
@@ -136,4 +129,52 @@ async function unwrap(name: string, value: unknown): Promise<unknown> {
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).map(async ([key, item]) => [key, await unwrap(name, item)] as const);
   return Object.fromEntries(await Promise.all(entries));
+}
+
+/** What a program says of one resource. */
+export interface Declaration {
+  /** Pulumi's type token. */
+  type: string;
+  name: string;
+  /** A component has none. */
+  inputs?: object;
+  /** The stack, if there is none. */
+  parent?: Resource | undefined;
+  options?: PlainOptions;
+}
+
+/** What a program runs in. Each is absent where nothing has set it, as in a plain `pulumi up`. */
+export interface RunningProgram {
+  /** Where its resources are registered; otherwise the SDK does that. */
+  registrations?: { register(declaration: Declaration): Resource };
+  /** What it may declare: objects of the types that its kind owns, each once. */
+  objects?: {
+    kind: string;
+    owns: readonly { apiVersion: string; kind: string }[];
+    /** The names of resources so far, by the object that each describes. */
+    names: Map<string, string>;
+  };
+  /**
+   * The parent of all resources that name none. In a stack that several objects share, it keeps their resources apart: names need
+   * to be unique only below one parent.
+   */
+  parent?: Resource;
+  /** What it prints by `console` is written here; the same for the call of a provider. */
+  log?: Log | undefined;
+}
+
+/**
+ * Pulumi's constructors force it to be implicit: `new KubernetesObject(name, inputs, options)` has no argument for what the
+ * program runs in, and several programs run at the same time. `console.log` has none either.
+ */
+const running = new AsyncLocalStorage<RunningProgram>();
+
+/** Runs a program in this, and in all else that the caller runs in. */
+export function withProgram<T>(part: RunningProgram, program: () => T): T {
+  return running.run({ ...running.getStore(), ...part }, program);
+}
+
+/** What the program that calls this runs in. */
+export function runningProgram(): RunningProgram {
+  return running.getStore() ?? {};
 }

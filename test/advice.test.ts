@@ -14,9 +14,14 @@ import { parseModule } from "./prose";
 /** A part of each such message, the file of the test that follows it, and a part of the test's name. */
 const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
   [
-    "to remove this kind alone, remove the label",
+    "to remove this kind alone, release it first: kubectl label",
     "stacks/platform/installation.integration.test.ts",
     "as the message says",
+  ],
+  [
+    "Use that one, or delete the file",
+    "automation/engine-process.integration.test.ts",
+    "until its file is deleted, as the message says",
   ],
   ["An orphaned stack is left by", "e2e/orphaned-stacks.test.ts", "are destroyed by Pulumi's CLI"],
   ["needs the CRDs of plans and approvals", "e2e/propose-without-plans.test.ts", "is applied once they are there"],

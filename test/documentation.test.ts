@@ -28,14 +28,6 @@ describe("the documentation", () => {
     expect([...new Set(commands.map(({ section }) => section))]).toEqual(README_SECTIONS);
   });
 
-  it("names files of the work directory that the operator writes", () => {
-    const texts = PAGES.map((page) => fs.readFileSync(path.join(ROOT, "docs", page), "utf8"));
-    const named = texts.flatMap((text) => [...text.matchAll(/`([^`\n]+)` in\s+`KINDSTACK_WORK_DIR`/g)]);
-    const workspace = fs.readFileSync(path.join(ROOT, "src/automation/workspace.ts"), "utf8");
-    expect(named.length).toBeGreaterThan(0);
-    for (const [, file] of named) expect(workspace).toContain(`"${file}"`);
-  });
-
   it("says where Pulumi's CLI comes from on each page that runs it, and the version of its SDK", () => {
     const runs = ["README.md", ...PAGES.map((page) => `docs/${page}`)].filter((page) =>
       blocksOf(page).some(({ language, text }) => language === "sh" && /^\s*pulumi /m.test(text)),
@@ -48,18 +40,6 @@ describe("the documentation", () => {
     const install = fs.readFileSync(path.join(ROOT, "docs/install.md"), "utf8");
     const [, version] = /--version (\S+)/.exec(install) ?? [];
     expect(version).toBe(tools.pulumi.version);
-  });
-
-  it("says where npx finds Kindstack on each page that runs it, as the name on npm may be another's", () => {
-    const runs = PAGES.filter((page) =>
-      fs.readFileSync(path.join(ROOT, "docs", page), "utf8").includes("npx kindstack"),
-    );
-    expect(runs).toContain("operate.md");
-    for (const page of runs) {
-      const text = fs.readFileSync(path.join(ROOT, "docs", page), "utf8");
-      expect(text, page).toContain("](../README.md#where-npx-kindstack-runs)");
-      expect(text, page).not.toContain("npm install kindstack");
-    }
   });
 
   it("shows objects that their kinds take", async () => {

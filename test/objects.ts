@@ -20,6 +20,15 @@ export function namespace(name: string, metadata: Partial<ObjectMeta> = {}): Liv
   };
 }
 
+/** An object as the API server would return it, of what matters to a test. */
+export function liveObject({
+  metadata,
+  ...fields
+}: { metadata?: Partial<ObjectMeta> } & Record<string, unknown>): LiveObject {
+  const { name = "a", uid = `uid-of-${name}`, resourceVersion = "100", ...others } = metadata ?? {};
+  return { apiVersion: "v1", kind: "Pod", ...fields, metadata: { name, uid, resourceVersion, ...others } };
+}
+
 /** The marks of an object that Kindstack created for an owner, or adopted. */
 export function marksOf(owner: Owner, { created }: { created: boolean }): Pick<ObjectMeta, "labels" | "annotations"> {
   return {
@@ -52,24 +61,20 @@ export function tenantObject(
   };
 }
 
-/** The object with these conditions, each by its status and reason. */
-export function withConditions<T extends LiveObject>(
-  object: T,
-  conditions: Record<string, [status: Condition["status"], reason: string]>,
-): T {
+type Told = `${string}=${Condition["status"]} ${string}`;
+
+/** The object with these conditions, such as `Ready=True Succeeded`. */
+export function withConditions<T extends LiveObject>(object: T, ...conditions: Told[]): T {
   const { generation = 0 } = object.metadata;
   return {
     ...object,
     status: {
       observedGeneration: generation,
-      conditions: Object.entries(conditions).map(([type, [status, reason]]) => ({
-        type,
-        status,
-        reason,
-        message: `${reason} is so`,
-        observedGeneration: generation,
-        lastTransitionTime: "2026-01-01T00:00:00Z",
-      })),
+      conditions: conditions.map((text) => {
+        const [type, status, reason] = text.split(/[= ]/);
+        const written = { observedGeneration: generation, lastTransitionTime: "2026-01-01T00:00:00Z" };
+        return { type, status, reason, message: `${reason} is so`, ...written };
+      }),
     },
   };
 }

@@ -1,5 +1,6 @@
 // Bundles libraries of hundreds of modules into dist/vendor, and lets the compiled code load them from there: to find and
-// link those modules took most of the start of every command. Without this step everything works, only slower.
+// link those modules took most of the start of every command. Without this step everything works, only slower: `preview --help`
+// takes 1.4 s of CPU time in place of 0.5, and 181 MiB in place of 113.
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

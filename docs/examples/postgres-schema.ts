@@ -123,7 +123,7 @@ async function comment(client: Client, name: string, text: string | null): Promi
 
 /** Credentials come from the environment when a method runs. They are never inputs or outputs. */
 async function connected<T>(work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: process.env.SCHEMAS_DATABASE_URL });
+  const client = new Client({ connectionString: process.env.DATABASE_URL });
   try {
     await client.connect();
     return await work(client);

@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
-import { type Failure, failureOf, RetryableError } from "../errors";
+import { type Failure, failureOf, initializationOf, RetryableError } from "../errors";
 import { inTime } from "../in-time";
 import { standardError } from "../log";
 import { holdOf, type Observations, type WriteCall, withObserved } from "../observation";
 import type { Properties, ProviderContext, WorkContext } from "../provider";
-import { withProgram } from "../running-program";
+import { withProgram } from "../registration";
 import type { Snapshot } from "../snapshot";
+import { nameOf } from "../urn";
 
 export type AnyProvider = DefinedProvider["provider"];
 
@@ -19,8 +20,8 @@ export interface ResourceFailure extends Failure {
 export interface SessionOptions {
   /** The work that the update is part of; without, all that its calls may do ends with the session alone. */
   context?: WorkContext | undefined;
-  /** Interrupts the update. */
-  signal?: AbortSignal | undefined;
+  /** Each interrupts the update. */
+  signals?: readonly (AbortSignal | undefined)[] | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
   /** What a preview has read. */
@@ -59,6 +60,8 @@ type Method = (session: ProviderSession, request: ProviderRequest, context: Prov
 export class ProviderSession {
   /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
+  /** How many creations have no answer, or failed without telling what they made. */
+  #unrecorded = 0;
   /** By URN: the engine's events have no secrets, so that they do not tell which differ. */
   readonly given = new Map<string, Given>();
   /** What a preview's writes would overwrite, so far. */
@@ -74,20 +77,26 @@ export class ProviderSession {
     readonly options: SessionOptions,
     readonly providerOf: (stub: string) => AnyProvider | undefined,
   ) {
-    const { context: work, signal: interrupted, snapshot } = options;
+    const { context: work, signals = [], snapshot } = options;
     const { signal: ended } = this.#end;
     const check = () => {
       work?.fence.check();
       ended.throwIfAborted();
     };
-    const signal = interrupted === undefined ? ended : AbortSignal.any([ended, interrupted]);
+    const signal = AbortSignal.any([ended, ...signals.filter((one) => one !== undefined)]);
     setMaxListeners(0, ended, signal); // each connection to a database listens
     const log = work?.log ?? standardError("provider");
-    this.context = { fence: { check, signal: ended }, signal, log, object: work?.object, snapshot };
+    const progress = (message: string) => work?.progress(message);
+    this.context = { fence: { check, signal: ended }, signal, log, progress, object: work?.object, snapshot };
     const fallen = work?.fence.signal;
     const end = () => this.#end.abort(fallen?.reason);
     if (fallen?.aborted) end();
     else fallen?.addEventListener("abort", end, { signal: ended });
+  }
+
+  /** Whether a creation may have made something that its answer does not tell, or that has no answer. */
+  get unrecorded(): boolean {
+    return this.#unrecorded > 0;
   }
 
   /**
@@ -97,31 +106,42 @@ export class ProviderSession {
    * @throws what the provider throws, which is kept among the failures
    */
   async call(method: string, request: ProviderRequest): Promise<object> {
+    const creates = method === "Create" ? 1 : 0;
+    this.#unrecorded += creates;
     try {
-      const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
-      if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
-      const run = (context: ProviderContext) =>
-        this.#within(() =>
-          withProgram({ log: this.options.context?.log }, async () => {
-            context.fence.check();
-            return answer(this, request, context);
-          }),
-        );
-      const seconds = request.timeout;
-      if (!seconds) return await run(this.context);
-      const end = new AbortController();
-      const signal = AbortSignal.any([this.context.signal, end.signal]);
-      return await inTime(run({ ...this.context, signal }), seconds * 1000, () => {
-        // What the call still does is found again by the next one, as after a crash.
-        const late = `${method} took longer than the ${seconds} s of its customTimeouts`;
-        const error = new RetryableError("Timeout", late);
-        end.abort(error);
-        return error;
-      });
+      const answer = await this.#answer(method, request);
+      this.#unrecorded -= creates;
+      return answer;
     } catch (error) {
+      if (initializationOf(error) !== undefined) this.#unrecorded -= creates;
       this.failures.push({ urn: request.urn, ...failureOf(error) });
       throw error;
     }
+  }
+
+  async #answer(method: string, request: ProviderRequest): Promise<object> {
+    const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+    if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
+    const name = nameOf(request.urn);
+    const run = (context: ProviderContext) =>
+      this.#within(() =>
+        withProgram({ log: this.options.context?.log }, async () => {
+          context.fence.check();
+          const progress = (message: string) => context.progress(`${name}: ${message}`);
+          return answer(this, request, { ...context, progress });
+        }),
+      );
+    const seconds = request.timeout;
+    if (!seconds) return await run(this.context);
+    const end = new AbortController();
+    const signal = AbortSignal.any([this.context.signal, end.signal]);
+    return await inTime(run({ ...this.context, signal }), seconds * 1000, () => {
+      // What the call still does is found again by the next one, as after a crash.
+      const late = `${method} took longer than the ${seconds} s of its customTimeouts`;
+      const error = new RetryableError("Timeout", late);
+      end.abort(error);
+      return error;
+    });
   }
 
   /** From now on, none of its calls writes. */
@@ -204,4 +224,23 @@ function providerOf(session: ProviderSession, ...candidates: Properties[]): AnyP
 
 function withStub(values: object, { [PROVIDER_PROPERTY]: stub }: Properties): Properties {
   return { ...values, [PROVIDER_PROPERTY]: stub };
+}
+
+/** The dynamic providers of this process, which the engine asks while it runs updates. */
+export class ProviderHost {
+  /** @param providers the provider behind each stub that the state may hold */
+  constructor(private providers: ReadonlyMap<string, AnyProvider>) {}
+
+  /** Serves these providers in place of those given before. */
+  serve(providers: ReadonlyMap<string, AnyProvider>): void {
+    this.providers = providers;
+  }
+
+  /**
+   * Answers the calls of one update until the session is closed. Calls after that are refused, and those that still run
+   * write nothing more.
+   */
+  openSession(options: SessionOptions = {}): ProviderSession {
+    return new ProviderSession(options, (stub) => this.providers.get(stub));
+  }
 }

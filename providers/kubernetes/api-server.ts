@@ -51,10 +51,7 @@ export class ApiServer {
   readonly #login: Login;
   readonly #fence: Fence | undefined;
 
-  /**
-   * @param of a kubeconfig, or another client, whose connections it shares
-   * @param fence of the work that the requests are for
-   */
+  /** @param of a kubeconfig, or another client, whose connections it shares */
   constructor(of: KubeConfig | ApiServer, fence?: Fence) {
     const isShared = of instanceof ApiServer;
     this.#config = isShared ? of.#config : of;
@@ -151,7 +148,6 @@ export class ApiServer {
     throw errorOf(response.statusCode, await this.#unlessSilent(signal, path, response.body.text()), path);
   }
 
-  /** @throws ApiError 0 when there is no answer, or not all of it */
   async #unlessSilent<T>(signal: AbortSignal | undefined, path: string, answer: Promise<T>): Promise<T> {
     try {
       return await answer;

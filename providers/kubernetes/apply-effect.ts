@@ -9,11 +9,7 @@ export type Applied = Pick<ObjectOutputs, "manifest" | "uid">;
 /** What an apply does with what has the object's name: `wait`, until that is gone, which is being deleted already. */
 export type ApplyEffect = "create" | "adopt" | "update" | "replace" | "wait";
 
-/**
- * What an apply for these owners does, which previews show too, if the object is not refused to them.
- *
- * @param former as the state has it
- */
+/** What an apply for these owners does, which previews show too, if the object is not refused to them. */
 export function effectOf(
   live: LiveObject | undefined,
   inputs: ObjectInputs,

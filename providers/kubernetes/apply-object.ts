@@ -1,9 +1,8 @@
 import { RetryableError, TerminalError } from "../errors";
 import type { CallContext } from "../provider";
 import { type Applied, effectOf, isDisplaced, isGiven, ownersAllowed } from "./apply-effect";
-import { FIELD_MANAGER, isApiError, type KubernetesClient, known } from "./client";
+import { FIELD_MANAGER, isApiError, isUnknownKind, type KubernetesClient, known } from "./client";
 import { clientOf } from "./connection";
-import { createOnly, withoutCreators } from "./create-object";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
 import { appliedManifest, driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
@@ -26,10 +25,8 @@ import type { LiveObject, Manifest } from "./types";
 
 /**
  * Applies the object: an object that is found by a label, only in the labelled version; in an update that is held to a plan,
- * only in the compared version.
- *
- * @param former what was applied before, if the state knows it
- * @throws {@link applyAsRead}
+ * only in the compared version. What is in no state is new in most cases, and the API server tells when it is not: it is read
+ * only then.
  */
 export function applyObject(
   inputs: ObjectInputs,
@@ -37,19 +34,25 @@ export function applyObject(
   former: Applied | undefined,
   context: CallContext,
 ): Promise<ObjectOutputs> {
-  return writeAsRead(isOfVersion(inputs, context), () => applyAsRead(inputs, owners, former, context));
+  const apply = (isNew: boolean) => applyAsRead(inputs, owners, former, context, isNew);
+  const read = () => writeAsRead(() => apply(false));
+  if (former !== undefined || inputs.existing || inputs.givenBy !== undefined) return read();
+  return apply(true).catch((error: unknown) => {
+    if (isApiError(error, 409) || isUnknownKind(error)) return read();
+    throw error;
+  });
 }
 
 /** How often an object that others change at the same time is read. */
 const MAX_READS = 5;
 
-/** Reads an object and writes it, and does so again when it has changed in between, if only its version may be written. */
-export async function writeAsRead<T>(isOfVersion: boolean, write: () => Promise<T>): Promise<T> {
+/** Reads an object and writes it, and does so again when it has changed in between. */
+export async function writeAsRead<T>(write: () => Promise<T>): Promise<T> {
   for (let read = 1; ; read++) {
     try {
       return await write();
     } catch (error) {
-      if (!isOfVersion || !isApiError(error, 409) || read === MAX_READS) throw error;
+      if (!isApiError(error, 409) || read === MAX_READS) throw error;
     }
   }
 }
@@ -62,28 +65,30 @@ function isOfVersion({ givenBy }: ObjectInputs, context: CallContext): boolean {
 /**
  * Creates or updates the object.
  *
- * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
- *   when it is to exist and does not, `PlanOutdated`
+ * @param isNew whether it is created, if nothing has its name, and not looked for
+ * @throws ApiError 409 when it has changed since it was read, or something has the name of what is created; TerminalError
+ *   `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone` when it is to exist and
+ *   does not, `PlanOutdated`
  */
 async function applyAsRead(
   inputs: ObjectInputs,
   owners: string[],
   former: Applied | undefined,
   context: CallContext,
+  isNew: boolean,
 ): Promise<ObjectOutputs> {
   const { manifest, owner, initial } = inputs;
   refuseProtected(manifest);
   const client = clientOf(context);
+  const found = isNew ? undefined : await liveToUpdate(client, inputs, owners, former, context);
+  if (found === undefined) await refuseOwnersElsewhere(client, manifest, owner);
   const live =
-    (await liveToUpdate(client, inputs, owners, former, context)) ??
+    found ??
     (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager, context)));
-  const applied =
+  const object =
     live === undefined
       ? await create(client, inputs, FIELD_MANAGER, context)
       : (await client.apply(withOwner(await lasting(client, inputs, live), live, wasCreated(live), context))).object;
-  const isMade = former === undefined && wasCreated(applied);
-  const creators = [FIELD_MANAGER, ...(initial ? [initial.fieldManager] : [])];
-  const object = isMade ? await withoutCreators(client, applied, creators) : applied;
   const drift = driftOf(inputs, object);
   return {
     manifest,
@@ -129,10 +134,7 @@ async function liveToUpdate(
     const found = overwrittenBy(nameable(known, former) ? known : inputs, live, owners, former);
     refuseOutdated(hold, found, inputs, live, former);
   }
-  if (live === undefined) {
-    await refuseOwnersElsewhere(client, manifest, inputs.owner);
-    return undefined;
-  }
+  if (live === undefined) return undefined;
   if (givenBy !== undefined && !isGiven(live, inputs)) {
     throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
   }
@@ -154,19 +156,15 @@ async function liveToUpdate(
   return undefined;
 }
 
-/** Creates the object. When another client was faster, it is theirs, and only adopted; with a plan, it is not touched. */
+/** Creates the object. @throws ApiError 409 when something has its name by now */
 async function create(
   client: KubernetesClient,
   given: ObjectInputs,
   fieldManager: string,
   context: CallContext,
 ): Promise<LiveObject> {
-  const inputs = await lasting(client, given, undefined);
-  const wanted = withOwner(inputs, undefined, true, context);
-  const held = context?.hold && (await createOnly(client, wanted, fieldManager));
-  const { object, created } = await client.apply(withOwner(inputs, held, true, context), { fieldManager });
-  if (created || held !== undefined) return object;
-  return (await client.apply(withOwner(inputs, object, false, context), { fieldManager })).object;
+  const wanted = withOwner(await lasting(client, given, undefined), undefined, true, context);
+  return client.applyNew(wanted, { fieldManager });
 }
 
 /** Inputs whose manifest has the owner with which a Pod outlives the stack's object. */

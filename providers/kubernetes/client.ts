@@ -2,15 +2,15 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { invalidProgram } from "../errors";
 import type { Fence } from "../fence";
 import { ApiError, ApiServer, isApiError } from "./api-server";
-import { known, type Lookup } from "./lookup";
 import { MESSAGES } from "./messages";
 import { groupVersionPath, ResourceTypes } from "./resource-types";
 import { unknownKind } from "./type-absence";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
+import { known, type Lookup } from "./types";
 
 export { ApiError, isApiError } from "./api-server";
-export { known, type Lookup } from "./lookup";
 export type * from "./types";
+export { known, type Lookup } from "./types";
 
 export interface ListResult {
   items: LiveObject[];
@@ -40,6 +40,8 @@ interface WriteOptions {
 /** The field manager of everything that Kindstack applies. */
 export const FIELD_MANAGER = "kindstack";
 
+/** A version that no object has: the largest. */
+const NO_VERSION = "9223372036854775807";
 const PAGE_SIZE = "500";
 const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -61,6 +63,11 @@ export class KubernetesClient extends ApiServer {
   /** This client for work under a fence: writes are refused when its right has ended, and requests end with it. */
   within(fence: Fence): KubernetesClient {
     return new KubernetesClient(this, fence);
+  }
+
+  /** The same for all clients {@link within} a fence that are of one client. */
+  get shared(): object {
+    return this.#types;
   }
 
   /** Where `kind` is served; known types are asked for once. @throws ApiError 404 when it is not */
@@ -160,16 +167,10 @@ export class KubernetesClient extends ApiServer {
     return page.metadata.resourceVersion;
   }
 
-  /**
-   * Creates an object; the API server completes `generateName`. The validation `Strict` refuses fields that the type does not
-   * have, as an apply does.
-   */
-  async create(
-    manifest: Manifest,
-    { signal, fieldManager = FIELD_MANAGER, fieldValidation }: WriteOptions & { fieldValidation?: "Strict" } = {},
-  ): Promise<LiveObject> {
+  /** Creates an object; the API server completes `generateName`. */
+  async create(manifest: Manifest, { signal, fieldManager = FIELD_MANAGER }: WriteOptions = {}): Promise<LiveObject> {
     const path = await this.#path(manifest, manifest.metadata.namespace);
-    const query = { fieldManager, fieldValidation };
+    const query = { fieldManager };
     return this.#ofType(manifest, this.json<LiveObject>("POST", path, { query, body: manifest, signal }));
   }
 
@@ -196,10 +197,19 @@ export class KubernetesClient extends ApiServer {
   }
 
   /**
+   * Creates an object by server-side apply, and leaves one that has its name as it is. The API server compares versions before all
+   * else, and only with an object that is there.
+   *
+   * @throws ApiError 409 when something has its name
+   */
+  async applyNew(manifest: Manifest, options: WriteOptions = {}): Promise<LiveObject> {
+    const metadata = { ...manifest.metadata, resourceVersion: NO_VERSION };
+    return (await this.apply({ ...manifest, metadata }, options)).object;
+  }
+
+  /**
    * Replaces the status of exactly this object. An apply or a merge would be done to a successor of its name as well: for a
    * status the API server does not look at the UID.
-   *
-   * @throws ApiError as {@link patchExactly}
    */
   replaceStatus(object: LiveObject, status: object): Promise<LiveObject> {
     return this.patchExactly(object, [{ op: "add", path: "/status", value: status }], "/status");

@@ -8,11 +8,7 @@ export interface Cluster {
   uid: string;
 }
 
-/**
- * The cluster's name is `KINDSTACK_CLUSTER`, or its UID.
- *
- * @returns undefined where the UID may not be read
- */
+/** The cluster's name is `KINDSTACK_CLUSTER`, or its UID. @returns undefined where the UID may not be read */
 export async function clusterOf(client: Pick<KubernetesClient, "get">): Promise<Cluster | undefined> {
   try {
     const uid = (await known(client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system")))?.metadata.uid;

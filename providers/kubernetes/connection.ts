@@ -1,3 +1,4 @@
+import { errorMessageOf, TerminalError } from "../errors";
 import type { CallContext } from "../provider";
 import { readOnce, type Snapshot } from "../snapshot";
 import { KubernetesClient, type Lookup } from "./client";
@@ -44,9 +45,18 @@ export function kubeconfigNamespace(): string {
 /** Works with the process's client, and closes it. */
 export async function withKubernetes<T>(work: (client: KubernetesClient) => Promise<T>): Promise<T> {
   try {
-    return await work(connectKubernetes());
+    return await work(opened());
   } finally {
     await disconnectKubernetes();
+  }
+}
+
+function opened(): KubernetesClient {
+  try {
+    return connectKubernetes();
+  } catch (error) {
+    if (error instanceof TerminalError) throw error;
+    throw new TerminalError("Misconfigured", `the kubeconfig cannot be read: ${errorMessageOf(error)}`);
   }
 }
 

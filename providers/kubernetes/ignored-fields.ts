@@ -1,5 +1,5 @@
 import type { FieldDrift } from "../provider";
-import { findFieldDrift } from "./field-drift";
+import { findFieldDrift } from "./field-differences";
 import { covers, fieldAt, parsePath, withField } from "./field-path";
 import type { ObjectInputs } from "./object-inputs";
 import { withStoredData } from "./object-types";

@@ -5,7 +5,6 @@ export { ApiError, isApiError } from "./api-server";
 export { allowedGroups, refuseBroadGroup } from "./broad-groups";
 export type { ManifestOf } from "./known-types";
 export { failureIn, type Health, healthOf } from "./kstatus";
-export { known, type Lookup } from "./lookup";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
@@ -17,3 +16,4 @@ export {
 export { formatQuantity, parseQuantity } from "./quantity";
 export { termination } from "./termination";
 export type { LiveObject, Manifest, ObjectMeta, ObjectType, OwnerReference } from "./types";
+export { known, type Lookup } from "./types";

@@ -2,7 +2,7 @@ import { errorMessageOf, RetryableError, TerminalError } from "../errors";
 import type { DynamicProvider } from "../provider";
 import { spellingOf } from "../spelling";
 import { connectKubernetes } from "./connection";
-import { isClusterUid, type Owner } from "./ownership";
+import { isClusterUid, isOwnerIn, mayBeOwnerOf, type Owner } from "./ownership";
 import type { LiveObject } from "./types";
 
 /** `"true"` stops all work on an object, its deletion included. */
@@ -44,7 +44,10 @@ export function managedByOperator(owner: string, type: string, { metadata }: Pic
 
 async function refuseManaged({ uid, description }: Owner): Promise<void> {
   const { kind, group, namespace, name } = DESCRIPTION.exec(description)?.groups ?? {};
-  if (!isClusterUid(uid) || kind === undefined || name === undefined) return; // an owner that is in no cluster
+  if (kind === undefined || name === undefined) return;
+  const isInCluster = isClusterUid(uid);
+  // A stack of `pulumi up` with a name of its own is no operator's, and needs no cluster.
+  if (!isInCluster && !mayBeOwnerOf([namespace, name].filter(Boolean).join("."), uid)) return;
   // Where this version is not served, another one of the group is asked.
   const lookup = await connectKubernetes().get({ apiVersion: `${group}/v1`, kind }, name, namespace);
   if (lookup.outcome === "unknown") {
@@ -54,6 +57,9 @@ async function refuseManaged({ uid, description }: Owner): Promise<void> {
     );
   }
   if (lookup.outcome === "absent" || isPaused(lookup.object)) return;
+  // A stack of `pulumi up` is the operator's as well where the object's status names it.
+  const { stack } = (lookup.object.status ?? {}) as { stack?: { name?: string } };
+  if (!isInCluster && !isOwnerIn(stack?.name ?? "", uid)) return;
   throw managedByOperator(description, `${kind}.${group}`.toLowerCase(), lookup.object);
 }
 

@@ -10,7 +10,7 @@ export interface ObjectInputs {
   owner: Owner;
   /**
    * How an existing unmanaged object is treated: it is adopted, or with `false` refused. With `"replace"` it is deleted,
-   * whatever its finalizers, so that none of its fields stay.
+   * whatever its finalizers, so that none of its fields stay. Not for what holds data, such as a namespace.
    */
   adopt?: boolean | "replace";
   /**

@@ -1,7 +1,7 @@
 import { planOutdated } from "../observation";
 import type { Hold } from "../provider";
 import { type Applied, effectOf, isDisplaced } from "./apply-effect";
-import { liveFields } from "./field-drift";
+import { liveFields } from "./field-differences";
 import { covers, isRecord, parsePath, withField } from "./field-path";
 import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
@@ -29,12 +29,7 @@ export function nameable(inputs: ObjectInputs, former: Applied | undefined): Obj
   return former && { ...inputs, manifest: former.manifest };
 }
 
-/**
- * What an apply finds; see {@link DynamicProvider.observe}.
- *
- * @param given what may not be known yet
- * @param former as the state has it
- */
+/** What an apply finds; see {@link DynamicProvider.observe}. @param former as the state has it */
 export function overwrittenBy(
   given: ObjectInputs,
   live: LiveObject | undefined,

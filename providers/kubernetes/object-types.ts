@@ -8,9 +8,7 @@ const DEPLOYMENT = "apps/v1/Deployment";
 const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";
 const LIMITS = ["v1/LimitRange", "v1/ResourceQuota", "networking.k8s.io/v1/NetworkPolicy"];
 
-/**
- * By type, the immutable field without defaults of the API server: its live and its wanted value can be compared.
- */
+/** By type, the immutable field without defaults of the API server: its live and its wanted value can be compared. */
 const IMMUTABLE_FIELD: Readonly<Record<string, string>> = {
   [DEPLOYMENT]: "spec.selector",
   [ROLE_BINDING]: "roleRef",
@@ -67,11 +65,7 @@ export function holdsData(object: Manifest): boolean {
   return HOLDS_DATA.includes(typeName(object));
 }
 
-/**
- * Whether what is live differs from a manifest in a field that cannot be changed; known for few types.
- *
- * @param paths only in one of these fields
- */
+/** Whether what is live differs from a manifest in a field that cannot be changed; known for few types. */
 export function differsForGood(live: Manifest, manifest: Manifest, paths: readonly string[] = ["*"]): boolean {
   const field = IMMUTABLE_FIELD[typeName(manifest)];
   return field !== undefined && (paths.includes("*") || paths.includes(field)) && differsIn(field, live, manifest);

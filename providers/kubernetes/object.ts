@@ -2,12 +2,13 @@ import { isDeepStrictEqual } from "node:util";
 import { Output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
+import { invalidProgram } from "../errors";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
+import { runningProgram } from "../registration";
 import type { DynamicResourceOptions } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { known } from "./client";
 import { clientOf, lookUp } from "./connection";
-import { declareObject } from "./declared-objects";
 import { differsIn, isRecord, parsePath } from "./field-path";
 import { driftOf, ignoredPaths } from "./ignored-fields";
 import type { ManifestOf } from "./known-types";
@@ -16,8 +17,8 @@ import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
 import { nameable, overwrittenBy } from "./object-observation";
 import { grantsRights, groupOf, holdsData, isSecret } from "./object-types";
 import { refuseOwnerElsewhere } from "./owner-namespace";
-import { isAsApplied, withoutOwnReferences } from "./owner-references";
-import type { Owner } from "./ownership";
+import { withoutOwnReferences } from "./owner-references";
+import { isAsApplied, type Owner } from "./ownership";
 import { observeRemoval, releaseObject, removeObject } from "./remove-object";
 import type { Manifest, OwnerReference } from "./types";
 
@@ -153,13 +154,13 @@ export const { stub: OBJECT_STUB, provider } = defineProvider(
   refusingManaged(objects),
 );
 
-function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailure[] {
-  if (replaceOnChanges === undefined) return [];
-  const property = "replaceOnChanges";
-  if (holdsData(manifest)) {
+function checkReplaced({ manifest, adopt, replaceOnChanges }: ObjectInputs): CheckFailure[] {
+  const property = replaceOnChanges === undefined ? "adopt" : "replaceOnChanges";
+  if (holdsData(manifest) && (adopt === "replace" || replaceOnChanges !== undefined)) {
     const reason = `a ${manifest.kind} holds data, and is not replaced. Make a second one, of another name`;
     return [{ property, reason }];
   }
+  if (replaceOnChanges === undefined) return [];
   if (!Array.isArray(replaceOnChanges)) return [{ property, reason: "must be a list of fields" }];
   return replaceOnChanges
     .filter((path) => path !== "*" && (typeof path !== "string" || parsePath(path) === undefined))
@@ -198,4 +199,30 @@ export function isObjectOutputs(outputs: Properties): outputs is Properties & Ob
 /** The Kubernetes objects among resources, as the state records them. */
 export function objectsAmong(resources: readonly { outputs: Properties }[]): ObjectOutputs[] {
   return resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []));
+}
+
+/**
+ * Notes that a resource of the running program describes an object. Outside of a kind's program, everything is allowed.
+ *
+ * @throws TerminalError `InvalidProgram` for a type that nothing would watch, and for an object that two resources would
+ *   apply in turn
+ */
+export function declareObject(resource: string, { apiVersion, kind: type, metadata }: Manifest): void {
+  const { objects } = runningProgram();
+  if (objects === undefined) return;
+  const { kind, owns, names } = objects;
+  if (!owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) {
+    const line = `{ apiVersion: ${JSON.stringify(apiVersion)}, kind: ${JSON.stringify(type)} }`;
+    throw invalidProgram(
+      `the resource ${JSON.stringify(resource)} is a ${type} of ${apiVersion}: add ${line} to owns of ${kind}`,
+    );
+  }
+  const place = [metadata?.namespace, metadata?.name].filter(Boolean).join("/");
+  const id = `${groupOf(apiVersion)}/${type}/${place}`;
+  const other = names.get(id);
+  if (other !== undefined) {
+    const both = `${JSON.stringify(other)} and ${JSON.stringify(resource)}`;
+    throw invalidProgram(`the resources ${both} are the same object, ${type} ${place}: declare it once`);
+  }
+  names.set(id, resource);
 }

@@ -1,7 +1,6 @@
 import { isApiError, type KubernetesClient, known } from "./client";
 import type { ObjectInputs } from "./object-inputs";
 import { typeName } from "./object-types";
-import { isOwnEntry, ownedFieldsDigest } from "./ownership";
 import type { LiveObject, Manifest, OwnerReference } from "./types";
 
 /*
@@ -54,7 +53,7 @@ export function withLastingOwner(manifest: Manifest, lasting: OwnerReference | u
 
 /** The reference to its namespace that a Pod is to have; what is live has it in most cases. */
 export async function lastingOwner(
-  client: Pick<KubernetesClient, "get">,
+  client: NamespaceReader,
   manifest: Manifest,
   live: LiveObject | undefined,
 ): Promise<OwnerReference | undefined> {
@@ -73,10 +72,9 @@ export function lastingOwnerOf(live: LiveObject | undefined): OwnerReference | u
  * The wanted owner references of a live object; `undefined` where the live references are correct.
  *
  * @param owner the UID of the object whose stack has it
- * @throws ApiError
  */
 export async function correctedReferences(
-  client: Pick<KubernetesClient, "get">,
+  client: NamespaceReader,
   live: LiveObject,
   owner: string,
 ): Promise<OwnerReference[] | undefined> {
@@ -94,37 +92,6 @@ export function releasedReferences(live: LiveObject, owner: string | undefined):
   return (live.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner && uid !== lasting?.uid);
 }
 
-/**
- * Whether the fields that Kindstack owns in a live object are those of a digest ({@link ownedFieldsDigest}).
- *
- * @param former the owner references that releases before applied, and that have been removed since
- */
-export function isAsApplied(
-  live: LiveObject,
-  fields: string,
-  ignored: readonly string[] | undefined,
-  former: readonly OwnerReference[],
-): boolean {
-  if (ownedFieldsDigest(live, ignored) === fields) return true;
-  return former.length > 0 && ownedFieldsDigest(withFormerReferences(live, former), ignored) === fields;
-}
-
-/** A live object as it was while it had these references, which Kindstack had applied. */
-function withFormerReferences(live: LiveObject, former: readonly OwnerReference[]): LiveObject {
-  const managed = Object.fromEntries(former.map(({ uid }) => [`k:${JSON.stringify({ uid })}`, {}]));
-  const { managedFields = [], ownerReferences = [] } = live.metadata;
-  const entries = managedFields.map((entry) => {
-    if (!isOwnEntry(entry)) return entry;
-    const { "f:metadata": metadata, ...fields } = entry.fieldsV1 ?? {};
-    return {
-      ...entry,
-      fieldsV1: { ...fields, "f:metadata": { ...(metadata as object), "f:ownerReferences": managed } },
-    };
-  });
-  const references = [...ownerReferences, ...former];
-  return { ...live, metadata: { ...live.metadata, ownerReferences: references, managedFields: entries } };
-}
-
 function others(references: readonly OwnerReference[], owner: string): OwnerReference[] {
   return references.filter(({ uid }) => uid !== owner);
 }
@@ -140,15 +107,14 @@ function isNamespace({ apiVersion, kind }: OwnerReference): boolean {
 
 /** Long enough for the Pods of one update. */
 const KNOWN_FOR_MS = 10_000;
+/** By what the clients of all calls share. */
 const namespaces = new WeakMap<object, Map<string, { reference: OwnerReference; until: number }>>();
+type NamespaceReader = Pick<KubernetesClient, "get" | "shared">;
 
 /** @returns undefined where the namespace is gone or may not be read */
-async function namespaceReference(
-  client: Pick<KubernetesClient, "get">,
-  name: string,
-): Promise<OwnerReference | undefined> {
-  const references = namespaces.get(client) ?? new Map();
-  namespaces.set(client, references);
+async function namespaceReference(client: NamespaceReader, name: string): Promise<OwnerReference | undefined> {
+  const references = namespaces.get(client.shared) ?? new Map();
+  namespaces.set(client.shared, references);
   const last = references.get(name);
   if (last !== undefined && performance.now() < last.until) return last.reference;
   const namespace = await known(client.get(NAMESPACE, name)).catch((error) => {

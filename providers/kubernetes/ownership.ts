@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { canonicalJson } from "../canonical-json";
 import { FIELD_MANAGER } from "./client";
 import { covers, partAt } from "./field-path";
-import type { LiveObject, ManagedFieldsEntry } from "./types";
+import type { LiveObject, ManagedFieldsEntry, OwnerReference } from "./types";
 
 /** On everything that Kindstack applies: the UID of the owning object. Watches select by it. */
 export const OWNER_UID_LABEL = "kindstack.dev/owner-uid";
@@ -32,16 +32,37 @@ export function wasCreated(object: LiveObject): boolean {
 
 const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** So much of a stack's name is in the UIDs of its owners. */
+const STACK_LENGTH = 36;
+
+/** The UID of an owner in a stack of `pulumi up`: a label's value, from which messages take the stack's name. */
+export function stackOwnerUid(stack: string, digest: string): string {
+  return `stack-${stack.slice(0, STACK_LENGTH)}-${digest.slice(0, 20)}`;
+}
+
+/** Whether an owner is one of a stack of `pulumi up` of this name. */
+export function isOwnerIn(stack: string, uid: string): boolean {
+  return stackOfOwner(uid) === stack.slice(0, STACK_LENGTH);
+}
+
+/** Whether an owner may be one of a stack of `pulumi up` that has the name of an operator's stack of such an object. */
+export function mayBeOwnerOf(objectName: string, uid: string): boolean {
+  const stack = stackOfOwner(uid) ?? "";
+  const [, named] = /^[^.]+\.(.+)$/.exec(stack) ?? [];
+  if (named === undefined) return stack.length === STACK_LENGTH;
+  return named.startsWith(`${objectName}-`.slice(0, named.length));
+}
+
+function stackOfOwner(uid: string): string | undefined {
+  return /^stack-(.+)-[0-9a-f]{20}$/.exec(uid)?.[1];
+}
+
 /** Whether an owner is an object in a cluster; the names of others differ. */
 export function isClusterUid(uid: string): boolean {
   return UID.test(uid);
 }
 
-/**
- * Why a live object is refused to an owner with `Conflict`; `undefined` when it is not.
- *
- * @param owners UIDs that are the owner's, or were
- */
+/** Why a live object is refused to an owner with `Conflict`; `undefined` when it is not. */
 export function describeConflict(
   live: LiveObject,
   owner: Owner,
@@ -54,8 +75,11 @@ export function describeConflict(
   if (holder === undefined && !adopt) return `${what} exists already and is not adopted`;
   if (holder === undefined || owners.includes(holder) || isPredecessor(live, owner)) return undefined;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
+  const ofUp = stackOfOwner(holder);
+  const stack = ofUp === undefined ? "the operator's stack of that object" : `the stack ${ofUp} of \`pulumi up\``;
   // An object that two stacks have is of one name in both.
-  const where = description === owner.description ? ` of another stack (the owner ${holder}, not ${uid})` : "";
+  const isTwin = description === owner.description;
+  const where = isTwin || ofUp !== undefined ? ` in ${stack} (the owner ${holder}, not ${uid})` : "";
   const advice =
     live.kind === "Namespace"
       ? `${KEEP_CONTENTS}; that object must no longer name it`
@@ -90,14 +114,43 @@ export function wasApplied({ metadata }: LiveObject): boolean {
  * A digest of the fields that Kindstack owns in a live object, by its managed fields, and of their values. The digest
  * changes with any applied field, and with no other field: another client that changes a field takes it from Kindstack's
  * entry, and a webhook that mutates others' writes changes the value alone.
- *
- * @param ignored paths of fields that are left to other clients
  */
 export function ownedFieldsDigest(object: LiveObject, ignored: readonly string[] = []): string {
   const known = ignored.length === 0 ? digests.get(object) : undefined;
   const digest = known ?? digestOf(object, ignored);
   if (ignored.length === 0) digests.set(object, digest);
   return digest;
+}
+
+/**
+ * Whether the fields that Kindstack owns in a live object are those of a digest ({@link ownedFieldsDigest}).
+ *
+ * @param former the owner references that releases before applied, and that have been removed since
+ */
+export function isAsApplied(
+  live: LiveObject,
+  fields: string,
+  ignored: readonly string[] | undefined,
+  former: readonly OwnerReference[],
+): boolean {
+  if (ownedFieldsDigest(live, ignored) === fields) return true;
+  return former.length > 0 && ownedFieldsDigest(withFormerReferences(live, former), ignored) === fields;
+}
+
+/** A live object as it was while it had these references, which Kindstack had applied. */
+function withFormerReferences(live: LiveObject, former: readonly OwnerReference[]): LiveObject {
+  const managed = Object.fromEntries(former.map(({ uid }) => [`k:${JSON.stringify({ uid })}`, {}]));
+  const { managedFields = [], ownerReferences = [] } = live.metadata;
+  const entries = managedFields.map((entry) => {
+    if (!isOwnEntry(entry)) return entry;
+    const { "f:metadata": metadata, ...fields } = entry.fieldsV1 ?? {};
+    return {
+      ...entry,
+      fieldsV1: { ...fields, "f:metadata": { ...(metadata as object), "f:ownerReferences": managed } },
+    };
+  });
+  const references = [...ownerReferences, ...former];
+  return { ...live, metadata: { ...live.metadata, ownerReferences: references, managedFields: entries } };
 }
 
 /** Caches show the same object at many reconciles. */

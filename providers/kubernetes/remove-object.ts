@@ -7,9 +7,10 @@ import { deleteObject, makeUnmanaged, relinquish, untilGone } from "./delete-obj
 import { appliedManifest } from "./ignored-fields";
 import type { ObjectOutputs } from "./object-inputs";
 import { refuseOutdated, removedFrom } from "./object-observation";
-import { grantsRights, limitsNamespace } from "./object-types";
+import { grantsRights, limitsNamespace, NAMESPACE, typeName } from "./object-types";
 import { releasedReferences } from "./owner-references";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf, wasCreated } from "./ownership";
+import { isProtectedNamespace } from "./protected-namespaces";
 import { referenceTo } from "./termination";
 import type { LiveObject } from "./types";
 
@@ -22,7 +23,7 @@ export function removeObject(outs: ObjectOutputs, context: CallContext): Promise
       else await relinquish(client, appliedManifest(outs, live), live, context);
     } else if (limitsNamespace(live) && (await isEnding(client, outs))) {
       return;
-    } else if (outs.created && wasCreated(live)) {
+    } else if (outs.created && isDeletable(live)) {
       await deleteObject(client, live, context);
       if (outs.awaitDeletion !== false) await untilGone(client, live, context);
     } else {
@@ -42,12 +43,17 @@ export async function observeRemoval(outs: ObjectOutputs, context: CallContext):
   return live !== undefined && isStillOurs(live, outs) ? removedFrom(outs, live) : null;
 }
 
+/** Whether Kindstack made an object, and may delete it: a namespace that is protected by now stays. */
+export function isDeletable(live: LiveObject): boolean {
+  return wasCreated(live) && !(typeName(live) === NAMESPACE && isProtectedNamespace(live.metadata.name));
+}
+
 type Write = (client: KubernetesClient, live: LiveObject) => Promise<void>;
 
 /** Runs a write to an object that is still the owner's; in an update that is held to a plan, to the version that was compared. */
 function asRead(outs: ObjectOutputs, context: CallContext, write: Write): Promise<void> {
   const hold = context?.hold;
-  return writeAsRead(hold !== undefined, async () => {
+  return writeAsRead(async () => {
     const client = clientOf(context);
     const live = await known(client.find(outs.manifest));
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
@@ -92,7 +98,7 @@ async function isInEndingNamespace(client: KubernetesClient, { metadata }: LiveO
  * @param options with `release`, it is kept, unmanaged
  * @returns whether there was something to do
  */
-export async function removeOrphan(
+export async function removeUntrackedObject(
   client: KubernetesClient,
   seen: LiveObject,
   { release }: { release: boolean },
@@ -114,7 +120,7 @@ export async function removeOrphan(
   }
   if (limitsNamespace(live) && (await isInEndingNamespace(client, live))) return false;
   const isEnding = live.metadata.deletionTimestamp !== undefined;
-  if (wasCreated(seen) && wasCreated(live)) await deleteObject(client, live, undefined);
+  if (wasCreated(seen) && isDeletable(live)) await deleteObject(client, live, undefined);
   else if (!isEnding) await relinquish(client, referenceTo(live), live, undefined);
   return !isEnding;
 }

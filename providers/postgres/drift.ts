@@ -12,10 +12,9 @@ import { formatTableName, parseTableName } from "./identifier";
 import { findUnrecorded } from "./ownership";
 import { describeReplaced, replacedAmong, tablesOf } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
-import { hasRecords } from "./records";
 import { absenceUnknown } from "./row-absence";
 import type { RowInputs } from "./row-inputs";
-import { withTable } from "./table-lock";
+import { hasRecords, withTable } from "./table-lock";
 import { findTable, type Table } from "./tables";
 
 /** A row as it should be, and whose it is. */

@@ -62,6 +62,9 @@ const CONNECTION_CODES: Record<string, Reason> = {
   EPIPE: "ConnectionLost",
 };
 
+/** Node's codes for what is wrong with TLS or a certificate. */
+const TLS_CODES = /SSL|TLS|CERT|^UNABLE_TO_|^HOSTNAME_MISMATCH$/;
+
 /** PostgreSQL's SQLSTATE, five characters that name what went wrong, also of an error that was classified here. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity, cause } = (error ?? {}) as { code?: unknown; severity?: unknown; cause?: unknown };
@@ -116,10 +119,8 @@ export function classifyStatementError(error: unknown): unknown {
   const state = sqlStateOf(error);
   if (state !== undefined) return classifyRefusal(state, error as DatabaseError);
   const { code, message = "" } = error as NodeJS.ErrnoException;
-  if (message === "Query read timeout") return retryable("StatementTimeout", error);
-  // The driver has no codes of its own for a connection that went away.
-  const lost = /^Connection terminated|Client has encountered a connection error|^Client was closed/.test(message);
-  const reason = CONNECTION_CODES[code ?? ""] ?? (lost ? "ConnectionLost" : undefined);
+  if (MESSAGES.statementTimeout.test(message)) return retryable("StatementTimeout", error);
+  const reason = CONNECTION_CODES[code ?? ""] ?? (MESSAGES.lost.test(message) ? "ConnectionLost" : undefined);
   return reason === undefined ? error : retryable(reason, error);
 }
 
@@ -129,13 +130,12 @@ export function classifyConnectError(error: unknown): ClassifiedError {
   const state = sqlStateOf(error);
   if (state !== undefined) return classifyRefusal(state, error as DatabaseError);
   const { code = "", message } = error as NodeJS.ErrnoException;
-  if (/password must be a/.test(message)) {
+  if (MESSAGES.noPassword.test(message)) {
     const problem = "the database asks for a password: set PSQL_PASSWORD, PSQL_PASSWORD_FILE or PGPASSFILE";
     return new RetryableError("AuthenticationFailed", problem, { cause: error });
   }
-  const isTimeout = /timeout/i.test(message);
-  const isTls = /SSL|TLS|CERT|certificate/i.test(`${code} ${message}`);
-  const other = isTimeout ? "ConnectionTimeout" : isTls ? "TlsFailed" : "ConnectionFailed";
+  const isTls = TLS_CODES.test(code) || MESSAGES.noTls.test(message);
+  const other = MESSAGES.connectTimeout.test(message) ? "ConnectionTimeout" : isTls ? "TlsFailed" : "ConnectionFailed";
   return retryable(CONNECTION_CODES[code] ?? other, error);
 }
 
@@ -159,3 +159,12 @@ function words(error: unknown): string {
   const { message, errors, code } = error as AggregateError & NodeJS.ErrnoException;
   return message || errors?.map(({ message }: Error) => message).join("; ") || code || "no reason given";
 }
+
+/** What the driver of PostgreSQL tells in words alone; each is tested against the driver's own words (`messages.test.ts`). */
+export const MESSAGES = {
+  statementTimeout: /^Query read timeout$/,
+  lost: /^Connection terminated|^Client (was closed|has encountered a connection error)/,
+  noPassword: /client password must be a/,
+  connectTimeout: /^timeout exceeded|connection timeout$/,
+  noTls: /^The server does not support SSL/,
+} as const satisfies Record<string, RegExp>;

@@ -26,7 +26,6 @@ export interface OwnershipRecord {
  * object of the same name in the same cluster, or in a cluster that has taken the name over. A cluster that has lost the row
  * to another one of its name does not take it back: both may live.
  *
- * @param id of the table
  * @returns the keys that had no record yet
  * @throws RetryableError `RowConflict` when a row has another owner
  */

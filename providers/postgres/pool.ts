@@ -83,7 +83,6 @@ const SETTINGS_FRESH_MS = 500;
 /**
  * Runs `work` in one transaction: all of it takes effect or, when it throws, nothing.
  *
- * @param fence of the update that it is part of
  * @param lockTimeoutMs how long each statement waits for another session's lock
  * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */

@@ -1,12 +1,13 @@
+import { escapeIdentifier } from "pg";
 import { RetryableError } from "../errors";
 import { columnsOf, isUnreadable, type RowValues } from "./comparison";
 import { sqlStateOf } from "./errors";
-import { formatTableName } from "./identifier";
+import { formatTableName, quoteTableName } from "./identifier";
 import { placeOf } from "./placement";
 import type { Connection } from "./pool";
-import { creationSql } from "./records";
-import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { isThere } from "./suppressed-write";
+import { type Keyed, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { creationSql } from "./table-lock";
+import { describeHooks, type Table } from "./tables";
 
 /*
  * A database without any records may be another one than the database that a row was written to, such as an empty one. There,
@@ -46,4 +47,29 @@ export async function refuseAbsence(
     return false;
   });
   if (!isFound) throw unknown(row);
+}
+
+const EVENTS = { insert: ["INSERT"], update: ["INSERT", "UPDATE"], delete: ["DELETE"] } as const;
+
+/** The error about a write that the database took, and did not do. */
+export async function suppressedWrite(
+  table: Table,
+  row: RowInputs,
+  what: keyof typeof EVENTS,
+): Promise<RetryableError> {
+  const hooks = await describeHooks(table, EVENTS[what]);
+  return new RetryableError(
+    "WriteSuppressed",
+    `the database did not ${what} row ${JSON.stringify(keyOf(row).value)} of table ${formatTableName(table)}, and gave no error; ` +
+      `the table has: ${hooks || "no trigger and no rule of its own"}`,
+  );
+}
+
+export async function isThere(table: Table, row: Keyed): Promise<boolean> {
+  const { column, value } = keyOf(row);
+  const { rowCount } = await table.connection.query(
+    `SELECT FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1 LIMIT 1`,
+    [value],
+  );
+  return (rowCount ?? 0) > 0;
 }

@@ -7,13 +7,11 @@ import { formatTableName, parseTableName, quoteTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
 import { placeOf, recordedPlaces, removeRecordedTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
-import { hasRecords } from "./records";
-import { absenceUnknown } from "./row-absence";
+import { absenceUnknown, isThere, suppressedWrite } from "./row-absence";
 import { batchedRows, inTransaction } from "./row-batch";
 import { keyOf, type RowOutputs } from "./row-inputs";
 import { outdatedRow, readColumns } from "./row-observation";
-import { isThere, suppressedWrite } from "./suppressed-write";
-import { withTable } from "./table-lock";
+import { hasRecords, withTable } from "./table-lock";
 import { findTable, mayHideRows, type Table } from "./tables";
 
 interface HeldDeletion extends RowOutputs {

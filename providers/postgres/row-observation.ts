@@ -6,19 +6,15 @@ import type { CallContext, Hold } from "../provider";
 import { compareRows, isUnreadable, type LiveColumns } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName } from "./identifier";
-import { tableId } from "./placement";
+import { commonTable, type RowTable, type RowWrite, tableId } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
-import { hasRecords } from "./records";
 import { refuseAbsence } from "./row-absence";
 import { batchedRows } from "./row-batch";
 import { type Keyed, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { commonTable, type RowTable, type RowWrite } from "./row-table";
-import { withTable } from "./table-lock";
+import { hasRecords, withTable } from "./table-lock";
 import { findTable, type Table, tableMissing } from "./tables";
 
-/*
- * What a write of a row overwrites: the live values, as text, of the columns that it writes, and whose row it is.
- */
+/* What a write of a row overwrites: the live values, as text, of the columns that it writes, and whose row it is. */
 
 /** The columns of a row. */
 interface Wanted extends Keyed {

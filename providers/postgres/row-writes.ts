@@ -1,25 +1,28 @@
 import { escapeIdentifier } from "pg";
 import { type ClassifiedError, RetryableError } from "../errors";
 import type { CallContext } from "../provider";
-import { refuseTableName } from "./allow-list";
 import { compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
 import { isRefusedByPolicy } from "./errors";
-import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
+import { formatTableName, parseTableName, quoteTableName, refuseTableName, type TableLocation } from "./identifier";
 import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
-import { recordTable } from "./placement";
+import { commonTable, type RowWrite, recordTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
-import { refuseAbsence } from "./row-absence";
+import { isThere, refuseAbsence, suppressedWrite } from "./row-absence";
 import { batchedRows, inTransaction, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { type HeldRow, outdatedRow, refuseOutdated } from "./row-observation";
-import { commonTable, type RowWrite } from "./row-table";
-import { isThere, suppressedWrite } from "./suppressed-write";
+import { type HeldRow, outdatedRow, readColumns, refuseOutdated } from "./row-observation";
 import { describeHooks, findTable, mayHideRows, type Table, tableMissing } from "./tables";
 
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
 
-const writeBatched = batchedRows<HeldRow, TableLocation>({
+interface Written {
+  location: TableLocation;
+  /** Rows that are new to the state, and were there before. */
+  adopted: ReadonlySet<HeldRow>;
+}
+
+const writeBatched = batchedRows<HeldRow, Written>({
   run: async (batch, fence) => {
     try {
       return await inTransaction(batch, writeRows, lookFirst, fence);
@@ -38,7 +41,6 @@ const writeBatched = batchedRows<HeldRow, TableLocation>({
 /**
  * Writes the row and the record of its owner: exactly as it should be, or not at all.
  *
- * @param former the values as the state has them
  * @throws RetryableError `RowConflict`, `TableMissing`, `ValueRewritten` and what else may heal; TerminalError for what
  *   cannot be written
  */
@@ -49,8 +51,9 @@ export async function writeRow(
 ): Promise<RowOutputs> {
   refuseTableName(parseTableName(write.table, "table"), write.owner.namespace);
   const { table, key, values, owner, incarnation } = write;
-  const location = await writeBatched({ ...write, former, hold: context?.hold }, context?.fence);
-  return { table, key, values, owner, location, incarnation };
+  const row = { ...write, former, hold: context?.hold };
+  const { location, adopted } = await writeBatched(row, context?.fence);
+  return { table, key, values, owner, location, incarnation, ...(adopted.has(row) && { created: false }) };
 }
 
 /** In a database without records, a row that was written before is there, and a new one has a table. */
@@ -60,18 +63,24 @@ async function lookFirst(connection: Connection, { location, ...row }: HeldRow):
   if ((await findTable(connection, name)) === undefined) throw tableMissing(name);
 }
 
-async function writeRows(connection: Connection, all: readonly [HeldRow, ...HeldRow[]]): Promise<TableLocation> {
+async function writeRows(connection: Connection, all: readonly [HeldRow, ...HeldRow[]]): Promise<Written> {
   const [first] = all;
-  const { table, id: known, hasMoved } = await commonTable(connection, all);
+  const { table, id: recorded, hasMoved } = await commonTable(connection, all);
   refuseTableName(table, first.owner.namespace);
   for (const row of all) refuseUnstableValues(table, row);
-  const id = known ?? (await recordTable(table));
+  const id = recorded ?? (await recordTable(table));
   const absent = await refuseOutdated(table, id, all);
   if (hasMoved) await moveRecord(connection, first.incarnation, id);
   const newKeys = await claimRows(table, id, all);
   const isNew = (row: HeldRow) => absent.has(row) || (row.location === undefined && newKeys.has(keyOf(row).value));
   const [made, ours] = [all.filter(isNew), all.filter((row) => !isNew(row))];
-  const [inserted, updated, [difference]] = await Promise.all([
+  const known = ours.filter(({ location }) => location === undefined);
+  // One connection sends them in this order.
+  const [before, inserted, updated, [difference]] = await Promise.all([
+    readColumns(
+      table,
+      known.map(({ key }) => ({ key, columns: [] })),
+    ),
     upsertRows(table, made, false),
     upsertRows(table, ours, true),
     compareRows(table, all),
@@ -79,7 +88,7 @@ async function writeRows(connection: Connection, all: readonly [HeldRow, ...Held
   if (inserted !== made.length || updated !== ours.length) throw new UnwrittenError(table, inserted === made.length);
   if (difference !== undefined) throw await rewritten(table, all, difference);
   const { schema, name } = table;
-  return { schema, name };
+  return { location: { schema, name }, adopted: new Set(known.filter((_, index) => before[index] !== undefined)) };
 }
 
 /** The row is in another table by now that has the former one's rows, such as a view of it. @param id of the table */

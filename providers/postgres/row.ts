@@ -5,21 +5,18 @@ import { refusingManaged } from "../kubernetes/managed-owner";
 import type { Owner } from "../kubernetes/ownership";
 import type { CallContext, DiffResult, DynamicProvider, Properties } from "../provider";
 import type { DynamicResourceOptions } from "../resource-options";
-import { refuseTableName } from "./allow-list";
 import { columnsOf, compareRows, isUnreadable, type LiveColumns } from "./comparison";
 import { sqlStateOf } from "./errors";
-import { formatTableName, parseTableName } from "./identifier";
+import { formatTableName, parseTableName, refuseTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
 import { type Place, placeOf, recordedPlaces, recordsOf } from "./placement";
 import { type Connection, withReadTransaction, withTransaction } from "./pool";
-import { hasRecords } from "./records";
 import { refuseAbsence } from "./row-absence";
-import { checkRow } from "./row-check";
 import { deleteRow, observeDeletion } from "./row-deletes";
-import { type ColumnValue, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
+import { type ColumnValue, checkRow, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
 import { observeRow, readColumns } from "./row-observation";
 import { writeRow } from "./row-writes";
-import { withTable } from "./table-lock";
+import { hasRecords, withTable } from "./table-lock";
 import { containsTable, findTable, type Table } from "./tables";
 
 /** One row of a table, and nothing but that row: another owner's row with the same key is refused. */
@@ -106,23 +103,34 @@ export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/
  * @param column the key column of all that the owner ever had
  * @param kept the outputs of all resources that the owner is to have
  * @param options with `release`, the rows are kept, unmanaged
+ * @returns which ones; an error names those before it
  */
-export async function removeOrphanRows(
+export async function removeUntrackedRows(
   owner: Owner,
   column: string,
   kept: readonly Properties[],
   { release }: { release: boolean },
   context: CallContext,
-): Promise<void> {
+): Promise<string[]> {
   const incarnations = new Set(kept.map(({ incarnation }) => incarnation));
   const records = await withReadTransaction(async (connection) =>
     (await hasRecords(connection)) ? recordsOf(connection, owner.uid) : [],
   );
+  const removed: string[] = [];
   for (const { location, key, incarnation } of records) {
     if (incarnations.has(incarnation)) continue;
-    const outs = { table: formatTableName(location), key: { [column]: key }, values: {}, owner, location, incarnation };
-    await (release ? rows.release : rows.delete)("", outs, context);
+    const table = formatTableName(location);
+    const outs = { table, key: { [column]: key }, values: {}, owner, location, incarnation };
+    try {
+      await (release ? rows.release : rows.delete)("", outs, context);
+    } catch (error) {
+      // No later try finds those that are gone.
+      if (error instanceof Error && removed.length > 0) error.message += `; already removed: ${removed.join(", ")}`;
+      throw error;
+    }
+    removed.push(`row ${key} of table ${table}`);
   }
+  return removed;
 }
 
 /**
@@ -161,8 +169,6 @@ async function findPlace(connection: Connection, outs: RowOutputs, recorded: boo
 /**
  * The owner that the row is recorded for; without a UID when it has to be recorded again, and `undefined` when the row is
  * another owner's.
- *
- * @param recorded as for {@link findPlace}
  */
 async function recordedOwner(table: Table, outs: RowOutputs, recorded: boolean): Promise<RowOwner | undefined> {
   const record = recorded ? await findRecord(table, outs) : undefined;

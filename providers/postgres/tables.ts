@@ -70,12 +70,7 @@ async function valueTypesOf(connection: Connection, ids: ReadonlySet<number>): P
   return known;
 }
 
-/**
- * Looks a table up.
- *
- * @param table its name, or its OID
- * @param columns the names of those that matter
- */
+/** Looks a table up. */
 export async function findTable(
   connection: Connection,
   table: TableName | { oid: string },

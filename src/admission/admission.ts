@@ -5,9 +5,8 @@ import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../.
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
 import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
-import { withoutManagedFields } from "../cache/change";
+import { watchEvents, withoutManagedFields } from "../cache/change";
 import { Informer } from "../cache/informer";
-import { watchEvents } from "../cache/watch-events";
 import { EventRecorder } from "../controller/event-recorder";
 import { type Address, hostPort, type Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";

@@ -8,7 +8,7 @@ import { type KubernetesClient, known, type Manifest } from "../../providers/kub
 import { convertObject } from "../../stacks/contract/convert";
 import { DEFINITION_TYPE, type WebhookClient } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { parseBody } from "../http/body";
+import { parseBody } from "../http/answer";
 
 /** One request converts all objects of a list. */
 export const MAX_CONVERSION_BYTES = 32 * 1024 * 1024;

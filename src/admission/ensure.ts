@@ -70,7 +70,6 @@ export class EnsuredObjects {
     }
   }
 
-  /** @throws RetryableError when there is no such ClusterRole (any more) */
   async #ownerReferences(): Promise<Pick<Manifest["metadata"], "ownerReferences">> {
     const { client, ownerRole } = this.options;
     if (ownerRole === undefined) return {};

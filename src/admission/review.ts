@@ -4,7 +4,7 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
-import { parseBody } from "../http/body";
+import { parseBody } from "../http/answer";
 import { Refusal } from "../http/refusal";
 
 /** Who decides about requests. */

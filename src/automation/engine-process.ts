@@ -5,11 +5,9 @@ import type { ProviderSession } from "../../providers/host/session";
 import { withoutPasswords } from "../../providers/passwords";
 import { readLines } from "../text/lines";
 import { ENGINE_VERSION } from "../toolchain/tools";
-import { containerMemory } from "./container-memory";
-import { describeEnd, notStarted } from "./engine-end";
-import { type EngineUsage, messages, PROTOCOL, wholeMs } from "./engine-protocol";
+import { containerMemory, describeEnd, notStarted } from "./engine-end";
 import { collect, killGroup, killSession, type RunningCommand } from "./interruption";
-import { Connection, RpcError } from "./rpc";
+import { Connection, type EngineUsage, messages, PROTOCOL, RpcError, wholeMs } from "./rpc";
 
 export interface EngineProcessOptions {
   /** The program that is run. */

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { RetryableError } from "../../providers/errors";
 import { EngineProcess, type EngineProcessOptions } from "./engine-process";
-import { type EngineUsage, ttlArguments } from "./engine-protocol";
 import { PluginHost, type PluginHostTiming } from "./plugin-host";
+import { type EngineUsage, ttlArguments } from "./rpc";
 
 export interface EngineTiming extends PluginHostTiming {
   /** A process without work ends after this long. */

@@ -3,13 +3,10 @@ import type { Observations } from "../../providers/observation";
 import type { WorkContext } from "../../providers/provider";
 import type { DeclaredResource } from "../../providers/registration";
 import type { Snapshot } from "../../providers/snapshot";
-import type { BindingPlan } from "./binding-plan";
-import type { StackResource } from "./event-log";
-import type { UpdateFailure } from "./failures";
-import type { PlannedChange } from "./planned-changes";
+import type { StackResource, UpdateFailure } from "./event-log";
+import type { BindingPlan, PlannedChange, ResourceChange } from "./planned-changes";
 import type { Program } from "./program";
 import type { StackState } from "./stack-state";
-import type { ResourceChange } from "./update-changes";
 
 export type { OpMap } from "@pulumi/pulumi/automation/stack";
 
@@ -95,7 +92,10 @@ export interface StackObject {
 
 export interface OperationOptions extends WorkOptions {
   object?: StackObject | undefined;
-  /** Stays in the stack's history, such as who approved the update. */
+  /**
+   * Stays in the stack's history, such as who approved the update. The Go engine makes no entry of an update without one that
+   * changes nothing.
+   */
   message?: string | undefined;
   /**
    * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps, or in a large stack,
@@ -128,6 +128,8 @@ interface HeldOptions {
  * to the observed live values; providers of Pulumi's plugins cannot.
  */
 export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {
+  /** Ends the update after the steps that run: their calls are told, and none is cut off. */
+  stop?: AbortSignal | undefined;
   /** Gives the outputs of the stack itself, of the resources as a successful update has left them. */
   outputs?: ((resources: readonly StackResource[]) => Promise<object | undefined>) | undefined;
   /** Told what the program declares, secrets included, where that is known before the engine runs. */
@@ -147,6 +149,8 @@ export interface UpResult {
   found: boolean;
   /** It was told to end before it did: neither a success nor a failure. */
   interrupted: boolean;
+  /** Whether something may have been made that the state does not have: a creation was cut off, or failed and does not tell. */
+  unrecorded: boolean;
   /** Why it did not succeed; empty when it did. */
   failures: UpdateFailure[];
   /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
@@ -184,6 +188,8 @@ export interface HistoryEntry
   extends Pick<UpdateSummary, "version" | "kind" | "message" | "startTime" | "endTime" | "resourceChanges"> {
   /** `waiting`: the update did all but what waits for something else to end. */
   result: UpdateSummary["result"] | "waiting";
-  /** Which resources it changed; absent for updates by the CLI. */
+  /** Which resources it changed; absent for an update by the CLI where the history does not tell. */
   changes?: ResourceChange[];
+  /** Those whose change failed, or waits for something else to end. */
+  unfinished?: ResourceChange[];
 }

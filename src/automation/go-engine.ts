@@ -7,15 +7,14 @@ import { withoutPasswords } from "../../providers/passwords";
 import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
-import { reportOf } from "./event-log";
-import { type EngineOutcome, outcomeSchema, type Ran } from "./failures";
+import { type EngineOutcome, outcomeSchema, type Ran, reportOf } from "./event-log";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
 import { ownerSchema } from "./owner-file";
+import { resourceChangeSchema } from "./planned-changes";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
 import { type StackState, stackStateSchema } from "./stack-state";
-import { resourceChangeSchema } from "./update-changes";
 
 export interface GoEngineOptions extends OperationsOptions {
   processes: EngineProcesses;
@@ -34,6 +33,7 @@ const history = Type.Object({
         result: Type.Unsafe<HistoryEntry["result"]>({ type: "string" }),
         resourceChanges: Type.Optional(Type.Record(Type.String(), Type.Integer())),
         changes: Type.Optional(Type.Array(resourceChangeSchema)),
+        unfinished: Type.Optional(Type.Array(resourceChangeSchema)),
         waiting: Type.Optional(Type.Boolean()),
       }),
     ),
@@ -134,24 +134,29 @@ export class GoEngine extends Operations implements StackEngine {
     return this.processes.close();
   }
 
+  /**
+   * The program runs here. What it has declared goes to the engine with the operation; the engine asks back for each call of a provider,
+   * which the session answers.
+   */
   protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
     const { host, timeoutMs } = this.options;
-    const { signal, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message, owner } = options;
-    const { context, snapshot, outputs } = options;
+    const { signal, stop, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
+    const { context, snapshot, outputs, owner } = options;
     const events: EngineEvent[] = [];
     const session = host.openSession({
       release,
       observed,
       snapshot,
       context,
-      signal,
+      signals: [signal, stop],
       keepsGiven: method === "preview",
     });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
     try {
-      if (program !== undefined) prepared = await prepareProgram(program, sdkRuntime, timeoutMs);
+      if (program !== undefined)
+        prepared = await prepareProgram(program, sdkRuntime, { timeoutMs, signals: [signal, stop] });
       if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
       const operation = { ...of, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
@@ -163,14 +168,15 @@ export class GoEngine extends Operations implements StackEngine {
       };
       ended = await this.processes.use(
         (process) =>
-          runInterruptible({ timeoutMs, signal, fence: context?.fence }, () =>
+          runInterruptible({ timeoutMs, signal, stop, fence: context?.fence }, () =>
             process.operate(method, params, listener),
           ),
         { operates: true },
       );
     } catch (error) {
       if (program === undefined || prepared !== undefined) throw error;
-      programError = asError(error);
+      if (signal?.aborted || stop?.aborted) ended = { interrupted: "aborted" };
+      else programError = asError(error);
     } finally {
       session.close();
       prepared?.close();
@@ -184,6 +190,7 @@ export class GoEngine extends Operations implements StackEngine {
       outcome,
       events,
       refused,
+      unrecorded: session.unrecorded,
       given,
       observed: seen,
       programError: programError ?? prepared?.error(),

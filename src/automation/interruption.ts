@@ -28,38 +28,59 @@ export interface RunningCommand {
   kill(): void;
 }
 
+/** What ends an operation before its time. */
+interface Interruptions {
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+  stop: AbortSignal | undefined;
+  fence: Fence | undefined;
+}
+
 /** How an operation ended, and why we ended it, when we did. */
 export interface Ended {
   result?: unknown;
   error?: unknown;
   interrupted?: "timeout" | "aborted";
+  /** Whether a step was not waited for: what it has made may be in no state. */
+  cutOff?: true;
 }
 
 /**
  * Runs an operation, and ends it at its time-out, when its signal is aborted, or when the fence of the calling work comes
  * down: first gently, and by force after the grace period. After an abort, the operation is not started.
  *
+ * @param stop ends it gently alone: no step is cut off, and its time-out still holds
+ *
  * @throws RetryableError when the fence has come down before
  */
 export async function runInterruptible(
-  { timeoutMs, signal, fence }: { timeoutMs: number; signal: AbortSignal | undefined; fence: Fence | undefined },
+  { timeoutMs, signal, stop, fence }: Interruptions,
   start: () => RunningCommand,
 ): Promise<Ended> {
-  if (signal?.aborted) return { interrupted: "aborted" };
+  if (signal?.aborted || stop?.aborted) return { interrupted: "aborted" };
   fence?.check();
   const command = start();
   let interrupted: Ended["interrupted"];
+  let cutOff: Ended["cutOff"];
   let killAt = Number.POSITIVE_INFINITY;
   let timers: NodeJS.Timeout[] = [];
+  const cut = (how: "terminate" | "kill") => {
+    cutOff = true;
+    command[how]();
+  };
   const end = (reason: typeof interrupted, graceMs: number) => {
     const at = performance.now() + graceMs;
     if (at >= killAt) return;
     killAt = at;
-    if (graceMs === 0) command.kill();
+    if (graceMs === 0) cut("kill");
     else if (interrupted === undefined) command.interrupt();
     interrupted ??= reason;
     timers.forEach(clearTimeout);
-    timers = [setTimeout(() => command.terminate(), graceMs / 2), setTimeout(() => command.kill(), graceMs)];
+    timers = [setTimeout(() => cut("terminate"), graceMs / 2), setTimeout(() => cut("kill"), graceMs)];
+  };
+  const onStop = () => {
+    if (interrupted === undefined) command.interrupt();
+    interrupted ??= "aborted";
   };
   const onAbort = ({ target }: Event) => {
     const { reason } = target as AbortSignal;
@@ -68,16 +89,18 @@ export async function runInterruptible(
   const timeout = setTimeout(() => end("timeout", INTERRUPT_GRACE_MS), timeoutMs);
   const signals = [signal, fence?.signal];
   for (const one of signals) one?.addEventListener("abort", onAbort);
+  stop?.addEventListener("abort", onStop);
   try {
     const ended = await command.ended.then(
       (result): Ended => ({ result }),
       (error: unknown): Ended => ({ error }),
     );
-    return { ...ended, ...(interrupted && { interrupted }) };
+    return { ...ended, ...(interrupted && { interrupted }), ...(cutOff && { cutOff }) };
   } finally {
     clearTimeout(timeout);
     timers.forEach(clearTimeout);
     for (const one of signals) one?.removeEventListener("abort", onAbort);
+    stop?.removeEventListener("abort", onStop);
   }
 }
 

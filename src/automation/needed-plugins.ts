@@ -36,8 +36,6 @@ type Package = Type.Static<typeof packageSchema>;
 /**
  * The plugins that a kind's programs need: of the SDK packages that its package depends on, and of the package itself. Both
  * say so in package.json, by `pulumi: { resource: true }`, as Pulumi's own tools read it.
- *
- * @param environment that of {@link withPluginFolders}
  */
 export function neededPlugins(
   { directory, capabilities }: Pick<AnyKind, "directory" | "capabilities">,

@@ -1,6 +1,6 @@
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
-import type { ProviderHost } from "../../providers/host/host";
+import type { ProviderHost } from "../../providers/host/session";
 import type {
   DestroyOptions,
   OperationOptions,
@@ -10,8 +10,7 @@ import type {
   UpOptions,
   UpResult,
 } from "./engine";
-import { reportOf } from "./event-log";
-import { assess, type Ran } from "./failures";
+import { assess, type Ran, reportOf } from "./event-log";
 import { plannedChanges } from "./planned-changes";
 import type { Program } from "./program";
 
@@ -90,6 +89,7 @@ export abstract class Operations
         summary: { kind: method === "up" ? "update" : method, startTime, endTime: new Date(), result, resourceChanges },
         found: ran.outcome === undefined || ran.outcome.exists || ran.outcome.destroyed === true,
         interrupted: !succeeded && ran.ended.interrupted === "aborted",
+        unrecorded: ran.unrecorded || ran.ended.cutOff === true || ran.ended.error !== undefined,
         failures,
         restDone,
         resources,

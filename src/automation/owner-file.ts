@@ -17,11 +17,7 @@ export const ownerSchema = Type.Object({
 });
 const ownerValidator = Compile(ownerSchema);
 
-/**
- * The file with the backend's owner, for the Automation API; the engine in Go has the same in `state/owner.go`.
- *
- * @throws TerminalError `Misconfigured` for other backends than folders
- */
+/** The file with the backend's owner, for the Automation API; the engine in Go has the same in `state/owner.go`. */
 export function ownerFileOf(backendUrl: string): string {
   if (backendUrl.startsWith("file://")) return join(fileURLToPath(new URL(backendUrl)), ".pulumi/kindstack/owner.json");
   throw new TerminalError(
@@ -31,7 +27,6 @@ export function ownerFileOf(backendUrl: string): string {
   );
 }
 
-/** @throws RetryableError `Unreadable` */
 export async function readOwner(file: string): Promise<BackendOwner | undefined> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;

@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
+import Type from "typebox";
 import type { Given } from "../../providers/host/session";
 import { fieldAt } from "../../providers/kubernetes/field-path";
 import { describeUnknown, maskSecrets, unescapeReserved } from "../../providers/literal";
-import type { Properties } from "../../providers/provider";
+import type { FieldDrift, Properties } from "../../providers/provider";
+import { describeChange } from "../text/plain-text";
 import { DYNAMIC, isScaffolding, nameOf } from "./urn";
 
 type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
@@ -36,13 +38,12 @@ const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
   // The steps that a replacement consists of.
   "create-replacement": "replace",
   "delete-replaced": "replace",
+  // What a transform asks for: `import` among the options of a resource is refused.
+  import: "create",
+  "import-replacement": "replace",
 };
 
-/**
- * What a preview would do by its events, one change for each resource.
- *
- * @param given see {@link ProviderSession.given}
- */
+/** What a preview would do by its events, one change for each resource. */
 export function plannedChanges(
   events: Iterable<EngineEvent>,
   given: ReadonlyMap<string, Given> = new Map(),
@@ -75,3 +76,71 @@ function secretsOf({ news, olds }: Given): Pick<PlannedChange, "secretInputs" | 
     ...(olds && { differsAt: (path) => !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path)) }),
   };
 }
+
+/** See {@link FieldDrift}. */
+export const fieldDriftSchema = Type.Object({
+  field: Type.String(),
+  wanted: Type.Unknown(),
+  live: Type.Optional(Type.Unknown()),
+  by: Type.Optional(Type.String()),
+});
+
+export const resourceChangeSchema = Type.Object({
+  operation: Type.Enum(["create", "adopt", "update", "replace", "delete"]),
+  type: Type.String(),
+  name: Type.String(),
+  /** The corrected drift: fields that other clients had changed. */
+  drift: Type.Optional(Type.Array(fieldDriftSchema)),
+});
+export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
+
+/**
+ * What an update did, as its history has it: the first changes, and the first of those that it has not finished. Where only their
+ * number is known, that: `2 create, 1 update`.
+ */
+export function describeUpdate(
+  update: {
+    changes?: readonly ResourceChange[];
+    unfinished?: readonly ResourceChange[];
+    resourceChanges?: Readonly<Record<string, number>>;
+  },
+  most: number,
+): string[] {
+  const { changes, unfinished = [], resourceChanges } = update;
+  const done = changes === undefined ? [countsOf(resourceChanges)].filter(Boolean) : listChanges(changes, most);
+  return [...done, ...listChanges(unfinished, most).map((change) => `unfinished: ${change}`)];
+}
+
+/** Without what stayed the same. */
+function countsOf(resourceChanges: Readonly<Record<string, number>> = {}): string {
+  return Object.entries(resourceChanges)
+    .filter(([operation]) => operation !== "same")
+    .map(([operation, count]) => `${count} ${operation}`)
+    .join(", ");
+}
+
+/** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
+function describeDrift({ field, wanted, live, by }: FieldDrift): string {
+  return `${field} ${describeChange(live, wanted).join(" → ")}${by === undefined ? "" : ` (${by})`}`;
+}
+
+/** `create Pod web/a` for each of the first changes, with what each corrected, then how many more there are. */
+function listChanges(changes: readonly ResourceChange[], most: number): string[] {
+  const lines = changes.slice(0, most).map(({ operation, type, name, drift = [] }) => {
+    const corrected = drift.map(describeDrift).join("; ");
+    return `${operation} ${type} ${name}${corrected && `: ${corrected}`}`;
+  });
+  return changes.length > most ? [...lines, `${changes.length - most} more`] : lines;
+}
+
+/** `1.5 s`: how long an update took, by its history entry; `undefined` for a running update. */
+export function durationOf({ startTime, endTime }: { startTime: Date | string; endTime?: Date | string }) {
+  return endTime && `${((+new Date(endTime) - +new Date(startTime)) / 1000).toFixed(1)} s`;
+}
+
+/**
+ * The engine's plan of a preview, opaque, with secrets encrypted as in a state. It is valid in this process, for one reconcile,
+ * and is never stored.
+ */
+export type BindingPlan = object & { readonly [BINDING]: true };
+declare const BINDING: unique symbol;

@@ -1,8 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { EngineProcess, type EngineProcessOptions } from "./engine-process";
-import { ttlArguments } from "./engine-protocol";
-import { RpcError } from "./rpc";
+import { RpcError, ttlArguments } from "./rpc";
 
 export const pluginProcessSchema = Type.Object({
   name: Type.String(),

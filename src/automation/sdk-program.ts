@@ -4,8 +4,9 @@ import { isGrpcError } from "@pulumi/pulumi/errors";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
-import { errorMessageOf, RetryableError } from "../../providers/errors";
+import { errorMessageOf, invalidProgram, RetryableError, type TerminalError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
+import { ENGINE, SDK } from "./messages";
 import { withUnhandled } from "./unhandled";
 
 type RegisterResource = ResourceMonitorClient["registerResource"];
@@ -52,13 +53,13 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
           await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
           await afterRejections();
           if (rejected.length > 0) throw rejected[0];
-          if (unmade.size > 0) throw new NotRegisteredError(`${[...unmade].join(", ")}: not made`);
+          if (unmade.names.size > 0) throw new NotRegisteredError(`${[...unmade.names].join(", ")}: not made`);
           if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
           // Tells the engine that all is registered: it deletes the rest.
           await settings.disconnect(true);
         } catch (error) {
           await settings.disconnect(false);
-          throw classified(error);
+          throw unmade.refusal ?? classified(error);
         }
       }),
   );
@@ -73,33 +74,47 @@ async function untilListening(store: object | undefined): Promise<void> {
   await callbacks?._target;
 }
 
+interface Unmade {
+  names: Set<string>;
+  refusal: TerminalError | undefined;
+}
+
 /**
  * Notes the names of resources that the engine could not make. What uses an output of one is never registered, and must not
- * be deleted for that, also where the program has caught the error.
+ * be deleted for that, also where the program has caught the error. Refuses what would be imported: an import is in no plan.
  */
-export function noteUnmade(monitor: ResourceMonitorClient): ReadonlySet<string> {
-  const unmade = new Set<string>();
+export function noteUnmade(monitor: ResourceMonitorClient): Unmade {
+  const unmade: Unmade = { names: new Set(), refusal: undefined };
   const register = monitor.registerResource.bind(monitor) as (
     request: RegisterResourceRequest,
     callback: (error: ServiceError | null, response: RegisterResourceResponse) => void,
   ) => ReturnType<RegisterResource>;
-  monitor.registerResource = ((request: RegisterResourceRequest, callback: Parameters<typeof register>[1]) =>
-    register(request, (error, response) => {
-      if (error || response.getResult() !== Result.SUCCESS) unmade.add(request.getName());
+  monitor.registerResource = ((request: RegisterResourceRequest, callback: (...answer: unknown[]) => void) => {
+    const name = request.getName();
+    if (request.getImportid() !== "") {
+      unmade.names.add(name);
+      unmade.refusal = importRefused(name);
+      return callback(unmade.refusal);
+    }
+    return register(request, (error, response) => {
+      if (error || response.getResult() !== Result.SUCCESS) unmade.names.add(name);
       callback(error, response);
-    })) as RegisterResource;
+    });
+  }) as RegisterResource;
   return unmade;
 }
 
-/** What the SDK makes of an answer that says that a resource failed or was skipped; the engine has told why. */
-const NOT_MADE = /(^|: )resource .+ failed to register$/;
-/** The engine's own refusal, such as for a missing plugin. */
-const REFUSED = /^failed to register new resource /;
+function importRefused(name: string): TerminalError {
+  return invalidProgram(
+    `the option "import" of ${name}: an object imports nothing; read what exists, with "get" of its class or the option "id"`,
+  );
+}
 
 function classified(error: unknown): unknown {
   const message = errorMessageOf(error);
-  if ((error instanceof Error && isGrpcError(error)) || NOT_MADE.test(message)) return new NotRegisteredError(message);
-  if (!REFUSED.test(message)) return error;
-  const [, dependency] = /no resource (plugin '[^']+')/.exec(message) ?? [];
+  if ((error instanceof Error && isGrpcError(error)) || SDK.notMade.test(message))
+    return new NotRegisteredError(message);
+  if (!SDK.refused.test(message)) return error;
+  const dependency = ENGINE.noPlugin.exec(message)?.groups?.plugin;
   return new RetryableError("UpdateFailed", message, { dependency });
 }

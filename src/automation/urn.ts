@@ -1,10 +1,7 @@
+export { nameOf } from "../../providers/urn";
+
 /** What the types of resources of dynamic providers begin with. */
 export const DYNAMIC = "pulumi-nodejs:dynamic/";
-
-/** The name of a resource: what follows the type in its URN. */
-export function nameOf(urn: string): string {
-  return urn.split("::").slice(3).join("::");
-}
 
 /** `Namespace`: what people call a resource's type. */
 export function typeWord(type: string): string {
@@ -17,8 +14,11 @@ export function stackOf(urn: string): string {
 
 /** Whether the resource is in every stack: the stack itself, and providers. */
 export function isScaffolding(urn: string): boolean {
-  const type = typeOf(urn);
-  return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
+  return typeOf(urn) === "pulumi:pulumi:Stack" || isProvider(urn);
+}
+
+export function isProvider(urn: string): boolean {
+  return typeOf(urn).startsWith("pulumi:providers:");
 }
 
 /** Whether the resource is a Kubernetes object, which can be found by its owner's mark. */
@@ -27,6 +27,6 @@ export function isKubernetesObject(urn: string): boolean {
 }
 
 /** The type of a component's child is the component's type, a $ and the child's own type. */
-function typeOf(urn: string): string {
+export function typeOf(urn: string): string {
   return urn.split("::")[2]?.split("$").at(-1) ?? "";
 }

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { mkdir } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { StateConfig } from "../config";
@@ -14,13 +14,7 @@ export interface EngineSettings extends StateConfig {
   timing?: EngineTiming;
 }
 
-/**
- * Starts the engine for a backend.
- *
- * @returns what is to be closed
- * @throws TerminalError `NoWorkspace` when the passphrase does not fit the one that the work directory was made with;
- *   `Misconfigured` for an engine of another version
- */
+/** Starts the engine for a backend. */
 export async function openEngine(settings: EngineSettings): Promise<EngineProcesses> {
   const { workDirectory, file, log, timing, protection } = settings;
   await mkdir(workDirectory, { recursive: true });
@@ -37,7 +31,11 @@ export async function openEngine(settings: EngineSettings): Promise<EngineProces
   } catch (error) {
     await engine.close();
     if (error instanceof TerminalError) throw error;
-    throw new TerminalError("NoWorkspace", errorMessageOf(error));
+    const message = errorMessageOf(error);
+    const advice = message.endsWith("incorrect passphrase")
+      ? `: ${secrets} is of another one. Use that one, or delete the file if all states have the new one`
+      : "";
+    throw new TerminalError("NoWorkspace", `${message}${advice}`);
   }
 }
 
@@ -54,4 +52,18 @@ export function stateEnvironment({ backendUrl, protection: { passphrase } }: Sta
         : { PULUMI_CONFIG_PASSPHRASE: passphrase.value })),
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
   };
+}
+
+/** Works with a new folder in `parent`, which is removed afterwards. */
+export async function withScratch<T>(
+  parent: string,
+  name: string,
+  work: (directory: string) => Promise<T>,
+): Promise<T> {
+  const directory = await mkdtemp(join(parent, `${name}-`));
+  try {
+    return await work(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }

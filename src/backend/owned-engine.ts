@@ -10,9 +10,10 @@ export type OwnedEngine = Pick<
 >;
 
 /**
- * An engine whose operations begin only while the backend is the operator's.
+ * An engine whose operations on stacks begin only while the backend is the operator's. `listStacks` and `forgetDestroyed` do not
+ * ask whose it is: the one reads, and the other removes what an operation has written.
  *
- * All throw, besides what the engine does, RetryableError `BackendForeign` and `BackendUnknown`.
+ * Operations throw, besides what the engine does, RetryableError `BackendForeign` and `BackendUnknown`.
  */
 export function ownedEngine(engine: OwnedEngine, ownership: Pick<BackendOwnership, "id" | "examine">): OwnedEngine {
   const owned = async <T>(work: (owner: string) => Promise<T>): Promise<T> => {

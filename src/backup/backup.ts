@@ -1,15 +1,15 @@
-import { hash } from "node:crypto";
+import { createDecipheriv, hash, pbkdf2 } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
 import type { GoEngine } from "../automation/go-engine";
-import { withScratch } from "../automation/scratch";
-import { stackStateSchema } from "../automation/stack-state";
+import { type StackState, stackStateSchema } from "../automation/stack-state";
+import { withScratch } from "../automation/workspace";
 import { packageVersion } from "../package";
 import { parseJson } from "../text/json";
-import { isPassphraseOf, saltOfSecrets } from "./passphrase";
 
 const SHOWN = 5;
 const LIST = "backup.json";
@@ -42,9 +42,6 @@ type BackupList = Type.Static<typeof listSchema>;
 /**
  * Writes a backup: a file for each stack, in the form that `pulumi stack import` takes, and a list of them. The
  * directory appears when the backup is complete; a backup that fails leaves nothing.
- *
- * @returns how many stacks it has
- * @throws TerminalError `BackupExists` when something is there already
  */
 export async function writeBackup(directory: string, { engine, url, signal, onStack }: Backend): Promise<number> {
   const target = resolve(directory);
@@ -71,7 +68,6 @@ export async function writeBackup(directory: string, { engine, url, signal, onSt
   });
 }
 
-/** @throws TerminalError `NoBackup` when there is none, or it is not whole */
 async function readBackup(directory: string): Promise<BackupList> {
   const text = await readIfThere(join(directory, LIST));
   if (text === undefined) throw new TerminalError("NoBackup", `${directory} is not a backup: it has no ${LIST}`);
@@ -99,9 +95,6 @@ interface Restored {
 /**
  * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written
  * unless the whole backup is intact and each of its stacks is new or may be overwritten.
- *
- * @param passphrase of the operator that will use the backend
- * @throws TerminalError `NoBackup`, or `StackExists` naming the stacks that are in the way
  */
 export async function restore(
   directory: string,
@@ -152,4 +145,36 @@ function readIfThere(file: string): Promise<string | undefined> {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
+}
+
+/** Pulumi's mark of a secret in a state. */
+const SECRET = '"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270"';
+/** What Pulumi encrypts beside the salt, to recognize the passphrase. */
+const KNOWN = "pulumi";
+const ROUNDS = 1_000_000;
+const TAG_BYTES = 16;
+
+const derive = promisify(pbkdf2);
+
+/** The salt of a state that a passphrase encrypts; `undefined` for one without secrets, or with a key service. */
+export function saltOfSecrets(state: StackState): string | undefined {
+  const { type, state: { salt } = {} } = (state.deployment.secrets_providers ?? {}) as {
+    type?: string;
+    state?: { salt?: string };
+  };
+  return type === "passphrase" && JSON.stringify(state.deployment.resources ?? []).includes(SECRET) ? salt : undefined;
+}
+
+/** Whether a passphrase is the one that a salt was made with: `v1:<salt>:v1:<nonce>:<text>`, in Base64. */
+export async function isPassphraseOf(salt: string, passphrase: string): Promise<boolean> {
+  const [, seed = "", , nonce = "", text = ""] = salt.split(":");
+  const bytes = Buffer.from(text, "base64");
+  const key = await derive(passphrase, Buffer.from(seed, "base64"), ROUNDS, 32, "sha256");
+  try {
+    const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(nonce, "base64"));
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+    return Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]).toString() === KNOWN;
+  } catch {
+    return false; // the tag does not fit, or it is no salt
+  }
 }

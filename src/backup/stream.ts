@@ -20,11 +20,7 @@ export async function writeStream(directory: string, stream: Writable): Promise<
   }
 }
 
-/**
- * Reads what `writeStream` wrote into a directory, where a restore checks that it is whole.
- *
- * @throws TerminalError `NoBackup` for something else
- */
+/** Reads what `writeStream` wrote into a directory, where a restore checks that it is whole. */
 export async function readStream(directory: string, stream: Readable): Promise<void> {
   let number = 0;
   for await (const text of linesOf(stream)) {

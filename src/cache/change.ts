@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { lineSplitter } from "../text/lines";
 
 /**
  * What happened to an object between two states of the cache. `previous` is what the cache held. A deletion that was
@@ -28,4 +29,23 @@ export function compareResourceVersions(a: string, b: string): number {
 export function withoutManagedFields(object: LiveObject): LiveObject {
   const { managedFields: _, ...metadata } = object.metadata;
   return { ...object, metadata };
+}
+
+/** What the API server says in a watch, as far as it is read. */
+export type WatchEvent =
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: LiveObject }
+  | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } }
+  | { type: "ERROR"; object: { code?: number; reason?: string; message?: string } };
+
+/**
+ * The complete events that each chunk brought, however the chunks are cut. What follows the last newline is an event that
+ * was cut off; the next watch will bring it again.
+ */
+export async function* watchEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WatchEvent[]> {
+  const decoder = new TextDecoder();
+  const linesIn = lineSplitter();
+  for await (const chunk of chunks) {
+    const lines = linesIn(decoder.decode(chunk, { stream: true }));
+    yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as WatchEvent);
+  }
 }

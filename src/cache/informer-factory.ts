@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
 import { Informer, type InformerObserver, type InformerOptions } from "./informer";
 
 export interface InformerFactoryOptions {
@@ -49,11 +50,7 @@ export class InformerFactory {
     return informer;
   }
 
-  /**
-   * Runs the informers made since the last call until `signal` is aborted or they are stopped.
-   *
-   * @returns `synced`, which resolves when their caches are filled, and `ended`
-   */
+  /** Runs the informers made since the last call until `signal` is aborted or they are stopped. */
   start(signal: AbortSignal): { synced: Promise<unknown>; ended: Promise<unknown> } {
     setMaxListeners(0, signal); // each informer listens to it, and how many those are depends on the kinds
     const started = [...this.#informers].flatMap(([informer, stop]) => (stop === undefined ? [informer] : []));
@@ -73,5 +70,46 @@ export class InformerFactory {
     const stop = new AbortController();
     this.#informers.set(informer, stop);
     await informer.start(AbortSignal.any([signal, stop.signal]));
+  }
+}
+
+/** How often the API server is asked whether it serves a type by now. */
+const INTERVAL_MS = 10_000;
+
+/** The types that the API server does not serve. @param codes status codes that mean "not served", besides 404 */
+export async function unservedTypes(
+  client: Pick<KubernetesClient, "resourceType">,
+  types: readonly ObjectType[],
+  ...codes: readonly number[]
+): Promise<ObjectType[]> {
+  const unserved: ObjectType[] = [];
+  for (const type of types) {
+    try {
+      await client.resourceType(type.apiVersion, type.kind);
+    } catch (error) {
+      if (!isApiError(error, 404, ...codes)) throw error;
+      unserved.push(type);
+    }
+  }
+  return unserved;
+}
+
+/** Calls `served` for each holder of types that the API server did not serve and now does, until `signal` is aborted. */
+export async function pollUnserved<T>(
+  client: Pick<KubernetesClient, "resourceType">,
+  holders: () => Iterable<readonly [T, readonly ObjectType[]]>,
+  served: (holder: T) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
+    for (const [holder, types] of [...holders()]) {
+      if (signal.aborted || types.length === 0) continue;
+      try {
+        if ((await unservedTypes(client, types)).length < types.length) await served(holder);
+      } catch {
+        // The API server is away, or the type again: it is asked the next time.
+      }
+    }
   }
 }

@@ -12,9 +12,8 @@ import {
 } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
-import { compareResourceVersions, type ObjectChange } from "./change";
+import { compareResourceVersions, type ObjectChange, type WatchEvent, watchEvents } from "./change";
 import { type Indexers, Store } from "./store";
-import { type WatchEvent, watchEvents } from "./watch-events";
 
 export interface InformerObserver {
   /** All objects were listed again, after the first time; the cache shows them. */

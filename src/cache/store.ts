@@ -26,7 +26,7 @@ export class Store {
     return [...this.#objects.values()];
   }
 
-  /** The objects for which the indexer of that name gave `value`. @throws TypeError when there is no such indexer */
+  /** The objects for which the indexer of that name gave `value`. */
   byIndex(name: string, value: string): LiveObject[] {
     const index = this.#indexes.get(name);
     if (index === undefined) throw new TypeError(`there is no index ${name}`);

@@ -16,9 +16,8 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
-import { planReport, planTitle } from "../preview/plan-report";
 import { renderText } from "../preview/render-text";
-import { reportSchema } from "../preview/report";
+import { planReport, planTitle, reportSchema } from "../preview/report";
 import { readJson } from "../text/json";
 import { visible } from "../text/plain-text";
 import { confirm } from "./confirm";
@@ -138,11 +137,7 @@ async function choiceOf(
   return { targets: [target], ...(options.digest === undefined && { shown: renderText(planReport(kind, plan)) }) };
 }
 
-/**
- * Shows what is approved, and asks.
- *
- * @throws Error when the answer is no, or there is no terminal to ask on
- */
+/** Shows what is approved, and asks. */
 async function letConfirm({ targets, shown }: Choice, { yes }: DecisionOptions): Promise<void> {
   if (shown === undefined) return;
   process.stdout.write(`${shown.trimEnd()}\n\n`);

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
-import { withScratch } from "../automation/scratch";
+import { withScratch } from "../automation/workspace";
 import { type Backend, restore, writeBackup } from "../backup/backup";
 import { readStream, writeStream } from "../backup/stream";
 import { passphraseOf, readStateConfig } from "../config";

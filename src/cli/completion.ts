@@ -21,11 +21,7 @@ Examples:
     });
 }
 
-/**
- * Called by the shells' scripts for each completion: prints what can follow the words in the environment.
- *
- * @param build returns the command line with the command that the words name
- */
+/** Called by the shells' scripts for each completion: prints what can follow the words in the environment. */
 export function completionServerCommand(build: (words: readonly string[]) => Promise<Command>): Command {
   return new Command("completion-server").argument("[words...]").action(async () => {
     const [, ...words] = parseEnv(process.env).partial.split(/\s+/);

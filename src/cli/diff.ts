@@ -1,9 +1,9 @@
 import { Command } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
-import { byDifference } from "../preview/differences";
+import { byDifference } from "../preview/wording";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, KIND_HELP, kindsWith } from "./kinds-option";
-import { print, type ReportOptions, withReportOptions } from "./preview";
+import { conclude, type ReportOptions, withReportOptions } from "./preview";
 
 export function diffCommand(): Command {
   const command = new Command("diff")
@@ -31,6 +31,6 @@ ${INSPECTION_HELP}`,
         kinds: kind === undefined ? allKinds(options) : kindsWith(command, options, kind),
         concurrency,
       }));
-      print(options.all ? byDifference(report) : report, options);
+      await conclude(options.all ? byDifference(report) : report, options);
     });
 }

@@ -1,20 +1,25 @@
-import { writeFile } from "node:fs/promises";
 import { Command } from "commander";
 import { withKubernetes } from "../../providers/kubernetes/connection";
-import { type Declarations, type Fleet, readDeclarations, readFleet } from "../fleet/artefact";
+import { type Declarations, type Fleet, readDeclarations, readFleet, STANDARD } from "../fleet/artefact";
 import { fetchFleet } from "../fleet/fetch";
 import { runFleet } from "../fleet/run";
 import type { RequestPath } from "../preview/api";
-import { byDifference } from "../preview/differences";
 import type { Report } from "../preview/report";
 import { completed, joined, requestsOf } from "../preview/submit";
+import { byDifference, counted } from "../preview/wording";
+import { visible } from "../text/plain-text";
+import { endIfBlocked } from "./blocked";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
-import { print, type ReportOptions, withReportOptions } from "./preview";
+import { conclude, type ReportOptions, withReportOptions } from "./preview";
+import { writeOutput } from "./write-output";
 
-/** What `run` and `fetch` write may be long: it is one line. */
-async function save(file: string, value: Fleet | Declarations): Promise<void> {
-  await writeFile(file, `${JSON.stringify(value)}\n`, { mode: 0o600 });
+/** What `run` and `fetch` write may be long: it is one line. @param said of it, where it does not disturb */
+async function save(file: string, value: Fleet | Declarations, said: string): Promise<void> {
+  const text = `${JSON.stringify(value)}\n`;
+  if (file === STANDARD) process.stdout.write(text);
+  else await writeOutput(file, text);
+  (file === STANDARD ? process.stderr : process.stdout).write(`${said}\n`);
 }
 
 export function fleetCommand(): Command {
@@ -45,7 +50,7 @@ interface FileOptions extends KindsOption {
 function fetchCommand(): Command {
   return new Command("fetch")
     .description("write all live objects of kinds, and what their programs may read, to a file; no values of Secrets")
-    .requiredOption("--to <file>", "the file")
+    .requiredOption("--to <file>", "the file; - for standard output")
     .option("-n, --namespace <namespace>", "objects in this namespace alone")
     .addOption(kindsOption("kinds as they are installed"))
     .addHelpText(
@@ -54,34 +59,33 @@ function fetchCommand(): Command {
     )
     .action(async ({ to, namespace, ...kinds }: FileOptions & { namespace?: string }) => {
       const fleet = await withKubernetes((client) => fetchFleet(client, allKinds(kinds), namespace));
-      await save(to, fleet);
       const count = fleet.kinds.reduce((sum, { objects }) => sum + objects.length, 0);
-      process.stdout.write(`${count} objects of ${fleet.kinds.length} kinds\n`);
+      for (const what of fleet.unchecked) process.stderr.write(`unchecked: ${visible(what)}\n`);
+      await save(to, fleet, `${counted(count, "object")} of ${counted(fleet.kinds.length, "kind")}`);
     });
 }
 
 function runCommand(): Command {
   return new Command("run")
     .description("run the programs of kinds for what was fetched, each twice, and write what they declare to a file")
-    .argument("<file>", "what `kindstack fleet fetch` has written")
-    .requiredOption("--to <file>", "the file for the declarations")
+    .argument("<file>", "what `kindstack fleet fetch` has written; - for standard input")
+    .requiredOption("--to <file>", "the file for the declarations; - for standard output")
     .addOption(kindsOption("kinds whose programs run"))
     .addHelpText(
       "after",
       "\nExample:\n  kindstack fleet run fleet.json --kinds ./src --to declared.json      # of the branch",
     )
     .action(async (file: string, { to, ...kinds }: FileOptions) => {
-      const declarations = await runFleet(await readFleet(file), allKinds(kinds));
-      await save(to, declarations);
+      using watchdog = endIfBlocked();
+      const declarations = await runFleet(await readFleet(file), allKinds(kinds), (what) => watchdog.runs(what));
       const outcomes = Object.entries(Object.groupBy(declarations.objects, ({ outcome }) => outcome.type));
       const counts = outcomes.map(([outcome, objects = []]) => `${objects.length} ${outcome}`);
-      process.stdout.write(`${counts.join(", ") || "no objects"}\n`);
+      await save(to, declarations, counts.join(", ") || "no objects");
     });
 }
 
 interface SubmitOptions extends ReportOptions {
   propose?: true;
-  report?: string;
 }
 
 const PATH = "/v1/fleet" satisfies RequestPath;
@@ -120,7 +124,6 @@ ${INSPECTION_HELP}`,
       const pages: Report[] = [];
       for (const request of requests) pages.push(await inspect(PATH, request, options, local));
       const report = byDifference(joined(pages, fleet, declarations));
-      if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report)}\n`);
-      print(report, options);
+      await conclude(report, options);
     });
 }

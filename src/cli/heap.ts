@@ -2,11 +2,12 @@ import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-// By default, V8 collects when the heap is four times as large as the live data, which sets the peak of a burst. Twice
-// as large costs no measurable time. The flag must be set before the first large import.
+// Together, these settings halve the memory at rest, take a third from the peak of a burst, and cost an eighth of the operator's CPU
+// time: `npm run bench -- heap`. By default, V8 collects when the heap is four times as large as the live data. The flag must be set
+// before the first large import.
 setFlagsFromString("--heap-growing-percent=100");
 
-/** V8 itself lets it grow to 128 MiB, most of what an operator has at the peak of a burst. This much costs no measurable time. */
+/** V8 itself lets it grow to 128 MiB, most of what an operator has at the peak of a burst. */
 const YOUNG_GENERATION_BYTES = 32 * 2 ** 20;
 const LOOK_EVERY_MS = 2_000;
 /** Share of one core; renewing Leases and answering probes takes less. */

@@ -6,17 +6,16 @@ import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { withScratch } from "../automation/scratch";
+import { withScratch } from "../automation/workspace";
 import { readStateConfig } from "../config";
-import { planKey } from "../plan/key";
+import { planKey } from "../plan/digest";
 import type { Answers, RequestPath, Requests } from "../preview/api";
 import { askOperator } from "../preview/ask-operator";
 import { ClusterView } from "../preview/cluster-view";
 import { type Inspection, inspectStacks } from "../preview/inspect";
 import { resolveEngine } from "../toolchain/engine";
 import { commandLog } from "./command-log";
-import { type OpenStacks, openStacks } from "./open-stacks";
-import { warnOfOwner } from "./owner-warning";
+import { type OpenStacks, openStacks, warnOfOwner } from "./open-stacks";
 import { Progress, startSpinner } from "./progress";
 import { operatorAt, type ServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
@@ -45,8 +44,6 @@ With --server, the command needs only a token:
 /**
  * Asks the operator at `--server`. Without it, reads the state, the cluster and the database directly, in a scratch
  * folder: an operator on this machine may use the configured one. Ctrl-C ends it.
- *
- * @param local only called without `--server`
  */
 export function inspect<P extends RequestPath>(
   path: P,

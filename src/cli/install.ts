@@ -13,7 +13,7 @@ import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { packageRoot, packageVersion } from "../package";
 import { renderTable } from "../text/table";
 import { type KindsOption, kindsOption } from "./kinds-option";
-import { printYaml } from "./print-yaml";
+import { printYaml } from "./write-output";
 
 interface InstallOptions extends KindsOption {
   print: boolean;
@@ -54,7 +54,6 @@ const EXAMPLE = `Examples:
   kindstack install --print --values values.yaml | kubectl apply --server-side -f -
   kindstack install --print --set postgresTables=students,team-a=app.* | kubectl apply --server-side -f -`;
 
-/** @throws Error naming all that the cluster lacks */
 async function checkCluster(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { missingPrerequisites } = await import("../../stacks/platform/prerequisites.js");
   const missing = await withKubernetes(async (client) => {

@@ -179,14 +179,13 @@ Next:
 `;
 }
 
-/** The list of kinds with one more kind. @throws Error when the list has an unexpected form */
+/** The list of kinds with one more kind. */
 function withKind(text: string, { folder, constant }: NewKindNames): string {
   const added = text.replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`);
   if (added === text) throw new Error(`${INDEX}: add the kind to its list`);
   return withSortedImports(`import { ${constant} } from "./${folder}/kind";\n${added}`);
 }
 
-/** @throws Error naming the files that exist; then nothing is written */
 function writeNew(folder: string, files: Files): void {
   const existing = Object.keys(files).filter(
     (file) => file !== "package.json" && fs.existsSync(path.join(folder, file)),

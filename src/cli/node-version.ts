@@ -1,7 +1,6 @@
 import { nodeRange } from "../package";
 
 /**
- * @param version as `process.versions.node` has it
  * @param range of the form `>=major.minor`
  * @returns why Kindstack does not run on this Node.js, and what to do; `undefined` when it does
  */

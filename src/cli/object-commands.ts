@@ -1,16 +1,16 @@
 import { Command } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
-import { countsOf, durationOf, listChanges } from "../automation/update-changes";
+import { describeUpdate, durationOf } from "../automation/planned-changes";
 import type { Answers } from "../preview/api";
 import { safeJson, shortValue } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
-import { type OutputFormat, outputOption } from "./output-option";
 import { type ServerOptions, withServerOptions } from "./server-options";
 import { claimCommand } from "./state-claim";
 import { unlockCommand, unprotectCommand } from "./state-repair";
 import { resolveCommand } from "./state-resolve";
+import { type OutputFormat, outputOption } from "./write-output";
 
 const SHOWN_CHANGES = 3;
 
@@ -87,8 +87,8 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
 
 function historyTable(updates: Answers["/v1/history"]): string {
   const rows = updates.map((update) => {
-    const { startTime, kind, result, message, changes, resourceChanges } = update;
-    const changed = changes === undefined ? countsOf(resourceChanges) : listChanges(changes, SHOWN_CHANGES).join(", ");
+    const { startTime, kind, result, message } = update;
+    const changed = describeUpdate(update, SHOWN_CHANGES).join(", ");
     return [startTime, durationOf(update) ?? "", kind, result, [changed, message].filter(Boolean).join("; ")];
   });
   return renderTable(["started", "took", "operation", "result", "changes"], rows);

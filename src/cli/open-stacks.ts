@@ -1,21 +1,20 @@
 import { tmpdir } from "node:os";
 import { TerminalError } from "../../providers/errors";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { inTime } from "../../providers/in-time";
 import { providersOf } from "../../providers/index";
-import { clusterOf } from "../../providers/kubernetes/cluster";
+import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
 import { withKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine } from "../automation/engine";
 import { GoEngine } from "../automation/go-engine";
 import { withPluginFolders } from "../automation/needed-plugins";
 import type { OperationsOptions } from "../automation/operations";
-import { withScratch } from "../automation/scratch";
-import { type EngineSettings, openEngine } from "../automation/workspace";
+import { type EngineSettings, openEngine, withScratch } from "../automation/workspace";
+import { describeOwner } from "../backend/owner";
 import { readStateConfig, type StateConfig } from "../config";
 import { resolveEngine, usesAutomationApi } from "../toolchain/engine";
 import { commandLog } from "./command-log";
-import { warnOfOwner } from "./owner-warning";
 import type { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
@@ -35,7 +34,7 @@ export async function openStacks(kinds: readonly AnyKind[], settings: Settings):
   const host = new ProviderHost(providersOf(kinds));
   const all = { ...settings, host, environment: withPluginFolders(kinds, process.env) };
   if (usesAutomationApi()) {
-    const { AutomationApiEngine } = await import("../automation/automation-api-engine.js");
+    const { AutomationApiEngine } = await import("../automation/cli/automation-api-engine.js");
     return { engine: await AutomationApiEngine.open(all, all), host };
   }
   return { engine: new GoEngine({ ...all, processes: await openEngine(all) }), host };
@@ -81,4 +80,19 @@ export async function withStates<T>(
     progress.fail();
     throw error;
   });
+}
+
+/**
+ * Says on standard error when a backend is another cluster's than the current one. What cannot be read, the command itself
+ * tells, and there need not be a cluster.
+ */
+export async function warnOfOwner(
+  engine: Pick<StackEngine, "backendOwner">,
+  currentCluster: () => Promise<Cluster | undefined>,
+): Promise<void> {
+  const owner = await engine.backendOwner().catch(() => undefined);
+  const cluster = owner && (await currentCluster().catch(() => undefined));
+  if (owner === undefined || cluster === undefined || cluster.uid === owner.clusterUid) return;
+  const message = `the state's backend belongs to ${describeOwner(owner)}; the current cluster is ${cluster.name}`;
+  process.stderr.write(`warning: ${message}\n`);
 }

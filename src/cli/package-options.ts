@@ -28,7 +28,12 @@ export function withPackageOptions(command: Command): Command {
     .option("--kind-timeout <seconds>", "time for a function of a package's kind, besides its providers", positive, 60)
     .option("--kind-memory <MiB>", "memory for the process of each package of kinds", positive, 256)
     .option("--kind-idle <seconds>", "how long an idle process of a package is kept", positive, 30)
-    .option("--kind-files <paths...>", "files and folders that packages of kinds may write (default: none)", [])
+    .addOption(
+      new Option(
+        "--kind-files <paths...>",
+        "files and folders that packages of kinds may write, outside of the folders of kinds",
+      ).default([], "none"),
+    )
     .option("--kind-addons", "packages of kinds may load native add-ons, which are held to no limits", false);
 }
 

@@ -1,26 +1,23 @@
 import { type Command, InvalidArgumentError } from "commander";
 
-/** Parses an option. @throws InvalidArgumentError for anything but digits */
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError("it must be a whole number.");
   return Number(text);
 }
 
-/** Parses an option. @throws InvalidArgumentError for anything but a number above 0 */
 export function seconds(text: string): number {
   if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
     throw new InvalidArgumentError("it must be a number of seconds, such as 1.5.");
   return Number(text);
 }
 
-/** Parses an option. @throws InvalidArgumentError for anything but a whole number above 0 */
 export function positive(text: string): number {
   const number = wholeNumber(text);
   if (number === 0) throw new InvalidArgumentError("it must be at least 1.");
   return number;
 }
 
-/** Parses an option such as `10` or `10%`. @throws InvalidArgumentError for anything but 1 to 100 */
+/** Parses an option such as `10` or `10%`. */
 export function percent(text: string): number {
   const number = positive(text.replace(/ ?%$/, ""));
   if (number > 100) throw new InvalidArgumentError("it must be at most 100.");
@@ -29,7 +26,7 @@ export function percent(text: string): number {
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Parses an option such as `30m`, `8h` or `7d`. @returns ms @throws InvalidArgumentError for anything else */
+/** Parses an option such as `30m`, `8h` or `7d`. @returns ms */
 export function duration(text: string): number {
   const [, number, unit = ""] = /^(\d+)([mhd])$/.exec(text) ?? [];
   const ms = Number(number) * (UNITS[unit] ?? 0);
@@ -37,7 +34,6 @@ export function duration(text: string): number {
   return ms;
 }
 
-/** Parses an option. @throws InvalidArgumentError for anything but `https://`, a host, and perhaps a port */
 export function httpsUrl(text: string): string {
   if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
     throw new InvalidArgumentError(

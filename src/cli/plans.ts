@@ -3,13 +3,12 @@ import { kubeconfigNamespace, withKubernetes } from "../../providers/kubernetes/
 import { findKind } from "../../stacks/contract/kind-name";
 import type { Plan } from "../../stacks/contract/plan";
 import { approvalWords } from "../plan/contents";
-import { planReport, planTitle } from "../preview/plan-report";
+import { planReport, planTitle } from "../preview/report";
 import { safeJson, visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
-import { type OutputFormat, outputOption } from "./output-option";
 import { findPlan, readPlans } from "./read-plans";
-import { RENDERERS, type ReportFormat, reportFormat } from "./report-format";
+import { type OutputFormat, outputOption, RENDERERS, type ReportFormat, reportFormat } from "./write-output";
 
 /** Of a digest, as much as names it among others; `--group` takes as much. */
 const SHOWN_DIGEST = "sha256:".length + 12;

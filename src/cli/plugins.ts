@@ -5,9 +5,9 @@ import { pluginsOf } from "../preview/inspect";
 import { safeJson } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
-import { type OutputFormat, outputOption } from "./output-option";
 import { operatorAt, type ServerOptions, withServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
+import { type OutputFormat, outputOption } from "./write-output";
 
 interface PluginsOptions extends ServerOptions, KindsOption {
   output: OutputFormat;

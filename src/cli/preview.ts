@@ -1,29 +1,29 @@
-import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { UNCHECKED } from "../plan/resource-plan";
-import { behindOf } from "../preview/behind";
-import { byDifference } from "../preview/differences";
-import { renderManifests, renderManifestsAt } from "../preview/rendered";
-import { GATES, type GateWord, gatedObjects, type Report } from "../preview/report";
-import { readManifestsAt } from "../preview/revision";
+import { behindOf } from "../preview/git";
+import { FAIL_ON_WORDS, type FailOnWord, objectsToFailOn, type Report } from "../preview/report";
+import { readManifestsAt, renderManifests, renderManifestsAt } from "../preview/revision";
+import { byDifference } from "../preview/wording";
+import { endIfBlocked } from "./blocked";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./parse-options";
-import { RENDERERS, type ReportFormat, reportFormat } from "./report-format";
 import { type ServerOptions, withServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
+import { RENDERERS, type ReportFormat, reportFormat, writeOutput } from "./write-output";
 
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
   output: ReportFormat;
-  failOn: GateWord[];
+  failOn: FailOnWord[];
   refresh: boolean;
   concurrency: number;
   namespace?: string;
+  report?: string;
 }
 
 interface PreviewOptions extends ReportOptions {
@@ -33,7 +33,6 @@ interface PreviewOptions extends ReportOptions {
   pruneSelector?: string;
   propose?: true;
   fleet?: true;
-  report?: string;
 }
 
 export function previewCommand(): Command {
@@ -99,14 +98,10 @@ ${INSPECTION_HELP}`,
 }
 
 async function previewFleet(options: PreviewOptions): Promise<Report> {
+  using _ = endIfBlocked();
   const { namespace, refresh, concurrency, propose } = options;
-  const request = { ...(namespace && { namespace }), refresh, fleet: true, ...(propose && { propose }) };
+  const request = { ...(namespace && { namespace }), refresh, ...(propose && { propose }) };
   return byDifference(await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency })));
-}
-
-async function conclude(report: Report, options: PreviewOptions): Promise<void> {
-  if (options.report !== undefined) await writeFile(options.report, RENDERERS.json(report));
-  print(report, options);
 }
 
 function usageProblem({ filename, render, pruneAgainst, pruneSelector, fleet }: PreviewOptions): string | undefined {
@@ -155,7 +150,7 @@ export function withReportOptions(command: Command): Command {
       .addOption(reportFormat())
       .option(
         "--fail-on <operations>",
-        `exit with 1 if one of these would happen, or anything is ${UNCHECKED}: ${GATES.join(",")}`,
+        `exit with 1 if one of these would happen, or anything is ${UNCHECKED}: ${FAIL_ON_WORDS.join(", ")}`,
         gates,
         [],
       )
@@ -166,13 +161,19 @@ export function withReportOptions(command: Command): Command {
   );
 }
 
-/** Prints a report. @throws Error when there is something in it that must not pass */
-export function print(report: Report, { output, failOn }: ReportOptions): void {
+/** Prints a report, writes it to the file that is named, and judges it. @throws Error where it does not pass */
+export async function conclude(report: Report, options: ReportOptions): Promise<void> {
+  const { output, report: file } = options;
   process.stdout.write(`${RENDERERS[output](report).trimEnd()}\n`);
+  if (file !== undefined) await writeOutput(file, RENDERERS.json(report));
+  judge(report, options);
+}
+
+function judge(report: Report, { failOn }: ReportOptions): void {
   const { invalid = 0, failed = 0 } = report.summary;
   // A gate on anything fails where it could not look.
   const words = failOn.length > 0 ? [...new Set([...failOn, UNCHECKED])] : [];
-  const gated = gatedObjects(report, words as GateWord[]);
+  const gated = objectsToFailOn(report, words as FailOnWord[]);
   const unseen = [
     ...(failOn.includes("delete") ? report.unseenDeletions : []),
     ...(failOn.length > 0 ? report.unchecked : []),
@@ -183,16 +184,23 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
     problems > 0 && `${problems} ${problems === 1 ? "problem" : "problems"} with files`,
     invalid > 0 && `${invalid} invalid`,
     failed > 0 && `${failed} would fail or could not be previewed`,
-    gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${objectKey(plan)}`).join(", ")}`,
-    ...unseen.map((why) => `--fail-on ${failOn}: ${why}`),
+    gated.length > 0 && `--fail-on ${failOn}: ${some(gated.map((plan) => `${plan.kind} ${objectKey(plan)}`))}`,
+    unseen.length > 0 && `--fail-on ${failOn}: ${some(unseen)}`,
   ].filter(Boolean);
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
 
-function gates(text: string, previous: readonly GateWord[]): GateWord[] {
+/** Those of many that an error names; the report has all. */
+function some(texts: readonly string[]): string {
+  const [shown, left] = [texts.slice(0, MAX_NAMED), texts.length - MAX_NAMED];
+  return `${shown.join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
+}
+const MAX_NAMED = 20;
+
+function gates(text: string, previous: readonly FailOnWord[]): FailOnWord[] {
   const added = text.split(",").map((word) => {
-    const operation = GATES.find((known) => known === word.trim());
-    if (operation === undefined) throw new InvalidArgumentError(`allowed: ${GATES.join(", ")}.`);
+    const operation = FAIL_ON_WORDS.find((known) => known === word.trim());
+    if (operation === undefined) throw new InvalidArgumentError(`allowed: ${FAIL_ON_WORDS.join(", ")}.`);
     return operation;
   });
   return [...previous, ...added];

@@ -3,6 +3,7 @@ import { errorMessageOf } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
 import { packageVersion } from "../package";
 import { visibleLines } from "../text/plain-text";
+import { HELP_OUTPUT } from "./wrapped-help";
 
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
@@ -45,6 +46,7 @@ export async function buildProgram(words: readonly string[] = []): Promise<Comma
     .description("A Kubernetes operator in which a custom resource is a Pulumi stack.")
     .version(packageVersion)
     .enablePositionalOptions() // what follows a subcommand's name is the subcommand's
+    .configureOutput(HELP_OUTPUT)
     .showHelpAfterError("(add --help for the usage)")
     .addHelpText(
       "after",

@@ -28,25 +28,32 @@ import {
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { warnOfUnserved } from "../operator/unserved-objects";
-import { planKey } from "../plan/key";
+import { planKey } from "../plan/digest";
 import { logConsoleLines } from "../telemetry/console-lines";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
-import { addEngineMetrics } from "../telemetry/engine-metrics";
 import { createLogger } from "../telemetry/log";
-import { createMetrics } from "../telemetry/metrics";
+import { addEngineMetrics, createMetrics } from "../telemetry/metrics";
 import { resolveEngine } from "../toolchain/engine";
 import type { ResolveOptions } from "../toolchain/resolve";
-import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle, limitYoungGeneration } from "./heap";
 import { servedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
-import { type ModeOption, modeOption, modesOf } from "./mode-option";
 import { type OpenStacks, openStacks } from "./open-stacks";
+import {
+  type AdmissionOptions,
+  type ModeOption,
+  modeOption,
+  modesOf,
+  openShards,
+  type ShardingOptions,
+  serveAdmission,
+  withAdmissionOptions,
+  withShardingOptions,
+} from "./operator-options";
 import { chosenKinds, openPackages, type PackageOptions, withPackageOptions } from "./package-options";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
 import { PROBE_PORTS } from "./probe-port";
 import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
-import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
 import { logWarnings } from "./warnings";
 
@@ -164,6 +171,7 @@ async function runOperator(options: RunOptions, command: Command, signal: AbortS
   try {
     const chosen = await load();
     const loaded = servedKinds(chosen, report);
+    const configuredMode = modesOf(options.mode, loaded);
     // First of all: probes are answered while the rest starts.
     endpoints = await startEndpoints({
       ...options,
@@ -221,7 +229,7 @@ async function runOperator(options: RunOptions, command: Command, signal: AbortS
       ...(options.rollout !== undefined && {
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),
-      modeOf: modesOf(options.mode, loaded),
+      modeOf: configuredMode,
       namespace,
       planKey: key,
       authorMayNotApprove: options.authorMayNotApprove,
@@ -241,10 +249,12 @@ async function runOperator(options: RunOptions, command: Command, signal: AbortS
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     const install = options.installCrds ? (ended: readonly AnyKind[]) => prepare(client, ended) : undefined;
     await outliveDefinitions({ client, kinds, install, logger, signal });
-    if (options.installCrds) await warnOfUnserved(client, kinds, logger);
+    await warnOfUnserved(client, kinds, logger);
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, {
       ...{ kinds, client, engine: file, planKey: key, state, backend, logger, signal, graceMs },
+      configuredMode,
+      isBusy: () => manager.isBusy,
       plugins: engine instanceof GoEngine ? engine.processes.plugins : undefined,
     });
     const startWatch = async () => {
@@ -254,7 +264,14 @@ async function runOperator(options: RunOptions, command: Command, signal: AbortS
         admission = await serveAdmission(options, kinds, client, logger);
       };
       const served = { kinds, client, host, operator: manager, signal, logger };
-      watch = new KindWatch({ ...served, chosen, load, prepare, restartAdmission });
+      watch = new KindWatch({
+        ...served,
+        chosen,
+        load,
+        keep: (kept) => packages.keep(kept),
+        prepare,
+        restartAdmission,
+      });
     };
     await manager.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");

@@ -33,7 +33,10 @@ export function withPreviewServerOptions(command: Command): Command {
 
 /** The key is the operator's own, so that the digests of plans are the same. */
 interface Collaborators
-  extends Pick<InspectionServerOptions, "kinds" | "client" | "planKey" | "plugins" | "logger" | "graceMs"> {
+  extends Pick<
+    InspectionServerOptions,
+    "kinds" | "client" | "planKey" | "plugins" | "isBusy" | "configuredMode" | "logger" | "graceMs"
+  > {
   engine: string;
   state: StateConfig;
   /** Nothing is told of the stacks of another's backend. */

@@ -29,7 +29,6 @@ export async function operatorAt(
   return { url: server, token, ca, signal };
 }
 
-/** @throws TerminalError `Misconfigured` when there is no token anywhere */
 async function readToken(file: string | undefined): Promise<string> {
   if (file !== undefined) return readOptionFile("--token-file", file).trim();
   if (process.env.KINDSTACK_TOKEN) return process.env.KINDSTACK_TOKEN;
@@ -48,7 +47,6 @@ async function readToken(file: string | undefined): Promise<string> {
   );
 }
 
-/** @throws TerminalError `Misconfigured` naming the option */
 function readOptionFile(option: string, file: string): string {
   try {
     return readFileSync(file, "utf8");

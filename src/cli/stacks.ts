@@ -8,8 +8,8 @@ import { describeOwner } from "../backend/owner";
 import { visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { STATES_HELP, withStates } from "./open-stacks";
-import { type OutputFormat, outputOption } from "./output-option";
 import { Progress } from "./progress";
+import { type OutputFormat, outputOption } from "./write-output";
 
 interface StacksOptions {
   orphaned: boolean;
@@ -45,7 +45,7 @@ ${STATES_HELP}
     });
 }
 
-/** @throws TerminalError `BackendForeign`: all stacks of another cluster would be orphaned here */
+/** All stacks of another cluster would be orphaned here. */
 async function findOrphaned(
   client: Parameters<typeof orphanedStacks>[0] & Parameters<typeof clusterOf>[0],
   engine: Pick<StackEngine, "listStacks" | "exportStack" | "backendOwner">,

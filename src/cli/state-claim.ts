@@ -43,7 +43,7 @@ async function currentCluster(): Promise<Cluster> {
   throw new TerminalError("Misconfigured", "you may not `get` the Namespace kube-system, whose UID names the cluster");
 }
 
-/** @returns what was done @throws TerminalError `Refused` for the backend of another cluster that was not named */
+/** @returns what was done */
 async function claim(
   engine: Pick<StackEngine, "backendOwner" | "claimBackend">,
   own: OperatorIdentity,

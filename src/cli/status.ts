@@ -6,7 +6,7 @@ import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
 import { safeJson } from "../text/plain-text";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
-import { type OutputFormat, outputOption } from "./output-option";
+import { type OutputFormat, outputOption } from "./write-output";
 
 interface StatusOptions extends KindsOption {
   output: OutputFormat;

@@ -4,13 +4,11 @@ import { kindName } from "../../stacks/contract/kind";
 import type { Answer } from "../http/answer";
 import type { Html } from "./html";
 import { kindPage } from "./kind-page";
-import { layout, messagePage } from "./layout";
+import { layout, messagePage, SCRIPT, STYLE } from "./layout";
 import { objectPage } from "./object-page";
 import { overviewPage } from "./overview-page";
 import { CONSOLE_PATH, type Console } from "./paths";
-import { SCRIPT } from "./script";
 import { type ConsoleOptions, consoleSource } from "./source";
-import { STYLE } from "./style";
 
 /** Only the console's own script and style load; other pages can neither frame it nor receive its forms. */
 const POLICY =

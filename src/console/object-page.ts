@@ -4,9 +4,9 @@ import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
 import type { HistoryEntry } from "../automation/engine";
-import { countsOf, durationOf, listChanges } from "../automation/update-changes";
+import { describeUpdate, durationOf } from "../automation/planned-changes";
 import { approvalWords } from "../plan/contents";
-import { objectPlan } from "../preview/plan-report";
+import { objectPlan } from "../preview/report";
 import { describeFields } from "../preview/wording";
 import { visible, visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
@@ -108,10 +108,8 @@ ${table(
   )}</section>`;
 }
 
-/** The resources that an update changed; where these are unknown, their number. */
-function changesOf({ changes, resourceChanges }: HistoryEntry): Html {
-  if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
-  const lines = listChanges(changes, SHOWN_CHANGES);
+function changesOf(update: HistoryEntry): Html {
+  const lines = describeUpdate(update, SHOWN_CHANGES);
   return lines.length === 0 ? html`none` : html`<span class="changes">${visibleLines(lines.join("\n"))}</span>`;
 }
 

@@ -2,7 +2,7 @@ import { type KubernetesClient, known, type LiveObject } from "../../providers/k
 import { describeTermination } from "../../providers/kubernetes/termination";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpdateFailure } from "../automation/event-log";
 import type { KindCache } from "./kind-cache";
 
 /** The API server is asked so often for what no cache shows, … */

@@ -25,7 +25,6 @@ export class Claims {
   /**
    * Takes all of `ids` for `uid`, or none of them.
    *
-   * @param liveHolder the UID in the live object's owner label
    * @returns the first id with another holder, and that holder; `item` is then woken when the id may be free
    */
   take(

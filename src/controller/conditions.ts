@@ -1,7 +1,7 @@
 import type { Failure } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { isPaused } from "../../stacks/contract/readiness";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpdateFailure } from "../automation/event-log";
 import { describeAll, describeFailures, outcomeOf } from "./describe";
 
 /** Why an update runs; the reason of the condition while it does. */
@@ -41,9 +41,7 @@ const IN_PROGRESS: Record<Cause, string> = {
   Finishing: "finishing the last update before the deletion",
 };
 
-/*
- * Conditions have the generation of the reconcile that reports them, unless they say another one.
- */
+/* Conditions have the generation of the reconcile that reports them, unless they say another one. */
 
 /** While an update runs. `Synced` keeps what it says of an earlier generation, unless it never said anything. */
 export function updatingConditions(cause: Cause, isKnown: boolean): NewCondition[] {
@@ -83,7 +81,11 @@ export function deletingConditions(failures: readonly UpdateFailure[]): NewCondi
     const stalled: NewCondition = { type: "Stalled", status: "True", reason, message };
     return [...beingDeleted(reason, message).filter(({ type }) => type !== "Stalled"), stalled];
   }
-  return beingDeleted(failed ? "DeletionFailed" : "Deleting", message);
+  const conditions = beingDeleted(failed ? "DeletionFailed" : "Deleting", message);
+  // Once is enough for what may be long.
+  return conditions.map((one) =>
+    failed && one.type === "Reconciling" ? { ...one, message: "deletion will be tried again; see Synced" } : one,
+  );
 }
 
 /** While an object is being deleted, and an update that comes before the destroy fails: a process that restarts tries it again. */

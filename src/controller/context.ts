@@ -4,9 +4,11 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { WorkContext } from "../../providers/provider";
+import type { NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { OwnedEngine } from "../backend/owned-engine";
 import type { BackendOwnership } from "../backend/ownership";
+import type { ProgressReport } from "./action";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Facts } from "./facts";
@@ -65,8 +67,24 @@ export interface Reconcile {
   /** Adds the object to each line. */
   logger: Logger;
   signal: AbortSignal;
+  /** Ends an update gently: its object is deleted, or its time is over. */
+  stop: AbortSignal;
   /** What providers are told of it. */
   work: WorkContext;
+  progress: Progress;
+}
+
+/** What is told in an object's status while an update of it, or its destroy, runs. */
+export interface Progress {
+  /** The object as it was last written. */
+  object: LiveObject;
+  /** Resolves once what is to be reported before is written. @throws what the write threw */
+  begin(conditions: NewCondition[], progressReport: ProgressReport): Promise<void>;
+  /**
+   * Reports nothing any more, and resolves once no report is under way: one that lands after the next reconcile's status would
+   * replace it. @returns the object as it then is
+   */
+  end(): Promise<LiveObject>;
 }
 
 /** What a step uses of a reconcile, and of what the objects of a kind have in common. */

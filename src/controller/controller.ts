@@ -14,8 +14,14 @@ import type { Metrics } from "../telemetry/metrics";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
 import type { SetModeOf } from "./modes";
-import { isDeletedInSpiteOfFinalizer, isDeletedWithItsStack, isRestored, reconcilesAfter } from "./object-change";
-import { type ObjectItem, objectItem } from "./object-item";
+import {
+  isDeletedInSpiteOfFinalizer,
+  isDeletedWithItsStack,
+  isRestored,
+  type ObjectItem,
+  objectItem,
+  reconcilesAfter,
+} from "./object-item";
 import { BURST_DELAY_MS, type OwnerIndex } from "./owner-index";
 import type { Reconciler } from "./reconcile";
 import type { RolloutPolicy } from "./rollout";
@@ -183,13 +189,18 @@ export class Controller {
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
-      if (isDeletedWithItsStack(change) && this.holds(item.key) && !this.reconciler.hasReleased(item.key, uid)) {
+      if (
+        isDeletedWithItsStack(change) &&
+        this.holds(item.key) &&
+        !this.reconciler.hasRemovedFinalizer(item.key, uid)
+      ) {
         logger.warn(
           { kind: kindName(this.kind), key: item.key },
           "finalizer was removed by another: resources and stack stay",
         );
       }
       this.#noteEnd(change, item.key);
+      this.reconciler.stopUpdate(change.object);
       claims.drop(uid, item); // an object that lost its finalizer by force was never destroyed
       this.#drop(item);
       if (isDeletedInSpiteOfFinalizer(change)) {
@@ -241,7 +252,7 @@ export class Controller {
    */
   #noteEnd({ object, reported }: Extract<ObjectChange, { type: "deleted" }>, key: string): void {
     const { uid, resourceVersion: version } = object.metadata;
-    const sentAt = this.reconciler.releasingSince(key, uid);
+    const sentAt = this.reconciler.removesFinalizerSince(key, uid);
     if (reported && sentAt !== undefined) this.freshness.wrote({ version, sentAt });
   }
 

@@ -15,9 +15,7 @@ import {
   succeededConditions,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
-import { gated } from "./mode-gate";
-import { driftUnknownNews, pause } from "./pause";
-import { tellRefusal } from "./refuse";
+import { driftUnknownNews, gated, pause, tellRefusal } from "./restraints";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -225,10 +223,10 @@ function progressReportOf(cause: Cause): ProgressReport {
 
 /** Whether an update comes before the destroy. It is tried once where the destroy leads to all that was made, or leaves it. */
 export function finishes(facts: Omit<Facts, "timing">): boolean {
-  const { object, settings, stack } = facts;
+  const { object, settings, stack, last } = facts;
   if (settings.mode !== "Apply" || object.isTombstone) return false;
   const isLost = stack.unlisted && object.status.stack !== undefined && takesOverLost(facts);
-  if (!isLost && !mayBeUnfinished(object)) return false;
+  if (!isLost && (last.isRecorded || !mayBeUnfinished(object))) return false;
   const attempt = attemptOf(facts);
   if (attempt?.finishes === undefined) return true;
   if (isLost && !stack.adopts) return true;

@@ -1,6 +1,8 @@
 import { shortened } from "../../providers/shortened";
-import type { OpMap } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
+import { objectKey, parseObjectId } from "../../stacks/contract/object";
+import type { OpMap, UpResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/event-log";
+import { describeDeleted, type StackResource } from "../automation/event-log";
 import type { ResourcePlan } from "../plan/resource-plan";
 import { describeChange, visibleLines } from "../text/plain-text";
 
@@ -34,9 +36,17 @@ export function outcomeOf(
   return classes.has("pending") ? "pending" : "terminal";
 }
 
+/** {@link describeChanges} of an operation. What was there before its creation is adopted, as the history has it. */
+export function describeResult(result: Pick<UpResult, "summary" | "resources" | "deleted" | "gone">): string {
+  const isAdopted = ({ operation, outputs }: StackResource) => operation === "create" && outputs.created === false;
+  const adopt = result.resources.filter(isAdopted).length;
+  const { create = 0, ...others } = result.summary.resourceChanges;
+  return describeChanges({ ...others, create: create - adopt, adopt }, describeDeleted(result));
+}
+
 /** `2 created, 1 deleted: Namespace namespace/acme`, for Events; empty when nothing changed. */
-export function describeChanges(changes: OpMap, deleted: readonly string[] = []): string {
-  const words = { create: "created", update: "updated", replace: "replaced", delete: "deleted" } as const;
+export function describeChanges(changes: OpMap & { adopt?: number }, deleted: readonly string[] = []): string {
+  const words = { create: "created", adopt: "adopted", update: "updated", replace: "replaced", delete: "deleted" };
   const counts = Object.entries(words)
     .flatMap(([operation, word]) => {
       const count = changes[operation as keyof typeof words];
@@ -44,6 +54,12 @@ export function describeChanges(changes: OpMap, deleted: readonly string[] = [])
     })
     .join(", ");
   return [counts, describeAll(deleted)].filter(Boolean).join(": ");
+}
+
+/** `Deployment default/web`: an object by its id. */
+export function describeId(id: string): string {
+  const { kind, ...metadata } = parseObjectId(id);
+  return `${kind} ${objectKey(metadata)}`;
 }
 
 const SHOWN_FIELDS = 3;

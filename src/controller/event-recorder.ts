@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { microTime } from "../../providers/kubernetes/micro-time";
 import { withoutPasswords } from "../../providers/passwords";
+import { Budget } from "../queue/budget";
 
 const EVENT = { apiVersion: "events.k8s.io/v1", kind: "Event" } as const;
 export const REPORTING_CONTROLLER = "kindstack.dev/operator";
@@ -18,9 +19,10 @@ const SERIES_WINDOW_MS = 10 * 60_000;
 const SERIES_MAX = 1_000;
 const PENDING_MAX = 100;
 const FLUSH_TIMEOUT_MS = 5_000;
-/** So many at once, and then one in so long a time: what a burst of objects is waiting for comes first. */
+/** So many at once. After that they are a share of what is written to objects, and a few besides: what a burst waits for comes first. */
 const BURST_MAX = 50;
-const INTERVAL_MS = 100;
+const WRITES_PER_EVENT = 20;
+const EVENTS_PER_SECOND = 2;
 
 /** One thing that happened to one object, once or again and again. */
 interface Series {
@@ -39,15 +41,15 @@ interface Series {
  * Tells people what happened to an object, as Kubernetes Events (`kubectl describe`, `kubectl events`).
  *
  * Events are a courtesy: writing them neither blocks nor fails anything. What repeats is counted in one Event. They are
- * written at a bounded rate, for all objects together; when too many wait, the newest are dropped, and warnings last.
+ * a bounded share of all writes, for all objects together; when too many wait, the newest are dropped, and warnings last.
  */
 export class EventRecorder {
   /** By UID, reason and note. */
   readonly #series = new LRUCache<string, Series>({ max: SERIES_MAX });
   readonly #pending = new Set<Series>();
   #writing: Promise<void> | undefined;
-  /** Earliest time of the next write, by `performance.now()`; a time in the past allows a burst. */
-  #dueAt = Number.NEGATIVE_INFINITY;
+  /** How many may be written by now. */
+  readonly #budget = new Budget(BURST_MAX, EVENTS_PER_SECOND);
   /** Ends the wait for it, and all that would follow. */
   readonly #flushing = new AbortController();
 
@@ -77,6 +79,11 @@ export class EventRecorder {
     this.#writing ??= this.#writeAll();
   }
 
+  /** Counts a write to an object: Events are a share of them. */
+  wrote(): void {
+    this.#budget.earn(1 / WRITES_PER_EVENT);
+  }
+
   /** What was last recorded of the object of this UID, the newest first; times are ISO 8601. */
   reported(uid: string) {
     return [...this.#series.values()]
@@ -103,16 +110,16 @@ export class EventRecorder {
   }
 
   /** Waits until one more may be written. */
-  async #untilDue(): Promise<void> {
-    const waitMs = this.#dueAt - performance.now();
+  async #untilAllowed(): Promise<void> {
+    const waitMs = this.#budget.msUntil(1);
     if (waitMs > 0) await pause(waitMs, this.#flushing.signal);
-    this.#dueAt = Math.max(this.#dueAt, performance.now() - (BURST_MAX - 1) * INTERVAL_MS) + INTERVAL_MS;
+    this.#budget.spend(1);
   }
 
   async #writeAll(): Promise<void> {
     await Promise.resolve(); // `event` returns before the first request is made
     while (this.#pending.size > 0) {
-      await this.#untilDue();
+      await this.#untilAllowed();
       const pending = [...this.#pending];
       const series = pending.find(({ type }) => type === "Warning") ?? (pending[0] as Series);
       this.#pending.delete(series);

@@ -3,7 +3,7 @@ import type { ObeyedAnnotations, StateDecision } from "../../stacks/contract/ann
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus } from "../../stacks/contract/object";
-import type { Drift } from "./drift";
+import type { Drift } from "./kind-cache";
 
 /** How the last update of an object by this process ended. A restart forgets it, and so tries once more. */
 export interface Attempt {
@@ -39,6 +39,8 @@ export interface Comparison extends Omit<Attempt, "outcome" | "finishes"> {
 export interface Facts {
   object: ObjectFacts;
   settings: Settings;
+  /** See {@link authorsOf}. */
+  authors: readonly string[] | undefined;
   stack: StackFacts;
   drift: DriftFacts;
   last: LastFacts;
@@ -83,7 +85,11 @@ export interface StackFacts {
   maintained: boolean;
 }
 
-/** What differs from what was applied. */
+/**
+ * What differs from what was applied: by the caches (kind-cache.ts), by the kind's code (`liveState`), or by a poll of what no watch
+ * shows (operator/drift-poller.ts). `repair` in decide.ts decides what is done about it; what only a refresh finds is looked for by
+ * time (repairs.ts).
+ */
 export interface DriftFacts extends Pick<Drift, "edited" | "missing" | "contents"> {
   /** Names of all of it, and of what is lacking; not of what a pending failure accounts for. */
   ids: readonly string[];
@@ -102,6 +108,8 @@ export interface DriftFacts extends Pick<Drift, "edited" | "missing" | "contents
 /** What this process has done before. */
 export interface LastFacts {
   attempt: Attempt | undefined;
+  /** Whether the object's deletion has ended the last update, and the state has all that was made. */
+  isRecorded: boolean;
   /** The last preview, if it is valid: its time is not over, its plan exists, and the decision on the plan is the same. */
   comparison: Comparison | undefined;
   /** The reason in the object's plan, if it has one and that is of this generation. */

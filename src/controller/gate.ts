@@ -1,11 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { foundNothing } from "../../providers/observation";
+import { recordedAuthors } from "../../stacks/contract/author-policy";
+import { findCondition } from "../../stacks/contract/condition";
 import type { ApprovalRecord } from "../../stacks/contract/object";
-import type { PlanSpec } from "../../stacks/contract/plan";
+import { MAX_TEXT, type PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpdateFailure } from "../automation/event-log";
 import { planContents } from "../plan/contents";
 import type { PlanDigests } from "../plan/digest";
 import type { PlannedResource } from "../plan/effects";
@@ -13,16 +16,21 @@ import { adoptedFields } from "../plan/fields";
 import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
-import { authorsOf, describeAuthors } from "./authors";
 import type { KindContext, Step } from "./context";
-import type { Comparison } from "./facts";
-import { reasonOf } from "./mode-gate";
+import type { Comparison, ObjectFacts, Settings } from "./facts";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
+import { reasonOf } from "./restraints";
 
 /*
  * Between a plan and its application. Where changes wait for an approval, each reconcile plans what it would do. Only if exactly
  * this was approved, by its digest, is it done, bound to the same plan: an approval of anything else has no effect.
+ *
+ * Plans and approvals are objects of the cluster, so a crash loses none. The object is planned again, and its operator crashed
+ * - before the plan was `Applying`: the approval holds as before, until it expires or the digest is another. With a key service, the
+ *   key of digests is made at each start, and what was approved before has no effect;
+ * - during the update or destroy: each step that remains must be one that was approved, or have been done already;
+ * - after it: nothing changes any more, and the approval is recorded with the stack.
  */
 
 /** What lets an operation begin. */
@@ -44,10 +52,7 @@ export interface Proposed {
   resources: ResourcePlan[];
 }
 
-/**
- * @param plan only called where the object's mode asks for it
- * @returns what lets the operation begin, or why it does not
- */
+/** @param plan only called where the object's mode asks for it */
 export async function passGate(
   step: Step<"object" | "facts" | "state", "kind" | "plans" | "programDigest" | "client">,
   action: UpdateAction | DestroyAction,
@@ -58,11 +63,15 @@ export async function passGate(
   if (planned.failures.length > 0) return { type: "failed", failures: planned.failures };
   refuseUnknown(planned);
   refuseUnbound(planned);
-  const pass: Pass = { type: "pass", bound: planned };
-  if (!changesAnything(planned) || !needsApproval(action.gate, planned)) return pass;
-
   const { object, facts, state, context } = step;
   const { kind, plans, programDigest } = context;
+  const authors = action.type === "update" ? facts.authors : undefined; // deletions leave none
+  const begun = plans && approvedPlan(plans, kind, object, authors);
+  const pass: Pass = { type: "pass", bound: planned };
+  const rest: Pass = { ...pass, ...(begun && { approval: approvalBy(begun.decision) }) };
+  if (!changesAnything(planned)) return rest;
+  if (!needsApproval(action.gate, planned)) return pass;
+
   if (plans === undefined) {
     throw new TerminalError(
       "NotServed",
@@ -71,7 +80,6 @@ export async function passGate(
   }
   const { references = [] } = state.reads ?? {};
   const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
-  const authors = action.type === "update" ? authorsOf(step) : undefined; // deletions leave none
   const spec = specOf(step, action, planned, digests, authors);
   const decision = plans.find(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
@@ -80,12 +88,12 @@ export async function passGate(
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return { ...pass, approval: approvalBy(decision) };
   }
-  const begun = decision?.decision === "Reject" ? undefined : approvalOfRest(plans, step, digests, planned, authors);
-  if (begun !== undefined) return { ...pass, approval: approvalBy(begun) };
+  if (begun !== undefined && decision?.decision !== "Reject" && isRestOf(begun.plan, step, digests, planned))
+    return rest;
   return { type: "proposed", spec, authors, decision, resources: shownOf(planned) };
 }
 
-/** @throws TerminalError for an engine that does not bind itself; the destroy of no stack needs nothing to be bound to */
+/** The destroy of no stack needs nothing to be bound to. */
 function refuseUnbound({ exists, plan, observed, operation }: StackPlan): void {
   if ((plan !== undefined && observed !== undefined) || (operation !== "update" && !exists)) return;
   throw new TerminalError("PlansUnsupported", "the engine does not hold updates to what their previews have told");
@@ -130,24 +138,35 @@ function shownOf({ resources, untracked }: StackPlan): ResourcePlan[] {
   return [...resources.map(({ shown }) => shown), ...removed];
 }
 
-/**
- * What was approved and begun needs no other approval for the steps that remain, if each is what it was: a failure that passes, or
- * a crash, has ended it.
- */
-function approvalOfRest(
+/** The plan of an object as it is now specified that was approved and begun, with an approval that is still valid. */
+function approvedPlan(
   plans: Plans,
-  { context: { kind }, object }: Step<"object", "kind">,
+  kind: KindContext["kind"],
+  object: LiveObject,
+  authors: readonly string[] | undefined,
+): { plan: PlanSpec; decision: PlanDecision } | undefined {
+  const plan = plans.get(kind, object);
+  const { uid, generation } = object.metadata;
+  const isOfObject = plan?.spec.object.uid === uid && plan.spec.object.generation === generation;
+  if (plan?.status.state !== "Applying" || !isOfObject) return undefined;
+  const decision = plans.find(kind, object, plan.spec.digest, authors);
+  return decision?.decision === "Approve" ? { plan: plan.spec, decision } : undefined;
+}
+
+/**
+ * Whether what was planned is what remains of a plan that was begun, and needs no other approval: a failure that passes, or a crash,
+ * has ended it. A plan lists a limited number of steps; those beyond need another approval. A new row that is
+ * written is observed as nothing, which keeps the digest of its step; an adopted one needs another approval
+ * (providers/postgres/row-observation.ts).
+ */
+function isRestOf(
+  begun: PlanSpec,
+  { object }: Step<"object">,
   digests: PlanDigests,
   { resources, observed }: StackPlan,
-  authors: readonly string[] | undefined,
-): PlanDecision | undefined {
-  const begun = plans.get(kind, object);
-  const { uid, generation } = object.metadata;
-  const isOfObject = begun?.spec.object.uid === uid && begun.spec.object.generation === generation;
-  if (begun?.status.state !== "Applying" || !isOfObject) return undefined;
-  const decision = plans.find(kind, object, begun.spec.digest, authors);
-  if (decision?.decision !== "Approve") return undefined;
-  const approved = new Set(begun.spec.steps.map(({ digest }) => digest));
+): boolean {
+  const { uid } = object.metadata;
+  const approved = new Set(begun.steps.map(({ digest }) => digest));
   const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
   const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
   // A destroy that is cut off may have saved nothing: the state still has what it deleted.
@@ -157,7 +176,7 @@ function approvalOfRest(
     leaving.has(urn) ||
     isGone(urn) ||
     (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
-  return [...digests.steps].every(wasApproved) ? decision : undefined;
+  return [...digests.steps].every(wasApproved);
 }
 
 /** Whether what a step deletes is on its way out: the step changes nothing any more. */
@@ -189,4 +208,45 @@ export function stillWaits(
   const { digest, authors, decision } = plan;
   if (plans?.get(kind, object)?.spec.digest !== digest) return false;
   return describeDecision(plans.find(kind, object, digest, authors)) === decision;
+}
+
+/*
+ * Who has made the change that a plan is of, where that restricts who may approve it. The object has names of a change also after it
+ * was applied; then a plan of a drift, or of a new program, has no author.
+ */
+
+/** What stands in a plan for authors that nothing has recorded: then no user is known to be another one. */
+const UNKNOWN = "[unknown]";
+
+/**
+ * @returns the users whose approvals are ignored; none where they are not known, and no approval counts; `undefined` where all
+ *   approvals count
+ */
+export function authorsOf(
+  { context: { kind, plans }, object }: Step<"object", "kind" | "plans">,
+  { metadata: { uid, generation }, status: { stack, conditions } }: ObjectFacts,
+  { ignoreFields }: Settings,
+): readonly string[] | undefined {
+  if (!plans?.authorMayNotApprove) return undefined;
+  const authors = recordedAuthors(object) ?? [];
+  if (stack === undefined || !isDeepStrictEqual(stack.ignoreFields ?? [], ignoreFields)) return authors;
+  const synced = findCondition(conditions, "Synced");
+  if (synced?.observedGeneration !== generation) return authors;
+  if (synced.status === "True") return undefined;
+  const former = plans.get(kind, object)?.spec;
+  // Without the plan that the condition tells of, the change may be anyone's.
+  const isOfSame = former?.object.uid === uid && former.object.generation === generation;
+  return isOfSame && former.cause.by === undefined ? undefined : authors;
+}
+
+/** Who has made the change, in a plan. */
+export function describeAuthors(authors: readonly string[]): string {
+  return authors.length === 0 ? UNKNOWN : authors.join(", ").slice(0, MAX_TEXT);
+}
+
+/** Why an approval has no effect, and what to do. */
+export function describeIgnored({ approver }: PlanDecision, by: string | undefined): string {
+  return by === undefined || by === UNKNOWN
+    ? `the approval by ${approver} has no effect: it is not recorded who made the change; change the object once more`
+    : `the approval by ${approver} has no effect: the change is by ${by}, and needs the approval of another user`;
 }

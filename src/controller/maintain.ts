@@ -1,9 +1,10 @@
 import { isApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { correctedReferences } from "../../providers/kubernetes/owner-references";
 import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { parseServed } from "../../stacks/contract/kind";
-import type { KindObject } from "../../stacks/contract/object";
+import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isOutdated, type KindContext, type Step } from "./context";
-import { type CachedView, type KindCache, ownedOf } from "./kind-cache";
+import { type CachedView, type KindCache, ownedOf, recordedIds } from "./kind-cache";
 import type { ObjectWriter } from "./object-writer";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
@@ -74,4 +75,45 @@ export async function maintain(step: MaintainStep): Promise<number> {
     logger.warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;
   }
+}
+
+const PROTECTION_RETRY_MS = 30_000;
+
+/**
+ * Removes owner references to the object from what its stack has, or is to have: those of earlier releases and of others. The garbage
+ * collector would delete that with the object. This is no change of a plan, and does not wait for one: until it is done, a
+ * deletion in the foreground goes around approvals, a pause and the deletion policy.
+ *
+ * @returns how long to wait before the next try, in ms; 0 when it needs none
+ */
+export async function correctOwnerReferences({
+  context,
+  item,
+  object,
+  logger,
+}: Step<"item" | "object" | "logger", "cache" | "client">): Promise<number> {
+  const { cache, client } = context;
+  const { uid } = object.metadata;
+  let again = 0;
+  for (const live of [...cache.owned(uid, recordedIds(object)), ...cache.watched(item.key)]) {
+    const { name, namespace, resourceVersion } = live.metadata;
+    try {
+      const ownerReferences = await correctedReferences(client, live, uid);
+      if (ownerReferences === undefined) continue;
+      const metadata = { uid: live.metadata.uid, resourceVersion, ownerReferences };
+      await client.mergePatch(live, name, namespace, { metadata });
+      logger.info(
+        { resource: `${live.kind} ${objectKey(live.metadata)}` },
+        "protected a resource from the garbage collector",
+      );
+    } catch (error) {
+      if (isApiError(error, 404, 409)) continue; // its event leads here again
+      logger.warn(
+        { err: error, resource: `${live.kind} ${objectKey(live.metadata)}` },
+        "failed to protect a resource from the garbage collector, retrying",
+      );
+      again = PROTECTION_RETRY_MS;
+    }
+  }
+  return again;
 }

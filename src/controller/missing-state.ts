@@ -1,8 +1,7 @@
 import { STATE_MISSING_ANNOTATION, type StateDecision } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
 import type { StackObject, UpResult } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpdateFailure } from "../automation/event-log";
 import type { Step } from "./context";
 import type { Facts } from "./facts";
 
@@ -18,10 +17,7 @@ export function objectForUpdate({ context: { kind }, facts }: Step<"facts", "kin
   return { uid: facts.object.metadata.uid, mustExist: hadStack(facts) && !isFree };
 }
 
-/**
- * The same for a destroy, or its preview. Objects that carry the mark are part of a plan, and rows
- * are not.
- */
+/** The same for a destroy, or its preview. Objects that carry the mark are part of a plan, and rows are not. */
 export function objectForDestroy(
   { context: { kind }, facts }: Step<"facts", "kind">,
   { release, isPlanned }: { release: boolean; isPlanned: boolean },
@@ -68,11 +64,11 @@ const NO_EFFECT: Readonly<Record<"update" | "deletion", Partial<Record<StateDeci
 
 /** Tells of an update that went on without the state, and so made the stack of an object that has had one. @returns whether it did */
 export function reportMissingState(
-  { context, item, object, facts, logger }: Step<"item" | "object" | "facts" | "logger", "kind" | "writer">,
+  { context, object, facts, logger }: Step<"object" | "facts" | "logger", "writer">,
   { found }: Pick<UpResult, "found">,
 ): boolean {
   if (found || !hadStack(facts)) return false;
-  const stack = stackName(context.kind, item.key);
+  const stack = facts.object.status.stack?.name;
   const { stateDecision: decision } = facts.settings;
   const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";
   logger.warn({ stack, decision }, "state was missing");

@@ -1,22 +1,23 @@
 import type { CodeEndedError } from "../../stacks/contract/code-ended";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Blockers } from "./blockers";
-import { DriftBackoff } from "./drift-backoff";
-import { Expectations } from "./expectations";
 import type { Attempt, Comparison, ObjectFacts } from "./facts";
-import type { ProgramReads } from "./program-reads";
-import { ReadYourWrites } from "./read-your-writes";
-import { Refreshes } from "./refreshes";
-import { Repairs } from "./repairs";
+import type { ProgramReads } from "./kind-cache";
+import { Expectations, ReadYourWrites } from "./own-writes";
+import { DriftBackoff, Refreshes, Repairs } from "./repairs";
 
 /**
- * What this process knows of one object beyond what its caches show. Nothing here is needed to be right: a restart
- * forgets it.
+ * What this process knows of one object beyond what its caches show. A restart forgets it: what a successor needs is also in
+ * the object (its status and annotations).
  */
 export class ObjectState {
   /** When this process first saw the object, by `performance.now()`. */
   readonly #since = performance.now();
   lastAttempt: Attempt | undefined;
+  /** The reconcile that runs of an object that is not deleted; its deletion ends the update. */
+  running: { uid: string; stop: AbortController } | undefined;
+  /** The UID of the object whose deletion has ended its update, where the state has all that was made. */
+  recorded: string | undefined;
   /** What the last attempt has read besides the spec; before the first, the status says it of the last success. */
   reads: ProgramReads | undefined;
   lastComparison: Comparison | undefined;
@@ -31,7 +32,7 @@ export class ObjectState {
   /** The UID of the object whose stack was destroyed: its finalizer is removed, though the cache may still show it. */
   destroyed: string | undefined;
   /** The object whose finalizer this process removes, and since when (`performance.now()`). */
-  releasing: { uid: string; since: number } | undefined;
+  finalizerRemoval: { uid: string; since: number } | undefined;
   /** That a deletion with the propagation policy `Orphan` was seen, which the API server forgets soon, or is recorded. */
   orphaned: ObjectFacts["orphaned"];
   /** Set by a poll, for drift that no watch shows: what is not as it should be. */

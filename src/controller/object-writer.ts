@@ -9,7 +9,7 @@ import type { ProvenFreshness } from "../cache/freshness";
 import type { EventRecorder } from "./event-recorder";
 import { hasSeen, type KindCache, ownedOf } from "./kind-cache";
 import type { ObjectState } from "./object-state";
-import type { ReadYourWrites } from "./read-your-writes";
+import type { ReadYourWrites } from "./own-writes";
 import { composeStatus, type StatusChange, writeStatus } from "./status";
 
 /** Requests of one kind that the API server has to answer at the same time; more make none of them faster. */
@@ -22,7 +22,7 @@ export interface ObjectWriterOptions {
   client: KubernetesClient;
   cache: Pick<KindCache, "object" | "owned" | "view" | "unserved">;
   freshness: Pick<ProvenFreshness, "wrote" | "holds">;
-  recorder: Pick<EventRecorder, "event">;
+  recorder: Pick<EventRecorder, "event" | "wrote">;
   metrics: { loosened(): void };
 }
 
@@ -69,15 +69,13 @@ export class ObjectWriter {
       uid, // a successor of the same name is not written to
       finalizers: [FINALIZER],
     };
-    return writes.record(
-      (await this.#limit(() => client.apply({ apiVersion, kind, metadata }, { fieldManager: FINALIZER_MANAGER })))
-        .object,
-    );
+    const apply = () => client.apply({ apiVersion, kind, metadata }, { fieldManager: FINALIZER_MANAGER });
+    return writes.record((await this.#write(apply)).object);
   }
 
   /** Records that the deletion that is under way leaves the object's resources behind. */
   async recordOrphaned(object: LiveObject, writes: ReadYourWrites): Promise<void> {
-    writes.record(await this.#limit(() => recordOrphaned(this.options.client, object)));
+    writes.record(await this.#write(() => recordOrphaned(this.options.client, object)));
   }
 
   /** Removes what was decided for a lost state, which is done: it must not decide on another one. */
@@ -91,7 +89,7 @@ export class ObjectWriter {
       { op: "remove", path },
     ];
     try {
-      return writes.record(await this.#limit(() => this.options.client.patchExactly(object, operations)));
+      return writes.record(await this.#write(() => this.options.client.patchExactly(object, operations)));
     } catch (error) {
       if (!isApiError(error, 422)) throw error;
       return object; // another decision by now, or none
@@ -109,7 +107,7 @@ export class ObjectWriter {
       { op: "remove", path },
     ];
     try {
-      return writes.record(await this.#limit(() => client.patchExactly(object, operations)));
+      return writes.record(await this.#write(() => client.patchExactly(object, operations)));
     } catch (error) {
       // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
       const live = isApiError(error, 422) ? await this.read(object) : undefined;
@@ -121,7 +119,7 @@ export class ObjectWriter {
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
     const { kind, client, cache, freshness } = this.options;
-    return this.#limit(async () => {
+    return this.#write(async () => {
       const owned = {
         objects: ownedOf({ context: this.options, object, state }),
         isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
@@ -138,6 +136,13 @@ export class ObjectWriter {
       this.#tellLoosened(object, change.mode);
       return written;
     });
+  }
+
+  /** Every write to an object is one of these. */
+  async #write<T>(request: () => Promise<T>): Promise<T> {
+    const written = await this.#limit(request);
+    this.options.recorder.wrote();
+    return written;
   }
 
   /** Tells of a less strict mode than the status had until this write: protection has ended. */

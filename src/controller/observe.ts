@@ -13,17 +13,15 @@ import {
 import { isFresh } from "../cache/freshness";
 import { driftUnknownCondition } from "./conditions";
 import type { KindContext, Reconcile } from "./context";
-import { findDrift } from "./drift";
 import type { DriftFacts, Facts, LastFacts, ObjectFacts, Settings, StackFacts, Timing } from "./facts";
-import { stillWaits } from "./gate";
-import { ownedOf } from "./kind-cache";
+import { authorsOf, stillWaits } from "./gate";
+import { changedReads, findDrift, ownedOf } from "./kind-cache";
 import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
-import { changedReads } from "./program-reads";
 
 /** What a reconcile sees of its object, and what its last attempt waits for. */
-interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal" | "work"> {
+interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal" | "stop" | "work" | "progress"> {
   /** See {@link ObjectFacts.isTombstone}. */
   isTombstone: boolean;
   /** See {@link Timing.blockedMs}. */
@@ -43,7 +41,7 @@ export async function observe(
   item: ObjectItem,
   state: ObjectState,
   signal: AbortSignal,
-): Promise<Omit<Reconcile, "work"> | undefined> {
+): Promise<Omit<Reconcile, "stop" | "work" | "progress"> | undefined> {
   const seen = await lookUp(context, item, state);
   if (seen === undefined) return undefined;
   const { namespace, name, generation } = seen.object.metadata;
@@ -83,9 +81,11 @@ async function factsOf(seen: ObservedObject): Promise<Facts> {
   const now = performance.now();
   const status = ownStatus(seen.context.kind, seen.object);
   const object = objectFacts(seen, status);
+  const settings = settingsOf(seen, object);
   return {
     object,
-    settings: settingsOf(seen, object),
+    settings,
+    authors: authorsOf(seen, object, settings),
     stack: stackFacts(seen, status),
     drift: await driftFacts(seen, status),
     last: lastFacts(seen, now),
@@ -213,6 +213,7 @@ function lastFacts(seen: ObservedObject, now: number): LastFacts {
   const planned = context.plans?.get(context.kind, object)?.spec;
   return {
     attempt: state.lastAttempt,
+    isRecorded: state.recorded === object.metadata.uid,
     comparison: isValid(seen, now) ? state.lastComparison : undefined,
     planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
   };

@@ -1,17 +1,19 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { StackRecord } from "../../stacks/contract/object";
-import type { OpMap, UpResult } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/event-log";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, UpdateAction } from "./action";
-import type { ClaimedProgram } from "./claim-program";
 import type { Pass, Proposed } from "./gate";
+import type { AppliedResult, ClaimedProgram } from "./stack";
 
 /** What came of an action. */
 export type Outcome =
   /** Something has changed since the facts were observed: the object is reconciled again. */
   | { type: "stale" }
+  /** The same, and the engine had done a part of it. */
+  | { type: "interrupted"; object: LiveObject; result: UpResult }
   /** An update turned out not to be needed. */
   | { type: "unneeded" }
   /** The code of the program is new, and what it declares is what was applied. */
@@ -30,21 +32,27 @@ export type Outcome =
   | Updated
   | UpdateFailed
   /** What an update before a destroy was to take over is in the state. */
-  | { type: "finished"; result: UpResult }
+  | Finished
   | { type: "finishFailed"; object: LiveObject; failures: UpdateFailure[] }
   | Destroyed
   | DestroyFailed;
 
-export interface Updated {
-  type: "updated";
-  action: UpdateAction;
+interface Applied {
   /** The object as it was last written. */
   object: LiveObject;
   result: UpResult;
-  program: ClaimedProgram;
-  /** See {@link declarationsDigest}. */
-  declarations?: string | undefined;
   pass: Pass;
+}
+
+export interface Finished extends Applied {
+  type: "finished";
+  action: UpdateAction;
+  result: AppliedResult;
+}
+
+export interface Updated extends Omit<Finished, "type"> {
+  type: "updated";
+  program: ClaimedProgram;
 }
 
 export interface UpdateFailed {
@@ -55,14 +63,11 @@ export interface UpdateFailed {
   partial: { result: UpResult; program: ClaimedProgram } | undefined;
 }
 
-export interface Destroyed {
+export interface Destroyed extends Applied {
   type: "destroyed";
   action: DestroyAction;
-  object: LiveObject;
-  changes: OpMap;
   /** The resources that all attempts have deleted, in words. */
   deleted: readonly string[];
-  pass: Pass;
 }
 
 export interface DestroyFailed {

@@ -12,9 +12,9 @@ import { PLAN_TYPE, type Plan, type PlanSpec, type PlanStatus, planName } from "
 import { compareResourceVersions, withoutManagedFields } from "../cache/change";
 import type { Informer } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
+import { unservedTypes } from "../cache/informer-factory";
 import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
 import { asDecision, digestsOf, isOf, type PlanDecision } from "./plan-decision";
-import { unservedTypes } from "./unserved";
 
 /** The plans and approvals of a cluster, for all controllers. */
 export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests" | "authorMayNotApprove">;
@@ -37,7 +37,7 @@ export interface PlanStoreOptions {
   /** Whether those who have made a change may not approve it. */
   authorMayNotApprove?: boolean | undefined;
   /** Told of an object whose plan, or a decision on it, is another now. */
-  onChange: (object: PlanSpec["object"]) => void;
+  onChange: (object: PlanSpec["object"], isDecided: boolean) => void;
   logger: Logger;
 }
 
@@ -106,8 +106,6 @@ export class PlanStore {
   /**
    * The latest valid decision on an object's plan of this digest. Of two decisions within one second, the rejection counts. An ignored
    * approval is returned only where there is no other decision.
-   *
-   * @param authors whose approvals are ignored; see {@link authorsOf}
    */
   find(kind: AnyKind, object: Names, digest: string, authors?: readonly string[]): PlanDecision | undefined {
     const namespace = this.get(kind, object)?.metadata.namespace ?? object.metadata.namespace ?? this.options.namespace;
@@ -206,13 +204,13 @@ export class PlanStore {
   #planChanged(plan: Plan, isGone: boolean): void {
     // A decision may have come before the cache showed the plan; a plan that others delete is made again.
     const isDecided = this.approvals.byIndex(DIGEST_INDEX, plan.spec.digest).length > 0;
-    if (isGone || isDecided) this.options.onChange(plan.spec.object);
+    if (isGone || isDecided) this.options.onChange(plan.spec.object, !isGone);
   }
 
   #decided(approval: Approval): void {
     const plans = digestsOf(approval.spec).flatMap((digest) => this.plans.byIndex(DIGEST_INDEX, digest) as Plan[]);
     for (const plan of plans) {
-      if (plan.metadata.namespace === approval.metadata.namespace) this.options.onChange(plan.spec.object);
+      if (plan.metadata.namespace === approval.metadata.namespace) this.options.onChange(plan.spec.object, true);
     }
   }
 

@@ -6,7 +6,7 @@ import { type Condition, findCondition, type NewCondition } from "../../stacks/c
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
 import { isUnapplied, PROGRESSING } from "./conditions";
-import { describeAll } from "./describe";
+import { describeAll, describeId } from "./describe";
 
 /** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
 const FAILED = "ResourceFailed";
@@ -44,7 +44,7 @@ export async function findUnready(
 ): Promise<Unready> {
   for (const { id } of stack?.resources ?? []) {
     const error = unserved(id);
-    if (error !== undefined) return { waiting: [], failed: [], unserved: `${nameOf(id)}: ${error.message}` };
+    if (error !== undefined) return { waiting: [], failed: [], unserved: `${describeId(id)}: ${error.message}` };
   }
   const { readyWhen } = kind.capabilities;
   if (readyWhen !== undefined && parsed !== undefined) {
@@ -61,7 +61,8 @@ export async function findUnready(
     const object = isSeen(id) ? owned.get(id) : undefined;
     if (object === undefined) {
       const { apiVersion, kind, ...metadata } = parseObjectId(id);
-      if (hasHealth({ apiVersion, kind, metadata })) unready.waiting.push(`${nameOf(id)}: it has just been applied`);
+      if (hasHealth({ apiVersion, kind, metadata }))
+        unready.waiting.push(`${describeId(id)}: it has just been applied`);
       continue;
     }
     const { status, message } = healthOf(object);
@@ -72,17 +73,11 @@ export async function findUnready(
   return unready;
 }
 
-function nameOf(id: string): string {
-  const { kind, ...metadata } = parseObjectId(id);
-  return `${kind} ${objectKey(metadata)}`;
-}
-
 /**
  * `Ready`: synced, and all resources work. Otherwise `Reconciling` or `Stalled` name the resource that does not work, unless
  * these conditions tell of the stack itself.
  *
  * @param conditions all other conditions, without the results of an earlier call
- * @param stack the last applied resources
  */
 export function readyConditions(
   conditions: Condition[],

@@ -1,21 +1,23 @@
-import { errorMessageOf, type Failure } from "../../providers/errors";
+import { errorMessageOf, type Failure, RetryableError } from "../../providers/errors";
 import type { Fence } from "../../providers/fence";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
 import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { withUnhandled } from "../automation/unhandled";
+import { apply, refuse, skipUnchanged } from "./apply";
 import { driftUnknownCondition, isReported } from "./conditions";
 import { isOutdated, type KindContext, type Reconcile, type Result } from "./context";
 import { decide, maintainsBefore } from "./decide";
-import { execute } from "./execute";
-import { maintain } from "./maintain";
+import { correctOwnerReferences, maintain } from "./maintain";
 import { STATE_MISSING } from "./missing-state";
 import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
 import { observe } from "./observe";
-import { correctOwnerReferences } from "./owner-references";
+import type { Outcome } from "./outcome";
 import { record } from "./record";
+import { removeUntracked } from "./remove-untracked";
+import { ObjectStack } from "./stack";
 import { withinFence } from "./work";
 
 /**
@@ -39,18 +41,29 @@ export class Reconciler {
   }
 
   async #reconcile(item: ObjectItem, signal: AbortSignal, fence: Fence): Promise<Result> {
+    const state = this.#stateOf(item.key);
     try {
-      const observed = await observe(this.context, item, this.#stateOf(item.key), signal);
+      const observed = await observe(this.context, item, state, signal);
       if (observed === undefined) {
         if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";
       }
-      const reconcile = withinFence(observed, fence);
+      const stop = new AbortController();
+      const reconcile = withinFence({ ...observed, stop: stop.signal }, fence);
+      const { uid, deletionTimestamp } = observed.object.metadata;
+      if (deletionTimestamp === undefined) state.running = { uid, stop };
       if (reconcile.waiting !== undefined) reconcile.state.blockers?.looked(reconcile.waiting);
       const againMs = [reconcile.facts.object.isTombstone ? 0 : await correctOwnerReferences(reconcile)];
       const action = decide(reconcile.facts);
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
-      const outcome = await execute(reconcile, action);
+      const isUnchanged = unchangedSince(reconcile);
+      const stack = new ObjectStack(reconcile);
+      const refused = await refuse(reconcile, action);
+      const skipped = refused ?? (await skipUnchanged(reconcile, stack, action));
+      const applied = skipped ?? (await apply(reconcile, stack, action));
+      const cleaned = await removeUntracked(reconcile, applied);
+      const hasFailed = cleaned.type === "updateFailed" || cleaned.type === "finishFailed";
+      const outcome: Outcome = hasFailed && !isUnchanged() ? { type: "stale" } : cleaned;
       const result = await record(reconcile, outcome);
       againMs.push(unansweredMs(reconcile));
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
@@ -59,6 +72,8 @@ export class Reconciler {
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
       throw error;
+    } finally {
+      state.running = undefined;
     }
   }
 
@@ -112,8 +127,17 @@ export class Reconciler {
   noteChange(object: LiveObject): void {
     this.#states.get(objectKey(object.metadata))?.writes.shown(object);
     const { deletionTimestamp, finalizers } = object.metadata;
+    if (deletionTimestamp !== undefined) this.stopUpdate(object);
     const isOrphaned = deletionTimestamp !== undefined && finalizers?.includes("orphan");
     if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned ??= "seen";
+  }
+
+  /** Ends the update that runs of an object: it is deleted, or gone. */
+  stopUpdate({ metadata }: LiveObject): void {
+    const running = this.#states.get(objectKey(metadata))?.running;
+    if (running?.uid === metadata.uid) {
+      running.stop.abort(new RetryableError("Interrupted", "the object of this update is deleted"));
+    }
   }
 
   /** Takes in that an object was restored from a backup: its resources are those of a spec that came later. */
@@ -128,15 +152,15 @@ export class Reconciler {
   }
 
   /** Whether this process has removed the finalizer of the object of this UID. */
-  hasReleased(key: string, uid: string): boolean {
+  hasRemovedFinalizer(key: string, uid: string): boolean {
     const state = this.#states.get(key);
-    return state?.releasing?.uid === uid || state?.destroyed === uid;
+    return state?.finalizerRemoval?.uid === uid || state?.destroyed === uid;
   }
 
   /** Since when this process removes the finalizer of the object of this UID (`performance.now()`). */
-  releasingSince(key: string, uid: string): number | undefined {
-    const releasing = this.#states.get(key)?.releasing;
-    return releasing?.uid === uid ? releasing.since : undefined;
+  removesFinalizerSince(key: string, uid: string): number | undefined {
+    const removal = this.#states.get(key)?.finalizerRemoval;
+    return removal?.uid === uid ? removal.since : undefined;
   }
 
   /** Drops all that is known of an object: it is gone, or is another replica's. */
@@ -173,6 +197,21 @@ export class Reconciler {
     this.#states.set(key, state);
     return state;
   }
+}
+
+/** Tells whether what a failure may depend on is as it is now: one that a change since then may have healed says nothing. */
+function unchangedSince({ context, item, state }: Pick<Reconcile, "context" | "item" | "state">): () => boolean {
+  const [watched, { reconsidered }] = [context.cache.watched(item.key), state];
+  return () =>
+    state.reconsidered === reconsidered && identities(context.cache.watched(item.key)) === identities(watched);
+}
+
+/** Which objects these are, and which of them have begun to be deleted. */
+function identities(objects: readonly LiveObject[]): string {
+  return objects
+    .map(({ metadata }) => `${metadata.uid} ${metadata.deletionTimestamp ?? ""}`)
+    .sort()
+    .join();
 }
 
 /** When to ask the kind's code again for what it has not answered; 0 where it has. */

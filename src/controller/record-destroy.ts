@@ -1,8 +1,7 @@
 import { ENDINGS } from "../../providers/reasons";
 import { stackName } from "../../stacks/contract/object";
-import type { UpdateFailure } from "../automation/failures";
+import type { UpdateFailure } from "../automation/event-log";
 import { isKubernetesObject } from "../automation/urn";
-import { remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import { deletingConditions, finishingConditions } from "./conditions";
 import type { Result, Step } from "./context";
@@ -11,15 +10,18 @@ import { describeChanges, describeFailures } from "./describe";
 import { reportPass } from "./gate";
 import { explainDecision, isStateMissing, STATE_MISSING } from "./missing-state";
 import type { ObjectState } from "./object-state";
-import type { Destroyed, DestroyFailed, Outcome } from "./outcome";
-import { report } from "./report";
+import type { Destroyed, DestroyFailed, Finished, Outcome } from "./outcome";
+import { remembered, report, retry } from "./work";
 
-type Finished = Extract<Outcome, { type: "finished" }>;
 type FinishFailed = Extract<Outcome, { type: "finishFailed" }>;
 
 /** Records that an update before the destroy succeeded: the next reconcile destroys what it has. */
-export function recordFinish(step: Step<"facts" | "state" | "logger">, { result }: Finished): Result {
-  const { facts, state, logger } = step;
+export async function recordFinish(
+  step: Step<"facts" | "state" | "logger", "writer">,
+  { object, result }: Finished,
+): Promise<Result> {
+  const { context, facts, state, logger } = step;
+  await context.writer.removeDecision(object, state.writes);
   state.expectations.updated(result);
   const attempt = { finishes: true, outcome: "succeeded", drifted: facts.drift.ids, conditions: [] } as const;
   state.lastAttempt = remembered(step, attempt);
@@ -30,9 +32,10 @@ export function recordFinish(step: Step<"facts" | "state" | "logger">, { result 
 /** Records that it failed. What may pass is told of and tried again; with any other failure, the next reconcile destroys. */
 export async function recordFailedFinish(
   step: Step<"facts" | "state" | "logger", "writer">,
-  { object, failures }: FinishFailed,
+  { object, failures: found }: FinishFailed,
 ): Promise<Result> {
   const { context, facts, state, logger } = step;
+  const failures = explainDecision(found, facts.settings.stateDecision, "update");
   const outcome = failures.some(mayPass) ? "retryable" : "terminal";
   const attempt = remembered(step, { finishes: true, outcome, drifted: facts.drift.ids, conditions: [] } as const);
   state.lastAttempt = attempt;
@@ -56,9 +59,10 @@ export async function recordDestroy(
     "item" | "facts" | "state" | "logger",
     "kind" | "client" | "plans" | "writer" | "claims" | "forgetDestroyed"
   >,
-  { action, object, changes, deleted, pass }: Destroyed,
+  { action, object, result, deleted, pass }: Destroyed,
 ): Promise<Result> {
   const { kind, plans, writer, claims } = step.context;
+  const { resourceChanges: changes } = result.summary;
   step.logger.info({ changes, release: action.release, approval: pass.approval }, "destroyed");
   reportPass(step, object, pass);
   if (action.release) {
@@ -69,15 +73,15 @@ export async function recordDestroy(
   }
   claims.retain(object.metadata.uid, []);
   await plans?.remove(step.context, object);
-  noteRelease(step.state, object.metadata.uid);
+  noteFinalizerRemoval(step.state, object.metadata.uid);
   if (!step.facts.object.isTombstone) await writer.removeFinalizer(object, step.state.writes);
   step.context.forgetDestroyed(stackName(kind, step.item.key));
   return "done";
 }
 
 /** Of several tries, the first is kept: the object may end by any of them. */
-function noteRelease(state: ObjectState, uid: string): void {
-  if (state.releasing?.uid !== uid) state.releasing = { uid, since: performance.now() };
+function noteFinalizerRemoval(state: ObjectState, uid: string): void {
+  if (state.finalizerRemoval?.uid !== uid) state.finalizerRemoval = { uid, since: performance.now() };
 }
 
 export async function recordFailedDestroy(

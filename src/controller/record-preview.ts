@@ -1,7 +1,5 @@
 import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
 import { approvalWords } from "../plan/contents";
-import { handled, remembered, retry } from "./attempt";
-import { describeIgnored } from "./authors";
 import {
   failedConditions,
   isReported,
@@ -14,10 +12,11 @@ import type { Result, Step } from "./context";
 import { clipped, describeAll, describePlanned, outcomeOf } from "./describe";
 import { type Comparison, comparedState } from "./facts";
 import type { Proposed } from "./gate";
+import { describeIgnored } from "./gate";
 import { POLLED_DRIFT } from "./observe";
 import type { Outcome } from "./outcome";
 import { describeDecision, type PlanDecision } from "./plan-decision";
-import { report } from "./report";
+import { handled, remembered, report, retry } from "./work";
 
 type PreviewStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
 

@@ -5,9 +5,7 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpResult } from "../automation/engine";
-import { describeDeleted } from "../automation/event-log";
 import type { UpdateAction } from "./action";
-import { handled, remembered, retry } from "./attempt";
 import { Blockers } from "./blockers";
 import {
   conflictConditions,
@@ -17,14 +15,15 @@ import {
   succeededConditions,
 } from "./conditions";
 import type { Result, Step } from "./context";
-import { describeAll, describeChanges, describeFailures, outcomeOf } from "./describe";
-import { alterationsIn, type Revert, revertsIn } from "./field-conflict";
+import { describeAll, describeFailures, describeResult, outcomeOf } from "./describe";
 import { reportPass } from "./gate";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
+import { explainDecision } from "./missing-state";
 import type { ObjectState } from "./object-state";
 import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
-import { report } from "./report";
+import { alterationsIn, type Revert, revertsIn } from "./repairs";
+import { handled, remembered, report, retry } from "./work";
 
 type RecordStep = Step<"item" | "facts" | "state", "kind">;
 type UpdateStep = RecordStep & Step<"logger", "kind" | "client" | "plans" | "writer">;
@@ -32,17 +31,18 @@ type UpdateStep = RecordStep & Step<"logger", "kind" | "client" | "plans" | "wri
 /** Records an update that succeeded. */
 export async function recordUpdate(
   step: UpdateStep,
-  { action, object, result, program, declarations, pass }: Updated,
+  { action, object: applied, result, program, pass }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = step;
   const { writer } = context;
+  const object = await writer.removeDecision(applied, state.writes);
   state.polledDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
   program.retainClaims();
   const stack = {
     ...stackRecordOf(step, result),
-    ...(declarations !== undefined && { declarations }),
+    ...(result.declarations !== undefined && { declarations: result.declarations }),
     ...(pass.approval && { approval: pass.approval }),
   };
   const { repaired, undone } = countReverts(step, action, result);
@@ -59,7 +59,7 @@ export async function recordUpdate(
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
   logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval: pass.approval }, "updated");
-  const changes = describeChanges(resourceChanges, describeDeleted(result));
+  const changes = describeResult(result);
   const reason = action.cause === "Repairing" || action.cause === "Refreshing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
   reportPass(step, object, pass);
@@ -145,10 +145,11 @@ function countReverts(
 /** Records an update that failed, or waits. */
 export async function recordFailedUpdate(
   step: UpdateStep & Step<"object", "claims" | "cache">,
-  { object, failures, partial }: UpdateFailed,
+  { object, failures: found, partial }: UpdateFailed,
 ): Promise<Result> {
   const { context, item, facts, state, logger } = step;
   const { claims, writer } = context;
+  const failures = explainDecision(found, facts.settings.stateDecision, "update");
   const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
   const outcome = outcomeOf(failures);
   const blockers = outcome === "pending" ? new Blockers(context, step.object, failures) : undefined;
@@ -158,7 +159,7 @@ export async function recordFailedUpdate(
   state.lastAttempt = remembered(step, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(step, partial.result);
   if (stack !== undefined) partial?.program.retainClaims();
-  const changes = partial && describeChanges(partial.result.summary.resourceChanges, describeDeleted(partial.result));
+  const changes = partial && describeResult(partial.result);
   if (changes) writer.event(object, "Normal", "Updated", changes);
   for (const { reason, object: about } of refused) {
     if (reason === "Conflict" && about) claims.waitFor(objectId(about), item);

@@ -2,16 +2,20 @@ import { type Condition, findCondition, type NewCondition } from "../../stacks/c
 import { statusOf } from "../../stacks/contract/kind";
 import { deletingConditions, failedConditions } from "./conditions";
 import type { Reconcile, Result, Step } from "./context";
+import { describeResult } from "./describe";
 import type { Outcome } from "./outcome";
 import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
 import { recordComparison, recordProposal } from "./record-preview";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
-import { report } from "./report";
+import { report } from "./work";
 
 /** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
   switch (outcome.type) {
     case "stale":
+      return "retry";
+    case "interrupted":
+      tellInterrupted(reconcile, outcome);
       return "retry";
     case "unneeded":
     case "notRolledOut":
@@ -78,4 +82,13 @@ async function recordWait(
   const conditions = (isDeletion ? deletingConditions : failedConditions)(failures);
   await report(step, object, { conditions });
   return { requeueAfterMs };
+}
+
+/** What it has changed, which the next one will find done. */
+function tellInterrupted(
+  { context }: Step<never, "writer">,
+  { object, result }: Extract<Outcome, { type: "interrupted" }>,
+) {
+  const changes = describeResult(result);
+  if (changes) context.writer.event(object, "Normal", "Interrupted", changes);
 }

@@ -3,19 +3,18 @@ import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { deleteObject } from "../../providers/kubernetes/delete-object";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
-import { removeOrphan } from "../../providers/kubernetes/remove-object";
+import { removeUntrackedObject } from "../../providers/kubernetes/remove-object";
 import { describeTermination, referenceTo } from "../../providers/kubernetes/termination";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
-import type { UpResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
-import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
+import { deletedWith, deletesOthers, findUntracked } from "../plan/effects";
 import { visible } from "../text/plain-text";
-import type { DestroyAction } from "./action";
-import type { Step } from "./context";
+import { isOutdated, loggedFailure, type Step } from "./context";
 import { recordedIds } from "./kind-cache";
 import { listOwned } from "./operator-view";
+import type { Destroyed, Finished, Outcome, Updated } from "./outcome";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
@@ -23,44 +22,61 @@ import { listOwned } from "./operator-view";
  * only what the plan has told of is removed.
  */
 
-type Owner = Step<"item" | "object" | "signal" | "work", "kind" | "cache" | "client" | "writer">;
+type Owner = Step<"item" | "object" | "signal" | "work" | "logger", "kind" | "cache" | "client" | "writer">;
 
-/** @param planned what a plan has told of; `undefined` without one */
-export async function removeAfterUpdate(
+/** Removes what an update or a destroy leaves besides the stack. @returns the outcome, or that this has failed */
+export async function removeUntracked(owner: Owner, outcome: Outcome): Promise<Outcome> {
+  if (outcome.type !== "updated" && outcome.type !== "finished" && outcome.type !== "destroyed") return outcome;
+  try {
+    if (outcome.type !== "destroyed") await removeAfterUpdate(owner, outcome);
+    else if (!(await removeAfterDestroy(owner, outcome))) return { type: "stale" };
+    return outcome;
+  } catch (error) {
+    if (isOutdated(error) || owner.signal.aborted) return { type: "stale" };
+    const failed = { object: outcome.object, failures: [loggedFailure(error, owner.logger)] };
+    if (outcome.type === "updated") return { ...failed, type: "updateFailed", partial: undefined };
+    if (outcome.type === "finished") return { ...failed, type: "finishFailed" };
+    return { ...failed, type: "destroyFailed", deleted: outcome.deleted };
+  }
+}
+
+async function removeAfterUpdate(
   owner: Owner,
-  { resources }: UpResult,
-  { planned, mayHaveUntracked }: { planned: readonly LiveObject[] | undefined; mayHaveUntracked: boolean },
+  { action, result: { resources, madeAgain }, pass }: Updated | Finished,
 ): Promise<void> {
+  const planned = pass.bound?.untracked;
   if (planned !== undefined) for (const object of planned) await remove(owner, object, { release: false });
-  else if (mayHaveUntracked) await removeUntracked(owner, resources, { release: false });
+  else if (action.mayHaveUntracked || madeAgain) await removeBeside(owner, resources, { release: false });
 }
 
 /**
  * Removes what a destroy did not find in the state, and returns when that is gone.
  *
- * @param planned what a plan has told of; `undefined` without one
  * @returns whether nothing is left that needs another plan
  * @throws PendingError
  */
-export async function removeAfterDestroy(
-  owner: Owner,
-  { release, mayHaveUntracked }: DestroyAction,
-  { found, deleted }: UpResult,
-  planned: readonly LiveObject[] | undefined,
-): Promise<boolean> {
-  const isPlanned = planned !== undefined;
-  if (isPlanned) await removePlanned(owner, planned);
-  else if (!release) await removeDeletedWith(owner);
+async function removeAfterDestroy(owner: Owner, { action, result, pass }: Destroyed): Promise<boolean> {
+  const { release, mayHaveUntracked } = action;
+  const { found, deleted } = result;
   // A state that had nothing proves nothing.
   const isProven = found && deleted.length > 0;
-  if (!isPlanned && (mayHaveUntracked || !found)) await removeUntracked(owner, [], { release });
-  else if (!isPlanned && !isProven) await removeExternal(owner, [], { release });
-  else if (!found) await removeExternal(owner, [], { release: true }); // what is in no plan is not deleted
-  const marked = findMarked(owner, deleted).filter((object) => !isProven || !isEnding(object));
-  const known = new Set(planned?.map(objectId));
-  const isUnplanned = isPlanned && !release && marked.some((one) => !isEnding(one) && !known.has(objectId(one)));
-  if (!isUnplanned) await removeMarked(owner, marked, { release });
-  return !isUnplanned;
+  const findLeft = () => findMarked(owner, deleted).filter((object) => !isProven || !isEnding(object));
+
+  const planned = pass.bound?.untracked;
+  if (planned === undefined) {
+    if (!release) await removeDeletedWith(owner);
+    if (mayHaveUntracked || !found) await removeBeside(owner, [], { release });
+    else if (!isProven) await removeExternal(owner, [], { release });
+    await removeMarked(owner, findLeft(), { release });
+    return true;
+  }
+  await removePlanned(owner, planned);
+  if (!found) await removeExternal(owner, [], { release: true }); // what is in no plan is not deleted
+  const known = new Set(planned.map(objectId));
+  const left = findLeft();
+  if (!release && left.some((one) => !isEnding(one) && !known.has(objectId(one)))) return false;
+  await removeMarked(owner, left, { release });
+  return true;
 }
 
 /** If it is still what it was. */
@@ -74,12 +90,14 @@ async function removePlanned(owner: Owner, planned: readonly LiveObject[]): Prom
   }
 }
 
-/** An Event tells of it, as the history has what the state had alone. */
-async function remove({ context, object }: Owner, untracked: LiveObject, options: { release: boolean }): Promise<void> {
-  const removed = await removeOrphan(context.client, untracked, options);
-  if (!removed) return;
-  const what = visible(`${untracked.kind} ${objectKey(untracked.metadata)}`);
-  const note = `${options.release ? "released" : "removed"} ${what}, which its stack did not have`;
+async function remove(owner: Owner, untracked: LiveObject, options: { release: boolean }): Promise<void> {
+  const removed = await removeUntrackedObject(owner.context.client, untracked, options);
+  if (removed) tell(owner, `${untracked.kind} ${objectKey(untracked.metadata)}`, options);
+}
+
+/** By an Event, as the history has what the state had alone. */
+function tell({ context, object }: Owner, what: string, { release }: { release: boolean }): void {
+  const note = `${release ? "released" : "removed"} ${visible(what)}, which its stack did not have`;
   context.writer.event(object, "Normal", "Untracked", note);
 }
 
@@ -90,7 +108,7 @@ async function removeDeletedWith({ context: { client, kind }, item: { key } }: O
     await deleteObject(client, object, undefined);
 }
 
-/** Removes what still carries an object's own mark after its destroy, and returns when that is gone. @throws PendingError */
+/** Removes what still carries an object's own mark after its destroy, and returns when that is gone. */
 async function removeMarked(owner: Owner, marked: readonly LiveObject[], options: { release: boolean }): Promise<void> {
   const { client } = owner.context;
   for (const object of marked) if (!isEnding(object)) await remove(owner, object, options);
@@ -119,7 +137,7 @@ function isEnding({ metadata }: LiveObject): boolean {
 }
 
 /** @param kept the resources that the object is to have */
-async function removeUntracked(
+async function removeBeside(
   owner: Owner,
   kept: readonly StackResource[],
   options: { release: boolean },
@@ -136,12 +154,14 @@ async function removeUntracked(
 
 /** The same of what is outside of the cluster. */
 async function removeExternal(
-  { context: { kind }, item, object, work, signal }: Owner,
+  from: Owner,
   kept: readonly StackResource[],
   options: { release: boolean },
 ): Promise<void> {
-  const { uid } = object.metadata;
-  const owner = { uid, description: ownerDescription(kind, item.key) };
+  const { context, item, object, work, signal } = from;
+  const { kind } = context;
+  const owner = { uid: object.metadata.uid, description: ownerDescription(kind, item.key) };
   const outputs = kept.map(({ outputs }) => outputs);
-  await kind.capabilities.external?.removeOrphans(owner, outputs, options, { ...work, signal });
+  const removed = await kind.capabilities.external?.removeUntracked(owner, outputs, options, { ...work, signal });
+  for (const what of removed ?? []) tell(from, what, options);
 }

@@ -1,36 +1,70 @@
 import { failureOf, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { KEEP_CONTENTS, ownerUidOf } from "../../providers/kubernetes/ownership";
+import type { DeclaredResource } from "../../providers/registration";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
-import { adoptsAfterCrash } from "../../stacks/contract/kind";
-import { type KindObject, type ReferenceRecord, stackName } from "../../stacks/contract/object";
+import { adoptsAfterCrash, parseServed, statusOf } from "../../stacks/contract/kind";
+import {
+  type KindObject,
+  objectId,
+  parseObjectId,
+  type ReferenceRecord,
+  stackName,
+} from "../../stacks/contract/object";
 import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
-import type { StackObject, UpOptions, UpResult } from "../automation/engine";
-import type { StackResource } from "../automation/event-log";
+import type { StackObject, UpResult } from "../automation/engine";
+import type { StackResource, UpdateFailure } from "../automation/event-log";
 import { type Program, programOf } from "../automation/program";
-import { planDestroy, planUpdate, type StackPlan } from "../plan/plan";
-import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
+import { declarationsDigest } from "../plan/digest";
+import {
+  type ProgramInputs,
+  planDestroy,
+  planUpdate,
+  programContext,
+  readInputs,
+  type StackPlan,
+  type View,
+} from "../plan/plan";
+import type { UpdateAction } from "./action";
 import type { Step } from "./context";
 import type { Pass } from "./gate";
 import { ownedOf, recordedIds } from "./kind-cache";
-import { adoptsPlugins, objectForDestroy, objectForUpdate, STATE_MISSING } from "./missing-state";
+import { adoptsPlugins, objectForDestroy, objectForUpdate, reportMissingState, STATE_MISSING } from "./missing-state";
 import { type Viewed, viewOf } from "./operator-view";
 import { outputFields } from "./output-fields";
 import { describeApproval } from "./plan-decision";
 import { logOf } from "./work";
 
-type StackStep = Viewed & Step<"facts" | "signal" | "logger", "engine">;
+type StackStep = Viewed &
+  Step<"facts" | "signal" | "stop" | "logger", "engine" | "writer" | "planKey" | "programDigest">;
+
+/** What came of an update of an object's stack. */
+export interface AppliedResult extends UpResult {
+  /** Whether the object had a stack before, which the backend lacked. */
+  madeAgain: boolean;
+  /** See {@link declarationsDigest}. */
+  declarations: string | undefined;
+}
 
 /** One object's stack in one reconcile: what is planned of it and what is done to it, for the same object and in the same view. */
 export class ObjectStack {
   readonly #view: View;
+  #read: ReturnType<ObjectStack["read"]> | undefined;
 
   constructor(private readonly step: StackStep) {
     this.#view = viewOf(step);
   }
 
-  /** What the object's program depends on. @throws see {@link readInputs} */
-  inputs(parsed: KindObject): Promise<ProgramInputs> {
-    return readInputs(this.#view, this.step.context.kind, parsed);
+  /** The object as its program takes it, and what the program depends on besides. Both are read once. */
+  read(): Promise<{ parsed: KindObject; inputs: ProgramInputs }> {
+    this.#read ??= this.#readOnce();
+    return this.#read;
+  }
+
+  async #readOnce(): Promise<{ parsed: KindObject; inputs: ProgramInputs }> {
+    const { context, object } = this.step;
+    const parsed = await parseServed(context.kind, object);
+    return { parsed, inputs: await readInputs(this.#view, context.kind, parsed) };
   }
 
   /** The object's program with what it may know, from the object as it is when its update begins. */
@@ -61,7 +95,6 @@ export class ObjectStack {
     };
   }
 
-  /** @param binds see {@link PlanRequest} */
   planUpdate(program: Program, { binds }: { binds: boolean }): Promise<StackPlan> {
     return planUpdate({ ...this.#request(objectForUpdate(this.step)), program, refresh: true, binds });
   }
@@ -75,22 +108,25 @@ export class ObjectStack {
   async up(
     program: Program,
     { bound, approval }: Pass,
-    options: Pick<UpOptions, "refresh" | "onDeclared">,
-  ): Promise<UpResult> {
-    const { context, signal } = this.step;
+    { refresh, cause }: Pick<UpdateAction, "refresh" | "cause">,
+  ): Promise<AppliedResult> {
+    const { context, signal, stop } = this.step;
     const { kind, engine } = context;
     await this.#refusePluginsCreations(program);
     // What an update that is cut off has made and not saved may need another approval; what a destroy has deleted does not.
     const savesOnce = adoptsAfterCrash(kind) && approval === undefined;
     const { sdkRuntime } = kind.capabilities;
-    const { refresh = false, onDeclared } = options;
-    const told = kind.capabilities.outputs && { outputs: this.#outputs };
-    return engine.up(this.#name, program, {
-      ...told,
-      ...{ object: objectForUpdate(this.step), sdkRuntime, savesOnce, onDeclared, signal },
+    const told: { declared?: readonly DeclaredResource[] } = {};
+    const onDeclared = (declared: readonly DeclaredResource[]) => void Object.assign(told, { declared });
+    const result = await engine.up(this.#name, program, {
+      ...(kind.capabilities.outputs && { outputs: this.#outputs }),
+      ...{ object: objectForUpdate(this.step), sdkRuntime, savesOnce, onDeclared, signal, stop },
       ...{ refresh: refresh || bound !== undefined, plan: bound?.plan, observed: bound?.observed },
-      message: approval && `approved ${describeApproval(approval)}`,
+      message: approval ? `approved ${describeApproval(approval)}` : cause === "Requested" ? "requested" : undefined,
     });
+    const madeAgain = reportMissingState(this.step, result);
+    const declarations = told.declared && (await declarationsDigest(context, told.declared));
+    return { ...result, madeAgain, declarations };
   }
 
   async destroy(release: boolean, { bound, approval }: Pass): Promise<UpResult> {
@@ -112,7 +148,8 @@ export class ObjectStack {
 
   /** What all plans have in common. */
   #request(stackObject: StackObject) {
-    const { context, object, signal } = this.step;
+    const { context, object } = this.step;
+    const signal = AbortSignal.any([this.step.signal, this.step.stop]);
     return { kind: context.kind, object, view: this.#view, engine: context.engine, signal, stackObject };
   }
 
@@ -129,4 +166,64 @@ export class ObjectStack {
         "or to Forget and delete the object",
     );
   }
+}
+
+/** An object's program, after the object has claimed what it may hold alone. */
+export interface ClaimedProgram {
+  /** A failure for each thing that another object holds; the program leaves it out. */
+  conflicts: UpdateFailure[];
+  /** @param object the object as it is when its program runs */
+  of(object: LiveObject): Program;
+  /** After the update: the object holds what it claims, and nothing else. */
+  retainClaims(): void;
+}
+
+/** Claims what an object may hold alone, and prepares the program of its update. */
+export async function claimProgram(
+  step: Step<"item" | "object", "kind" | "cache" | "claims">,
+  stack: Pick<ObjectStack, "program">,
+  parsed: KindObject,
+  inputs: ProgramInputs,
+): Promise<ClaimedProgram> {
+  const { context, object } = step;
+  const { kind, claims } = context;
+  const exclusive = kind.capabilities.claims;
+  const { uid } = object.metadata;
+  const { watched } = inputs;
+  const withheld = new Set<string>();
+  const all = (await exclusive?.of(parsed, watched)) ?? [];
+  const claimed = () => all.filter((id) => !withheld.has(id));
+  const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
+  const conflicts: UpdateFailure[] = [];
+  for (let taken = take(step, claimed(), watched); taken !== undefined; ) {
+    if (!mayWithhold) throw new TerminalError("Conflict", taken.message);
+    withheld.add(taken.id);
+    conflicts.push({ errorClass: "terminal", reason: "Conflict", message: taken.message });
+    taken = take(step, claimed(), watched);
+  }
+  const permitted = withheld.size > 0 ? ((await exclusive?.withhold?.(parsed, withheld)) ?? parsed) : parsed;
+  return {
+    conflicts,
+    of: stack.program(permitted, inputs),
+    retainClaims: () => exclusive && claims.retain(uid, claimed()),
+  };
+}
+
+/** Takes all of these ids, or says which of them another object holds. */
+function take(
+  { context: { claims, cache }, item, object }: Step<"item" | "object", "claims" | "cache">,
+  ids: string[],
+  watched: readonly LiveObject[],
+): { id: string; message: string } | undefined {
+  const conflict = claims.take(object.metadata.uid, ids, item, (id) => {
+    const live = watched.find((object) => objectId(object) === id) ?? cache.view(id)?.object;
+    return live && ownerUidOf(live);
+  });
+  if (conflict === undefined) return undefined;
+  const { id, holder } = conflict;
+  const [name, owner] = [parseObjectId(id).name, cache.describeOwner(holder) ?? holder];
+  return {
+    id,
+    message: `${name} belongs to ${owner}; Kindstack takes it when the owner releases it. ${KEEP_CONTENTS}`,
+  };
 }

@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
+import { quoteForShell } from "../text/shell";
 import { resolveBinaries } from "../toolchain/resolve";
 import type { ToolEvent } from "../toolchain/tool";
 import { API_SERVER_TOOLS, CONTROLLER_TOOLS, startApiServer, startControllers } from "./control-plane";
-import { environmentFile, environmentOf } from "./environment";
 import { type Layout, layoutOf, logFileOf } from "./layout";
 import { portOf } from "./ports";
 import { type PostgresSettings, startPostgres } from "./postgres";
@@ -74,8 +75,6 @@ const LOCK_POLL_MS = 500;
 /**
  * Starts a control plane with two fake nodes, and a database. Processes that a crash left behind in this directory are
  * stopped first.
- *
- * @throws DevClusterRunningError, ToolUnavailableError, ComponentFailedError
  */
 export async function startDevCluster({
   dir,
@@ -170,7 +169,6 @@ function refuseWhenRunning(layout: Layout): void {
   if (devClusterStatus(layout.directory).state === "running") throw new DevClusterRunningError(layout.directory);
 }
 
-/** @throws Error for a directory that holds something else */
 async function refuseForeign({ directory, record }: Layout): Promise<void> {
   const ours = [LOCK, `${path.basename(record)}.new`]; // the latter of a crash
   const foreign = (await fs.readdir(directory)).filter((name) => !ours.includes(name));
@@ -206,4 +204,40 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
   } finally {
     await release().catch(() => {}); // only a lock that was lost cannot be released
   }
+}
+
+/** The environment variables that kubectl, psql, Pulumi and Kindstack need to find the cluster and its operator. */
+export function environmentOf(layout: Layout, postgres: PostgresSettings, port: number): Record<string, string> {
+  return {
+    KUBECONFIG: layout.kubeconfig,
+    PSQL_HOST: postgres.host,
+    PSQL_PORT: String(postgres.port),
+    PSQL_DBNAME: postgres.database,
+    PSQL_USER: postgres.user,
+    PSQL_PASSWORD: postgres.password,
+    // The names that PostgreSQL's own programs read, so that plain psql works.
+    PGHOST: postgres.host,
+    PGPORT: String(postgres.port),
+    PGDATABASE: postgres.database,
+    PGUSER: postgres.user,
+    PGPASSWORD: postgres.password,
+    // For packages of kinds, which may read none of these.
+    DATABASE_URL: urlOf(postgres),
+    PULUMI_BACKEND_URL: pathToFileURL(layout.state).href,
+    PULUMI_CONFIG_PASSPHRASE_FILE: layout.passphrase,
+    KINDSTACK_WORK_DIR: layout.work,
+    KINDSTACK_METRICS_URL: `http://127.0.0.1:${port}/metrics`,
+  };
+}
+
+function urlOf({ host, port, database, user, password }: PostgresSettings): string {
+  const [credentials, path] = [[user, password].map(encodeURIComponent).join(":"), encodeURIComponent(database)];
+  return `postgres://${credentials}@${host}:${port}/${path}`;
+}
+
+/** A file for a POSIX shell's `.` that exports the variables. */
+export function environmentFile(environment: Readonly<Record<string, string>>): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `export ${name}=${quoteForShell(value)}\n`)
+    .join("");
 }

@@ -25,7 +25,7 @@ export const CONTROLLER_TOOLS = ["kube-controller-manager", "kube-scheduler", "k
 type ApiServerTool = (typeof API_SERVER_TOOLS)[number];
 type ControllerTool = (typeof CONTROLLER_TOOLS)[number];
 
-/** Starts etcd and the API server, and writes the kubeconfig. @returns the API server's port */
+/** Starts etcd and the API server, and writes the kubeconfig. */
 export async function startApiServer(
   supervisor: Supervisor,
   binaries: Readonly<Record<ApiServerTool, string>>,

@@ -2,11 +2,7 @@ import fs from "node:fs";
 
 const POLL_MS = 200;
 
-/**
- * Passes on what a file holds and what is appended to it.
- *
- * @returns a function that passes on the rest and ends it
- */
+/** Passes on what a file holds and what is appended to it. */
 export function followFile(file: string, pass: (bytes: Buffer) => void): () => void {
   const descriptor = fs.openSync(file, "r");
   const buffer = Buffer.alloc(65_536);

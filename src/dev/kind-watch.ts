@@ -3,7 +3,7 @@ import path from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import type { ProviderHost } from "../../providers/host/host";
+import type { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { customResourceDefinition } from "../../stacks/contract/crd";
@@ -29,6 +29,8 @@ export interface KindWatchOptions {
   client: KubernetesClient;
   host: Pick<ProviderHost, "serve">;
   operator: Pick<Manager, "serve" | "withdraw">;
+  /** Tells what is served, of all that was loaded. */
+  keep(kinds: readonly AnyKind[]): void;
   /** Applies CRDs, or refuses those of other operators. */
   prepare(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<unknown>;
   restartAdmission(): Promise<void>;
@@ -170,12 +172,15 @@ export class KindWatch {
         );
       }
     }
-    if (problems.length > 0) return; // a kind that is missing may only have failed to load
-    const names = new Set(kinds.map(kindName));
-    for (const kind of served.filter((kind) => !names.has(kindName(kind)))) await this.#withdraw(kind);
+    if (problems.length === 0) {
+      // a kind that is missing may only have failed to load
+      const names = new Set(kinds.map(kindName));
+      for (const kind of served.filter((kind) => !names.has(kindName(kind)))) await this.#withdraw(kind);
+    }
+    this.#options.keep(served);
   }
 
-  /** Makes a kind the served one of its name. @param all what is loaded now */
+  /** Makes a kind the served one of its name. */
   async #serve(kind: AnyKind, all: readonly AnyKind[]): Promise<void> {
     const { client, host, operator, prepare, signal } = this.#options;
     signal.throwIfAborted();

@@ -19,8 +19,6 @@ export interface PostgresInstallation {
  * The programs are in the cache of tools, the data is in the cluster's directory. The user that runs PostgreSQL must
  * reach both. Under root, that is the user `postgres`. Where it cannot, as in root's home, a folder under /var/tmp
  * replaces both.
- *
- * @param server the program `postgres`, beside its others
  */
 export async function locatePostgres(layout: Layout, server: string): Promise<PostgresInstallation> {
   const [bin, dataDirectory] = [path.dirname(server), layout.postgres];

@@ -22,11 +22,7 @@ const DATABASE = "kindstack";
 // Not the name of any schema: PostgreSQL looks for tables in the schema of the user's name first.
 const USER = "developer";
 
-/**
- * Starts PostgreSQL, with the table of the samples.
- *
- * @param server the program `postgres`, beside its others
- */
+/** Starts PostgreSQL, with the table of the samples. */
 export async function startPostgres(supervisor: Supervisor, server: string, log: Log): Promise<PostgresSettings> {
   const { layout, signal } = supervisor;
   log("starting PostgreSQL");
@@ -56,7 +52,7 @@ export async function startPostgres(supervisor: Supervisor, server: string, log:
   return settings;
 }
 
-/** Creates the data directory and the password of the database's user, once. @returns the password */
+/** Creates the data directory and the password of the database's user, once. */
 async function initialisePostgres({ bin, dataDirectory, owner }: PostgresInstallation): Promise<string> {
   const passwordFile = passwordFileOf(dataDirectory);
   if (existsSync(dataDirectory)) return fs.readFile(passwordFile, "utf8");

@@ -50,11 +50,7 @@ export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly A
   }
 }
 
-/**
- * Waits, for some minutes at most, until samples are Ready, and tells of each as soon as it is.
- *
- * @returns the state of each at the end
- */
+/** Waits, for some minutes at most, until samples are Ready, and tells of each as soon as it is. */
 export async function untilSamplesReady(
   { kubeconfig }: DevCluster,
   applied: readonly LiveObject[],

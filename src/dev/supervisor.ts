@@ -57,7 +57,7 @@ export class Supervisor {
     readonly signal: AbortSignal,
   ) {}
 
-  /** Starts a component and waits until it is healthy. @throws ComponentFailedError */
+  /** Starts a component and waits until it is healthy. */
   async start({ command, args, isHealthy, onSpawn, env, uid, gid, ...record }: Component): Promise<ProcessIdentity> {
     const { layout, signal } = this;
     const { name } = record;

@@ -43,8 +43,6 @@ parentPort?.on("message", () => {
  * Checks the types of a module and all that it imports, by the nearest `tsconfig.json` and with the TypeScript that is
  * installed there. Files that are the same as at the last check are not parsed again, and checked again only when an
  * import of theirs has changed for its users.
- *
- * @throws Error where there is no `tsconfig.json` or no TypeScript
  */
 function openCheck(entry: string): Check {
   const configFile = findUpwards(path.dirname(entry), "tsconfig.json");

@@ -9,7 +9,7 @@ import type { Owner } from "../../providers/kubernetes/ownership";
 import { escapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DeclaredResource } from "../../providers/registration";
-import { RETAINED } from "../../providers/retained";
+import { RETAINED } from "../../providers/resource-options";
 import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
 import { closed } from "../plan/resource-plan";
 import type { Declarations, PortableResource } from "./artefact";
@@ -199,7 +199,7 @@ function checkInputs(name: string, schema: Type.TSchema, inputs: unknown): void 
 }
 
 /** @throws Error for what is no plain data, or nested so deep that the readers after this one might fail */
-function checkPlain(name: string, value: unknown, depth = 0): void {
+export function checkPlain(name: string, value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
   if (depth > MAX_DEPTH) refuse(name, `is nested more than ${MAX_DEPTH} levels deep`);
   for (const [key, part] of Object.entries(value)) {

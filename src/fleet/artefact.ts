@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
+import { text as textFrom } from "node:stream/consumers";
 import Type from "typebox";
 import { Check, Errors } from "typebox/value";
+import { errorMessageOf } from "../../providers/errors";
 import { closed } from "../plan/resource-plan";
 import { readJson } from "../text/json";
 
@@ -31,11 +33,14 @@ const typeSchema = Type.Object({ apiVersion: Type.String(), kind: Type.String() 
 
 export const fleetSchema = closed({
   format: Type.Literal(FLEET_FORMAT),
+  at: Type.String({ description: "When it was fetched. Objects that were created later are not in it." }),
   cluster: Type.Optional(Type.Object({ uid: Type.String(), name: Type.Optional(Type.String()) })),
   kinds: Type.Array(
     closed({
       kind: Type.String({ description: "Such as `tenants.multitenancy.codereliant.io`." }),
       objects: Type.Array(liveSchema),
+      alternatives: Type.Array(liveSchema, { description: "The same objects in other versions that may be stored." }),
+      stored: Type.Array(Type.String(), { description: "The versions in which objects may be stored." }),
       owned: closed({ types: Type.Array(typeSchema), objects: Type.Array(liveSchema) }),
       watched: Type.Array(
         closed({ ...typeSchema.properties, selector: Type.String(), objects: Type.Array(liveSchema) }),
@@ -97,7 +102,17 @@ export const declaredSchema = closed({
   uid: Type.String({ maxLength: 64 }),
   generation: Type.Integer({ minimum: 0 }),
   outcome: Type.Union([
-    closed({ type: Type.Literal("declared"), resources: Type.Array(resourceSchema, { maxItems: MAX_RESOURCES }) }),
+    closed({
+      type: Type.Literal("declared"),
+      resources: Type.Array(resourceSchema, { maxItems: MAX_RESOURCES }),
+      spec: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), {
+          description:
+            "What the program took for the object's spec, where it is not as it was fetched: plans depend on it.",
+        }),
+      ),
+      refused: Type.Optional(text),
+    }),
     closed({ type: Type.Enum(["invalid", "failed", "unchecked"]), message: text }),
   ]),
 });
@@ -130,10 +145,22 @@ export async function readDeclarations(file: string): Promise<Declarations> {
   return read(file, declarationsSchema, "kindstack fleet run");
 }
 
+/** The word for standard input, and standard output. */
+export const STANDARD = "-";
+
+async function textOf(file: string, command: string): Promise<string> {
+  try {
+    return await (file === STANDARD ? textFrom(process.stdin) : readFile(file, "utf8"));
+  } catch (error) {
+    throw new Error(`${file} cannot be read: ${errorMessageOf(error)}. \`${command} --to ${file}\` writes it`);
+  }
+}
+
 async function read<T extends Type.TSchema>(file: string, schema: T, command: string): Promise<Type.Static<T>> {
-  const value = readJson(await readFile(file, "utf8"));
+  const value = readJson(await textOf(file, command));
   if (Check(schema, value)) return value;
   const [first] = value === undefined ? [] : Errors(schema, value);
-  const why = first === undefined ? "it is not JSON" : `${first.instancePath || "it"} ${first.message}`;
+  const why =
+    first === undefined ? "it is no JSON, or not all of it" : `${first.instancePath || "it"} ${first.message}`;
   throw new Error(`${file} is not what ${command} of this version writes: ${why}`);
 }

@@ -24,17 +24,22 @@ export async function fetchFleet(
       (await client.list(kindType(kind), { namespace: kind.scope === "Namespaced" ? where : undefined })).items,
   };
   const cluster = await clusterOf(client).catch(() => undefined); // then programs are not told, as in a preview
-  const fleet: Fleet = { format: FLEET_FORMAT, kinds: [], references: [], notes: [], unchecked: [] };
+  const at = new Date().toISOString();
+  const fleet: Fleet = { format: FLEET_FORMAT, at, kinds: [], references: [], notes: [], unchecked: [] };
   const referenced = new Map<string, Manifest>();
   for (const kind of kinds) {
-    const { objects, notes, unchecked } = await liveObjects(reader, kind, namespace);
+    const { objects, alternatives, stored, notes, unchecked } = await liveObjects(reader, kind, namespace);
     fleet.notes.push(...notes);
     fleet.unchecked.push(...unchecked);
     const besides = await readBesides(client, kind, objects, fleet.unchecked);
-    fleet.kinds.push({ kind: kindName(kind), objects: objects.map(portable), ...besides });
+    const found = { objects: objects.map(portable), alternatives: alternatives.map(portable), stored };
+    fleet.kinds.push({ kind: kindName(kind), ...found, ...besides });
     for (const [, target] of (await Promise.all(objects.map((object) => referencesOf(kind, object)))).flat()) {
       referenced.set(objectId(target), target as Manifest);
     }
+  }
+  if (fleet.unchecked.length > 0 && fleet.kinds.every(({ stored }) => stored.length === 0)) {
+    throw new Error(`nothing could be fetched: ${fleet.unchecked.join("; ")}`);
   }
   for (const [id, target] of referenced) {
     const lookup = await client.find(target);

@@ -2,7 +2,7 @@ import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
-import type { View } from "../plan/view";
+import type { View } from "../plan/plan";
 import type { Fleet, FleetKind } from "./artefact";
 
 const NOT_FETCHED = "it is not in the file: the program that fetched does not read it";

@@ -1,20 +1,21 @@
+import { isDeepStrictEqual } from "node:util";
 import { Check, Errors } from "typebox/value";
 import { canonicalJson } from "../../providers/canonical-json";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import { errorMessageOf } from "../../providers/errors";
+import { errorMessageOf, failureOf } from "../../providers/errors";
 import { providerVersions } from "../../providers/index";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isSecret } from "../../providers/kubernetes/object-types";
 import { MASKED, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { DeclaredResource } from "../../providers/registration";
 import { shortened } from "../../providers/shortened";
-import { parseDeclared } from "../../stacks/contract/declared";
+import { parseLive } from "../../stacks/contract/declared";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
-import type { KindObject } from "../../stacks/contract/object";
+import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
-import { declaredInTime } from "../automation/declared";
+import { declaredInTime } from "../automation/program";
 import { changedPaths } from "../plan/fields";
-import { type ProgramInputs, programContext, readInputs, type View } from "../plan/view";
+import { type ProgramInputs, programContext, readInputs, type View } from "../plan/plan";
 import {
   DECLARATIONS_FORMAT,
   type Declarations,
@@ -24,15 +25,25 @@ import {
   type PortableResource,
 } from "./artefact";
 import { fetchedViews } from "./fetched-view";
+import { doubtsOn, refusalOf } from "./live";
 
 type Outcome = Declared["outcome"];
 const MAX_MESSAGE = 4_000;
 
+/** A kind whose programs do not end for so many objects is run for no others: each takes a minute. */
+const MAX_LATE = 3;
+
 /**
  * Runs the programs of kinds for the objects of a fleet, each twice, and tells what they declare. Needs no right and no network.
  * Secrets have no values here: of a program that reads one, nothing is told.
+ *
+ * @param observe told for which object a program runs
  */
-export async function runFleet(fleet: Fleet, kinds: readonly AnyKind[]): Promise<Declarations> {
+export async function runFleet(
+  fleet: Fleet,
+  kinds: readonly AnyKind[],
+  observe: (what: string) => void = () => {},
+): Promise<Declarations> {
   const result: Declarations = { format: DECLARATIONS_FORMAT, providers: {}, objects: [], notFetched: [] };
   for (const kind of kinds) {
     const fetched = fleet.kinds.find((one) => one.kind === kindName(kind));
@@ -42,20 +53,27 @@ export async function runFleet(fleet: Fleet, kinds: readonly AnyKind[]): Promise
     }
     for (const [stub, version] of providerVersions(kind)) result.providers[stub] = version ?? null;
     const viewOf = await fetchedViews(fleet, fetched, kind);
+    const refusal = refusalOf(kind, fetched.stored);
+    const doubtOf = doubtsOn(kind, fetched.alternatives as LiveObject[]);
+    let late = 0;
     for (const object of fetched.objects as LiveObject[]) {
       const { name, namespace, uid, generation = 0 } = object.metadata;
-      const outcome = fitting(await outcomeOf(kind, object, viewOf(object)));
+      observe(`${kind.kind} ${objectKey(object.metadata)}`);
+      const doubt = late < MAX_LATE ? await doubtOf(object) : NOT_RUN;
+      const told = doubt === undefined ? await outcomeOf(kind, object, viewOf(object), () => late++) : unchecked(doubt);
+      const outcome = fitting(refusal === undefined ? told : { type: "invalid", message: refusal });
       result.objects.push({ kind: kindName(kind), ...(namespace && { namespace }), name, uid, generation, outcome });
     }
   }
   return result;
 }
 
-async function outcomeOf(kind: AnyKind, object: LiveObject, view: View): Promise<Outcome> {
+async function outcomeOf(kind: AnyKind, object: LiveObject, view: View, onLate: () => void): Promise<Outcome> {
   if (kind.capabilities.sdkRuntime) return unchecked("its program needs the SDK's runtime, which runs with an engine");
   let parsed: KindObject;
+  let refused: string[];
   try {
-    parsed = await parseDeclared(kind, object);
+    ({ object: parsed, refused } = await parseLive(kind, object));
   } catch (error) {
     return { type: "invalid", message: errorMessageOf(error) };
   }
@@ -70,12 +88,18 @@ async function outcomeOf(kind: AnyKind, object: LiveObject, view: View): Promise
     const [first, second] = [await declare(kind, parsed, inputs), await declare(kind, parsed, inputs)];
     if (first.readsSecret) return unchecked(SECRET_READ);
     const difference = differenceOf(first.resources, second.resources);
-    return difference === undefined ? { type: "declared", resources: first.resources } : unchecked(difference);
+    if (difference !== undefined) return unchecked(difference);
+    const spec = !isDeepStrictEqual(parsed.spec, object.spec) && { spec: parsed.spec as Record<string, unknown> };
+    const why = refused.length > 0 && { refused: shortened(refused.join("; "), MAX_MESSAGE) };
+    return { type: "declared", resources: first.resources, ...spec, ...why };
   } catch (error) {
-    return { type: "failed", message: errorMessageOf(error) };
+    const { reason, message } = failureOf(error);
+    if (reason === "ProgramTimedOut") onLate();
+    return { type: "failed", message };
   }
 }
 
+const NOT_RUN = `its program was not run: it has not ended in time for ${MAX_LATE} others`;
 const SECRET_READ = "its program reads a Secret, whose values are not fetched";
 
 function unchecked(message: string): Outcome {
@@ -94,7 +118,9 @@ async function declare(kind: AnyKind, object: KindObject, inputs: ProgramInputs)
   // Neither of two runs sees what the other one did to what it was given.
   const own = structuredClone({ object, inputs: { ...inputs, referenced: new Map() } });
   const context = programContext(kind, own.object, { ...own.inputs, referenced }, recorded);
-  const declared = await declaredInTime(() => runProgram(kind, own.object, context), Number.POSITIVE_INFINITY);
+  const declared = await declaredInTime(() => runProgram(kind, own.object, context), {
+    timeoutMs: Number.POSITIVE_INFINITY,
+  });
   return { resources: declared.map(portable), readsSecret };
 }
 

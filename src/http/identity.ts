@@ -13,8 +13,6 @@ const CREDENTIAL_ID = "authentication.kubernetes.io/credential-id";
 /**
  * The user of a client certificate, as the API server reads it: the common name is the user, the organizations are the
  * groups. `undefined` when it names no user, or more than one.
- *
- * @param certificate a verified one
  */
 export function certificateIdentity({
   subject,

@@ -24,11 +24,7 @@ export const LIMITS = {
   connectionsCheckingInterval: 1_000,
 } as const;
 
-/**
- * Creates a TLS server within {@link LIMITS}, always with the current certificate.
- *
- * @param options override the limits
- */
+/** Creates a TLS server within {@link LIMITS}, always with the current certificate. */
 export async function createTlsServer(
   certificate: Pick<Polled<SecureContextOptions>, "follow">,
   options: https.ServerOptions,

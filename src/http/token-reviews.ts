@@ -45,11 +45,7 @@ export class TokenReviews {
     });
   }
 
-  /**
-   * @param address of the client, for which reviews wait fairly
-   * @returns `undefined` for a token of no user
-   * @throws Refusal 503 when the API server could not be asked
-   */
+  /** @returns `undefined` for a token of no user @throws Refusal 503 when the API server could not be asked */
   async identityOf(token: string, address: string): Promise<Identity | undefined> {
     if (token.length > MAX_TOKEN_LENGTH) return undefined;
     const digest = hash("sha256", token, "base64");

@@ -14,7 +14,7 @@ import { type InstalledRules, installedPolicies } from "../../stacks/contract/in
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { PLAN_TYPE } from "../../stacks/contract/plan";
 import { MUTATION_TYPE } from "../../stacks/contract/validating-policy";
-import { unservedTypes } from "../controller/unserved";
+import { unservedTypes } from "../cache/informer-factory";
 
 const SERVED_TIMEOUT_MS = 30_000;
 
@@ -57,9 +57,6 @@ export async function installKinds(
 /**
  * Checks that the CRDs of kinds, as far as they exist, were installed by Kindstack: two operators of one kind would each
  * undo the other's work, and neither understands the other's objects.
- *
- * @returns the kinds
- * @throws TerminalError `ForeignDefinition` naming all foreign CRDs
  */
 export async function refuseForeignDefinitions(
   client: Pick<KubernetesClient, "get">,
@@ -80,9 +77,6 @@ export async function refuseForeignDefinitions(
 /**
  * Checks that no other installation has the cluster: two operators of one kind would each undo the other's work. One whose
  * namespace is gone has left its CRDs.
- *
- * @param namespace the operator's own
- * @throws TerminalError `ForeignDefinition`
  */
 export async function refuseSecondInstallation(
   client: Pick<KubernetesClient, "get">,
@@ -90,7 +84,7 @@ export async function refuseSecondInstallation(
 ): Promise<void> {
   const definition = await known(client.get(DEFINITION_TYPE, PLANS));
   const other = definition?.metadata.labels?.[INSTALLED_IN_LABEL];
-  if (other === undefined || other === namespace) return;
+  if (other === undefined || other === "" || other === namespace) return; // an empty one was released
   if ((await known(client.get({ apiVersion: "v1", kind: "Namespace" }, other))) === undefined) return;
   throw new TerminalError(
     "ForeignDefinition",
@@ -101,11 +95,7 @@ export async function refuseSecondInstallation(
 
 const PLANS = "plans.kindstack.dev";
 
-/**
- * Checks that the API server can record who changes an object.
- *
- * @throws TerminalError `NotServed` when it cannot
- */
+/** Checks that the API server can record who changes an object. */
 export async function requireAuthorPolicies(client: Pick<KubernetesClient, "resourceType">): Promise<void> {
   if ((await unservedTypes(client, [MUTATION_TYPE])).length === 0) return;
   const type = `${MUTATION_TYPE.kind} in ${MUTATION_TYPE.apiVersion}`;

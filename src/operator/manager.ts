@@ -7,7 +7,7 @@ import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import type { BackendOwnership } from "../backend/ownership";
 import { RELIST_INTERVAL_MS } from "../cache/informer";
-import { InformerFactory } from "../cache/informer-factory";
+import { InformerFactory, pollUnserved } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
 import type { CachedView } from "../controller/kind-cache";
@@ -16,12 +16,10 @@ import { type ObjectItem, objectItem } from "../controller/object-item";
 import { openController } from "../controller/open-controller";
 import { OwnerIndex } from "../controller/owner-index";
 import { PlanStore, type PlanStoreOptions } from "../controller/plan-store";
-import { pollUnserved } from "../controller/unserved";
 import { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
-import { DestroyedStacks } from "./destroyed-stacks";
 import { pollDrift } from "./drift-poller";
-import { surveyStacks } from "./stack-survey";
+import { DestroyedStacks, surveyStacks } from "./stack-survey";
 
 export interface ManagerOptions
   extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout" | "modeOf">,
@@ -47,7 +45,8 @@ export interface ManagerOptions
  * ```
  *   custom resources ─┐
  *   owned objects ────┼→ queue of objects → reconcile → engine (up, destroy) → status
- *   drift polls ──────┘
+ *   drift polls ──────┤                                  ⇅ pipe
+ *   plans, modes ─────┘                               ProviderSession → providers
  * ```
  */
 export class Manager {
@@ -89,6 +88,11 @@ export class Manager {
     return this.#informers.isBlind ? "the API server does not list the objects of a type" : undefined;
   }
 
+  /** Whether objects are in work, or wait for a worker. */
+  get isBusy(): boolean {
+    return this.#queue.running > 0 || this.#queue.depth > 0;
+  }
+
   /** The objects of a kind, as the cache shows them. */
   objects(kind: AnyKind): LiveObject[] {
     return this.#controllerOf(kind)?.list() ?? [];
@@ -108,12 +112,7 @@ export class Manager {
     return this.#owners.view(id);
   }
 
-  /**
-   * Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest.
-   *
-   * @param onReady called when the caches are filled
-   * @throws ApiError when the API server cannot be asked
-   */
+  /** Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest. */
   async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
     const { client, engine, logger, kinds, backend, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } =
       this.#options;
@@ -121,11 +120,10 @@ export class Manager {
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const controllers = () => [...this.#controllers.values()];
-    // An object's plan, or a decision on it, is another now.
-    const onChange = (object: PlanSpec["object"]) => {
+    const onChange = (object: PlanSpec["object"], isDecided: boolean) => {
       const served = controllers().map(({ kind }) => kind);
       const kind = kindOf(served, object);
-      if (kind !== undefined) this.#queue.add(objectItem(kind, object));
+      if (kind !== undefined) this.#queue.add(objectItem(kind, object), isDecided ? "decision" : "any");
     };
     const plans = await PlanStore.open({ ...this.#options, informers: this.#informers, onChange });
     if (plans !== undefined) this.#options.metrics.plans(() => plans.list());
@@ -191,7 +189,6 @@ export class Manager {
    * are reconciled; objects whose last update ran the same program need no update.
    *
    * @throws ApiError, with nothing changed, when a type that the kind watches is not installed in the cluster
-   * @throws TypeError when the operator does not run
    */
   async serve(kind: AnyKind): Promise<void> {
     if (this.#running === undefined) throw new TypeError("the operator does not run");

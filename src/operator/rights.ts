@@ -17,9 +17,6 @@ interface Right {
 /**
  * The kinds that the operator has all rights for; with one missing, its informers would wait without end, and all kinds with
  * them. Asks for a summary of the operator's rights first, which answers for most of them in one request.
- *
- * @param report told of each other kind
- * @throws Error when no kind is left
  */
 export async function permittedKinds(
   client: Reviewer,

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
+import { reviewOwnAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE, INSTALLED_LABELS } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
@@ -7,7 +8,7 @@ import { FINALIZER, objectKey } from "../../stacks/contract/object";
 
 /** A CustomResourceDefinition, as far as it says where its objects are. */
 interface Definition extends LiveObject {
-  spec: { group: string; names: { kind: string }; versions: { name: string; storage: boolean }[] };
+  spec: { group: string; names: { kind: string; plural: string }; versions: { name: string; storage: boolean }[] };
 }
 
 /**
@@ -15,7 +16,7 @@ interface Definition extends LiveObject {
  * renamed: no deletion of theirs ends.
  */
 export async function warnOfUnserved(
-  client: Pick<KubernetesClient, "list">,
+  client: Pick<KubernetesClient, "list" | "json">,
   kinds: readonly AnyKind[],
   logger: Logger,
 ): Promise<void> {
@@ -26,8 +27,16 @@ export async function warnOfUnserved(
     for (const { metadata, spec } of items as unknown as Definition[]) {
       const version = spec.versions.find(({ storage }) => storage)?.name;
       if (served.has(metadata.name)) continue;
-      const objects = await client.list({ apiVersion: `${spec.group}/${version}`, kind: spec.names.kind });
-      const held = objects.items.filter((object) => object.metadata.finalizers?.includes(FINALIZER));
+      const { group, names } = spec;
+      // Its rights are those that the kinds which it serves need.
+      if (!(await reviewOwnAccess(client, { group, resource: names.plural, verb: "list" }))) {
+        const message =
+          "objects of a kind that is not served may keep their finalizers: the operator may not list them";
+        logger.warn({ kind: metadata.name }, message);
+        continue;
+      }
+      const { items: objects } = await client.list({ apiVersion: `${group}/${version}`, kind: names.kind });
+      const held = objects.filter((object) => object.metadata.finalizers?.includes(FINALIZER));
       const [first] = held;
       if (first === undefined) continue;
       const facts = { kind: metadata.name, objects: held.length, example: objectKey(first.metadata) };

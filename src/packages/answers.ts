@@ -54,6 +54,7 @@ export const answers = {
     Type.Object({ resources: Type.Array(Type.Unsafe<DeclaredResource>(resource)), looked: Type.Boolean() }),
   ),
   sdkProgram: Compile(Type.Object({ looked: Type.Boolean() })),
+  untracked: Compile(Type.Unsafe<string[] | undefined | null>(optional(texts))),
   maintain: Compile(
     Type.Object({
       requeueAfterMs: Type.Optional(Type.Union([Type.Undefined(), Type.Number()])),

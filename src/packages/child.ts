@@ -1,14 +1,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { format } from "node:util";
 import { dataOf, errorOf } from "../../providers/error-data";
-import { RetryableError } from "../../providers/errors";
+import { RetryableError, TerminalError } from "../../providers/errors";
 import type { Log } from "../../providers/log";
-import { runningProgram, withProgram } from "../../providers/running-program";
+import { runningProgram, withProgram } from "../../providers/registration";
 import { kindsIn } from "../../stacks/kinds/module";
 import { withUnhandled } from "../automation/unhandled";
+import { Budget } from "../queue/budget";
 import { type Caller, PackageCode } from "./code";
-import { batching, type FromPackage, type ToPackage } from "./messages";
+import { batching, type FromPackage, type ToPackage, titleOf } from "./messages";
 import { Sessions } from "./sessions";
+import { bounded } from "./size";
 
 /*
  * The process of a package: it loads the package, and answers what the operator asks of the kinds. It has no credentials, and
@@ -26,13 +28,19 @@ const asked = new Map<number, PromiseWithResolvers<unknown>>();
 const current = new AsyncLocalStorage<Running>();
 let lastAsk = 0;
 
-const post = batching<FromPackage>((messages) => {
+const send = process.send?.bind(process);
+/** Libraries that find a parent tell it things, such as that they are ready. */
+delete process.send;
+
+const enqueue = batching<FromPackage>((messages) => {
   try {
-    process.send?.(messages);
+    send?.(messages);
   } catch {
-    for (const message of messages) process.send?.([cloneable(message)]);
+    for (const message of messages) send?.([cloneable(message)]);
   }
 });
+
+const post = (message: FromPackage) => enqueue(bounded(message));
 
 /** What cannot cross, such as a function among the inputs of a resource, is the call's error. */
 function cloneable(message: FromPackage): FromPackage {
@@ -46,14 +54,45 @@ function cloneable(message: FromPackage): FromPackage {
   }
 }
 
+/** Lines and errors that are told at once, and a second from then on: a loop that logs would keep the operator busy. */
+const told = { log: new Budget(1_000, 100), unhandled: new Budget(100, 1) };
+const warnings = new Budget(1, 0.1);
+
+function tell(message: Extract<FromPackage, { type: keyof typeof told }>): void {
+  const budget = told[message.type];
+  if (budget.waitMs === 0) {
+    budget.spend(1);
+    post(message);
+    return;
+  }
+  if (warnings.waitMs > 0) return;
+  warnings.spend(1);
+  post({
+    type: "log",
+    call: message.call,
+    level: "warn",
+    message: "the code of kinds logs or throws too much: the rest is left out",
+  });
+}
+
 /** The log of a call, also for what the call leaves behind. */
 function logOf(call: number | undefined): Log {
   const write = (level: keyof Log) => (message: string, fields?: object) =>
-    post({ type: "log", call, level, message, fields });
+    tell({ type: "log", call, level, message, fields });
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
 const sessions = new Sessions();
+
+/** Runs code up to its first pause. The operator reads from the title whose code it is that never makes one. */
+function titled<T>(call: number, work: () => T): T {
+  process.title = titleOf(call);
+  try {
+    return work();
+  } finally {
+    process.title = titleOf();
+  }
+}
 
 /** The error of a package that does not load is that of each call. */
 function load(): () => PackageCode {
@@ -71,22 +110,26 @@ async function answer({ id, target, args, session, hold }: Extract<ToPackage, { 
   const call = { id, abort: new AbortController() };
   running.set(id, call);
   const log = logOf(id);
+  const progress = (message: string) => post({ type: "progress", call: id, message: String(message) });
   const caller: Caller = {
     log,
     signal: call.abort.signal,
-    context: session && sessions.contextOf(session, { signal: call.abort.signal, log, hold }),
+    titled: (work) => titled(id, work),
+    context: session && sessions.contextOf(session, { signal: call.abort.signal, log, progress, hold }),
     ask: (method, ...given) => {
       const question = Promise.withResolvers<unknown>();
-      asked.set(++lastAsk, question);
-      post({ type: "ask", id: lastAsk, call: id, method, args: given });
+      post({ type: "ask", id: ++lastAsk, call: id, method, args: given });
+      asked.set(lastAsk, question);
       return question.promise;
     },
   };
-  const unhandled = (error: unknown) => post({ type: "unhandled", call: id, error: dataOf(error) });
+  const unhandled = (error: unknown) => tell({ type: "unhandled", call: id, error: dataOf(error) });
   try {
     const loaded = code();
     const value = await current.run(call, () =>
-      withUnhandled(unhandled, () => withProgram({ log }, async () => loaded.call(target, args, caller))),
+      withUnhandled(unhandled, () =>
+        withProgram({ log }, async () => titled(id, () => loaded.call(target, args, caller))),
+      ),
     );
     post({ type: "answer", id, value });
   } catch (error) {
@@ -130,6 +173,12 @@ process.exit = ((exitCode?: number) => {
   if (current.getStore() === undefined) process.reallyExit(exitCode ?? 0);
   throw error;
 }) as typeof process.exit;
+
+const killOwn = process.kill.bind(process);
+process.kill = (pid, signal) => {
+  if (pid === process.pid) return killOwn(pid, signal);
+  throw new TerminalError("InvalidProgram", `the kind's code calls process.kill(${pid}), which is not its own process`);
+};
 
 for (const [method, level] of Object.entries({
   debug: "debug",

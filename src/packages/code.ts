@@ -7,12 +7,12 @@ import type { Log } from "../../providers/log";
 import type { Properties, ProviderContext } from "../../providers/provider";
 import type { DeclaredResource } from "../../providers/registration";
 import type { DriftReport, Maintenance } from "../../stacks/contract/capabilities";
-import type { AnyKind, OutputField } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, type OutputField } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { observingMetadata } from "../../stacks/contract/references";
 import type { RunContext } from "../../stacks/contract/run-context";
 import { runProgram } from "../../stacks/contract/run-program";
-import { declaredInTime } from "../automation/declared";
+import { declaredInTime } from "../automation/program";
 import { describeValue } from "./description";
 import type { FunctionPath, Target } from "./messages";
 
@@ -22,6 +22,8 @@ export interface Caller {
   signal: AbortSignal;
   /** Of calls that are part of an update. */
   context: ProviderContext | undefined;
+  /** Runs code of the call that follows a pause so that it can be told from others' up to the next one. */
+  titled<T>(work: () => T): T;
   /** Asks the operator. */
   ask(method: string, ...given: unknown[]): Promise<unknown>;
 }
@@ -44,7 +46,7 @@ export interface PackageDescription {
 /** Kindstack's compiled code. */
 const KINDSTACK = resolve(__dirname, "../..") + sep;
 
-/** Capabilities that are called with what only the operator's own process has. */
+/** Capabilities that are called with the operator's own client, and so with its rights. */
 const NOT_SERVED = ["admission", "namespaceView"] as const;
 
 type Call = (code: PackageCode, target: Target, args: readonly unknown[], caller: Caller) => unknown;
@@ -64,16 +66,18 @@ export class PackageCode {
     return CALLS[target.type](this, target, args, caller);
   }
 
-  kind(index: number): AnyKind {
-    const kind = this.kinds[index];
-    if (kind === undefined) throw new TypeError(`the package has no kind ${index}`);
+  kind(name: string): AnyKind {
+    const kind = this.kinds.find((one) => kindName(one) === name);
+    if (kind === undefined) throw new TypeError(`the package has no kind ${name}`);
     return kind;
   }
 }
 
 function problemOf({ kind, capabilities }: AnyKind): string | undefined {
   const found = NOT_SERVED.find((name) => capabilities[name] !== undefined);
-  return found && `${kind}: capabilities.${found}: only kinds that are built in can have it`;
+  return (
+    found && `${kind}: capabilities.${found}: only built-in kinds can have it, as it acts with the operator's rights`
+  );
 }
 
 const CALLS: { [Type in Target["type"]]: Call } = {
@@ -94,28 +98,23 @@ const CALLS: { [Type in Target["type"]]: Call } = {
   async program(code, target, args, { log }): Promise<DeclaredProgram> {
     const { kind } = target as Extract<Target, { type: "program" }>;
     const [object, context, limitMs] = args as [KindObject, RunContext, number];
-    let looked = false;
-    const observed = observingMetadata(object, () => {
-      looked = true;
-    });
-    const run = () => runProgram(code.kind(kind), observed, { ...context, log });
-    return { resources: await declaredInTime(run, limitMs), looked };
+    const observed = observing(object);
+    const run = () => runProgram(code.kind(kind), observed.object, { ...context, log });
+    return { resources: await declaredInTime(run, { timeoutMs: limitMs }), looked: observed.looked };
   },
 
-  async sdkProgram(code, target, args, { log }) {
+  async sdkProgram(code, target, args, { log, titled }) {
     const { kind } = target as Extract<Target, { type: "sdkProgram" }>;
     const [object, context, bytes] = args as [KindObject, RunContext, Uint8Array];
     // Loaded here: the SDK's runtime takes memory that other kinds do not need.
     const { runSdkProgram } = await import("../automation/sdk-program.js");
     const { RunRequest: Request } =
       require("@pulumi/pulumi/proto/language_pb") as typeof import("@pulumi/pulumi/proto/language_pb");
-    let looked = false;
-    const observed = observingMetadata(object, () => {
-      looked = true;
-    });
+    const observed = observing(object);
     const request: RunRequest = Request.deserializeBinary(bytes);
-    await runSdkProgram(async () => runProgram(code.kind(kind), observed, { ...context, log }), request);
-    return { looked };
+    const run = () => runProgram(code.kind(kind), observed.object, { ...context, log });
+    await runSdkProgram(async () => titled(run), request);
+    return { looked: observed.looked };
   },
 
   async maintain(code, target, args, { ask }) {
@@ -133,11 +132,11 @@ const CALLS: { [Type in Target["type"]]: Call } = {
     return { requeueAfterMs: result?.requeueAfterMs, memory };
   },
 
-  async removeOrphans(code, target, args, { context }) {
-    const { kind } = target as Extract<Target, { type: "removeOrphans" }>;
+  async removeUntracked(code, target, args, { context }) {
+    const { kind } = target as Extract<Target, { type: "removeUntracked" }>;
     const [owner, kept, options] = args as [Owner, Properties[], { release: boolean }];
     if (context === undefined) throw new TypeError("there is no context");
-    await code.kind(kind).capabilities.external?.removeOrphans(owner, kept, options, context);
+    return code.kind(kind).capabilities.external?.removeUntracked(owner, kept, options, context);
   },
 
   async output(code, target, args) {
@@ -156,6 +155,15 @@ const CALLS: { [Type in Target["type"]]: Call } = {
     return answer.call(provider, ...args, context);
   },
 };
+
+/** An object that notes whether a program looks at its labels or annotations. */
+function observing(given: KindObject): { object: KindObject; looked: boolean } {
+  const observed = { object: given, looked: false };
+  observed.object = observingMetadata(given, () => {
+    observed.looked = true;
+  });
+  return observed;
+}
 
 /** What `settings` gives is known from the start, as the environment of a process does not change. */
 function described(kind: AnyKind): unknown {

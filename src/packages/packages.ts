@@ -1,7 +1,9 @@
 import { definitionProblem } from "../../stacks/contract/definition";
+import { programDigest } from "../../stacks/contract/digest";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type EntryKinds, type LoadedKinds, loadKindsWith } from "../../stacks/kinds/catalog";
 import { answers, parseAnswer } from "./answers";
+import type { PackageDescription } from "./code";
 import { PackageProcess } from "./process";
 import { remoteKind } from "./remote-kind";
 import type { RunnerOptions } from "./runner";
@@ -12,12 +14,17 @@ export interface PackagesOptions extends Pick<RunnerOptions, "limits" | "idleMs"
   environment: NodeJS.ProcessEnv;
 }
 
+interface Description extends Pick<PackageDescription, "problems" | "files"> {
+  kinds: (object | null)[];
+}
+
 /** How long the modules of a package may take to load. */
 const LOAD_MS = 60_000;
 
 /** The kinds of packages, each package with a process of its own; and built-in kinds, which need none. */
 export class Packages {
-  readonly #processes = new Set<PackageProcess>();
+  /** Each with its kinds that are served, and the digests of their code. */
+  readonly #processes = new Map<PackageProcess, Map<AnyKind, string>>();
 
   constructor(private readonly options: PackagesOptions) {}
 
@@ -30,55 +37,69 @@ export class Packages {
 
   /** Providers of packages may write for so long from now, see {@link StackEngine.allow}. */
   allow(ms: number): void {
-    for (const process of this.#processes) process.allow(ms);
+    for (const process of this.#processes.keys()) process.allow(ms);
   }
 
   /** Of the running processes. */
   get pids(): number[] {
-    return [...this.#processes].flatMap(({ pids }) => pids);
+    return [...this.#processes.keys()].flatMap(({ pids }) => pids);
+  }
+
+  /** Only these kinds are served from now on. What was loaded besides them ends when it has nothing to do. */
+  keep(kinds: readonly AnyKind[]): void {
+    for (const digests of this.#processes.values()) {
+      for (const kind of digests.keys()) if (!kinds.includes(kind)) digests.delete(kind);
+    }
   }
 
   close(): void {
-    for (const process of this.#processes) process.close();
+    for (const process of this.#processes.keys()) process.close();
   }
 
   async #load(entry: string, name: string, files: Set<string>): Promise<EntryKinds> {
-    const undeclared = await this.#describe(entry, name, packageEnvironment([], this.options.environment));
-    const environment = packageEnvironment(undeclared.kinds, this.options.environment);
-    const isSame = Object.keys(environment).length === Object.keys(undeclared.environment).length;
-    // What a kind declares of the environment, its `settings` may read.
-    const { process, kinds, ...described } = isSame
-      ? undeclared
-      : await this.#again(undeclared.process, entry, name, environment);
-    this.#processes.add(process);
-    for (const file of [entry, ...described.files]) files.add(file);
-    return { kinds, problems: described.problems };
+    const bare = packageEnvironment([], this.options.environment);
+    let process = this.#processOf(entry, name, bare);
+    let description = await this.#describe(process, name);
+    let served = this.#served(process, description);
+    const environment = packageEnvironment(served.kinds, this.options.environment);
+    if (Object.keys(environment).length > Object.keys(bare).length) {
+      process.close();
+      process = this.#processOf(entry, name, environment); // begins with its first call
+      const hasSettings = served.kinds.some(({ capabilities }) => capabilities.settings !== undefined);
+      if (hasSettings) description = await this.#describe(process, name); // they may read it
+      served = this.#served(process, description);
+    }
+    this.#processes.set(process, new Map(served.kinds.map((kind) => [kind, programDigest(kind)])));
+    for (const file of [entry, ...description.files]) files.add(file);
+    return served;
   }
 
-  async #again(former: PackageProcess, entry: string, name: string, environment: NodeJS.ProcessEnv) {
-    former.close();
-    return this.#describe(entry, name, environment);
+  #processOf(entry: string, name: string, environment: NodeJS.ProcessEnv): PackageProcess {
+    const isChanged = () => [...(this.#processes.get(process) ?? [])].some((one) => programDigest(one[0]) !== one[1]);
+    const process: PackageProcess = new PackageProcess({ ...this.options, name, entry, environment, isChanged });
+    return process;
   }
 
-  async #describe(entry: string, name: string, environment: NodeJS.ProcessEnv) {
-    const { limits } = this.options;
-    const process = new PackageProcess({ ...this.options, name, entry, environment });
+  async #describe(process: PackageProcess, name: string): Promise<Description> {
     try {
       const what = `the package ${name}`;
       const answer = await process.call({ type: "describe" }, [], { what, limitMs: LOAD_MS, isPure: false });
-      const { kinds: descriptions, problems, files } = parseAnswer(answers.description, answer, what);
-      const found = descriptions.flatMap((description, index) => {
-        if (description === null) return [];
-        const { timeoutMs } = limits;
-        return [remoteKind(description, { process, index, timeoutMs })];
-      });
-      const wrong = found.map((kind) => [kind, definitionProblem(kind)] as const);
-      const kinds: AnyKind[] = wrong.flatMap(([kind, problem]) => (problem === undefined ? [kind] : []));
-      const all = [...problems, ...wrong.flatMap(([, problem]) => problem ?? [])];
-      return { process, environment, kinds, problems: all, files };
+      return parseAnswer(answers.description, answer, what);
     } catch (error) {
       process.close();
       throw error;
     }
+  }
+
+  #served(process: PackageProcess, { kinds: descriptions, problems }: Description): EntryKinds {
+    const { timeoutMs } = this.options.limits;
+    const found = descriptions.flatMap((description) =>
+      description === null ? [] : [remoteKind(description, { process, timeoutMs })],
+    );
+    const wrong = found.map((kind) => [kind, definitionProblem(kind)] as const);
+    return {
+      kinds: wrong.flatMap(([kind, problem]) => (problem === undefined ? [kind] : [])),
+      problems: [...problems, ...wrong.flatMap(([, problem]) => problem ?? [])],
+    };
   }
 }

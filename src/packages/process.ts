@@ -1,15 +1,14 @@
 import { failureOf } from "../../providers/errors";
 import { ENDINGS } from "../../providers/reasons";
 import { CodeEndedError, type EndingReason } from "../../stacks/contract/code-ended";
-import { Budget } from "./budget";
+import { Budget } from "../queue/budget";
 import type { Target } from "./messages";
 import type { Ending } from "./run";
 import { type CallOptions, DiedError, PackageRunner, type RunnerOptions } from "./runner";
 import { type Subject, Suspicions, subjectOf } from "./suspicion";
-import { Turns } from "./turns";
 
-/** CPU time of what has ended a process before, in ms: together that takes 2 % of a core. */
-const APART_BUDGET = [5_000, 20] as const;
+/** CPU time of processes that have ended, in ms: what has ended one before waits until they take 1 % of a core. */
+const CPU_BUDGET = [5_000, 10] as const;
 /** Where it is not known. */
 const ASSUMED_CPU_MS = 500;
 /** Ends of the process that calls share: each function that ends one runs apart from then on. */
@@ -29,7 +28,7 @@ export class PackageProcess {
   readonly #apart: PackageRunner;
   readonly #suspicions = new Suspicions();
   readonly #turns = new Turns();
-  readonly #apartBudget = new Budget(...APART_BUDGET);
+  readonly #cpuBudget = new Budget(...CPU_BUDGET);
   readonly #togetherBudget = new Budget(...TOGETHER_BUDGET);
 
   constructor(private readonly options: RunnerOptions) {
@@ -74,9 +73,11 @@ export class PackageProcess {
       subject ??= subjectOf(target, args, options);
       if (!(error instanceof DiedError)) throw this.#judged(error, subject, options, { apart: false });
       this.#togetherBudget.spend(1 / error.together);
-      this.#suspicions.suspect(subject.key);
+      this.#charge(error);
+      if (error.suspects === 1 && !error.ranOthers) throw this.#judged(error, subject, options);
+      if (error.suspects > 0) this.#suspicions.suspect(subject.key);
       if (!options.isPure) throw interrupted(error.ending, options);
-      return this.#callApart(target, args, options, subject);
+      return this.call(target, args, options); // apart from others, where it may have ended the process
     }
   }
 
@@ -84,29 +85,40 @@ export class PackageProcess {
     const { object, key } = subject;
     const before = this.#suspicions.get(key)?.error;
     if (before !== undefined) {
-      const waitMs = this.#turns.isTaken(object) ? BUSY_MS : this.#apartBudget.waitMs;
+      const waitMs = this.#turns.isTaken(object) ? BUSY_MS : this.#cpuBudget.waitMs;
       if (waitMs > 0) throw unanswered({ reason: before.reason as EndingReason, message: before.message }, waitMs);
     }
     using turn = await this.#turns.take({ object, isShared: !options.isPure }, !options.isReport);
     // What this process has done for others must not be laid to the charge of what cannot simply be called again.
     if (turn.isFirst && (!options.isPure || before !== undefined)) this.#apart.renew();
-    using _ = this.#limited(turn);
+    let waits = false;
+    const limited = { ...options, waits: () => waits };
+    using _ = this.#limited(() => {
+      waits = true;
+      turn.end();
+    });
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#acquitted(subject, () => this.#apart.call(target, args, options));
+        return await this.#acquitted(subject, () => this.#apart.call(target, args, limited));
       } catch (error) {
         if (!(error instanceof DiedError)) throw this.#judged(error, subject, options);
-        const isCertain = error.together === 1 && !(error.ranOthers && options.isPure);
+        this.#charge(error);
+        const isCertain = error.suspects === 1 && !(error.ranOthers && options.isPure);
         if (isCertain) throw this.#judged(error, subject, options);
-        if (!options.isPure || tries === MAX_TRIES) throw interrupted(error.ending, options);
+        if (!options.isPure || waits || tries === MAX_TRIES) throw interrupted(error.ending, options);
       }
     }
   }
 
+  /** Each call that a process has ended with takes its share. */
+  #charge({ ending: { cpuMs = ASSUMED_CPU_MS }, together }: DiedError): void {
+    this.#cpuBudget.spend(cpuMs / together);
+  }
+
   /** What waits for something else keeps no other waiting. What keeps its process from answering may be about to end it. */
-  #limited(turn: { end(): void }): Disposable {
+  #limited(end: () => void): Disposable {
     const timer = setInterval(() => {
-      if (!this.#apart.isSilent) turn.end();
+      if (!this.#apart.isSilent) end();
     }, TURN_MS).unref();
     return { [Symbol.dispose]: () => clearInterval(timer) };
   }
@@ -120,8 +132,7 @@ export class PackageProcess {
   /** What an error of a call comes to. */
   #judged(error: unknown, { key }: Subject, { what }: CallOptions, { apart = true } = {}): unknown {
     if (error instanceof DiedError) {
-      const { reason, message, cpuMs = ASSUMED_CPU_MS } = error.ending;
-      this.#apartBudget.spend(cpuMs);
+      const { reason, message } = error.ending;
       const text = `${what}: the process of the kind's code ended: ${message}`;
       return this.#suspicions.convict(key, { reason, message: text }, { apart });
     }
@@ -150,4 +161,57 @@ function interrupted({ message: cause }: Ending, { what }: CallOptions): CodeEnd
 
 function unanswered({ reason, message }: Ending, waitMs: number, dependency?: string): CodeEndedError {
   return new CodeEndedError(reason, message, performance.now() + waitMs, { dependency });
+}
+
+/** Whose turn it is. */
+export interface Turn {
+  object: string;
+  /** Whether other calls for the object may run meanwhile, which an update waits for before it ends. */
+  isShared: boolean;
+}
+
+interface Waiting {
+  turn: Turn;
+  isUrgent: boolean;
+  start: () => void;
+}
+
+/** Lets one call after another have something for itself, or those of one object's update. */
+export class Turns {
+  #holder: Turn | undefined;
+  #held = 0;
+  #waiting: Waiting[] = [];
+
+  /** Whether a call for an object would have to wait. */
+  isTaken(object: string): boolean {
+    return this.#holder !== undefined && !(this.#holder.isShared && this.#holder.object === object);
+  }
+
+  /** @param isUrgent before others that are not. @returns whether it is the first of its turn */
+  async take(turn: Turn, isUrgent: boolean): Promise<{ isFirst: boolean; end(): void } & Disposable> {
+    if (this.isTaken(turn.object)) {
+      await new Promise<void>((start) => {
+        const index = isUrgent ? this.#waiting.findIndex((other) => !other.isUrgent) : -1;
+        this.#waiting.splice(index === -1 ? this.#waiting.length : index, 0, { turn, isUrgent, start });
+      });
+    } else {
+      this.#holder ??= turn;
+    }
+    this.#held++;
+    let isOver = false;
+    const end = () => {
+      if (!isOver) this.#release();
+      isOver = true;
+    };
+    return { isFirst: this.#held === 1, end, [Symbol.dispose]: end };
+  }
+
+  #release(): void {
+    if (--this.#held > 0) return;
+    const [next, ...others] = this.#waiting;
+    this.#holder = next?.turn;
+    this.#waiting = others.filter(({ turn }) => this.isTaken(turn.object));
+    next?.start();
+    for (const other of others) if (!this.#waiting.includes(other)) other.start();
+  }
 }

@@ -4,10 +4,11 @@ import { type ErrorData, errorOf } from "../../providers/error-data";
 import { type ClassifiedError, RetryableError, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
-import type { Properties, ProviderContext } from "../../providers/provider";
-import { runningProgram } from "../../providers/running-program";
+import type { CallContext, DynamicProvider, Properties, ProviderContext } from "../../providers/provider";
+import { ENDINGS } from "../../providers/reasons";
+import { runningProgram } from "../../providers/registration";
 import type { Maintenance, OutputsOf } from "../../stacks/contract/capabilities";
-import type { AnyKind, RemotePrograms } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, type RemotePrograms } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { observedObject } from "../../stacks/contract/references";
 import type { RunContext } from "../../stacks/contract/run-context";
@@ -16,7 +17,6 @@ import { answers, parseAnswer, parseFunctionAnswer } from "./answers";
 import { fromDescription } from "./description";
 import type { FunctionPath, Target } from "./messages";
 import type { PackageProcess } from "./process";
-import { remoteProvider } from "./remote-provider";
 import type { CallOptions } from "./runner";
 
 /** Conversions and validations answer requests of the API server, which waits for 10 s. */
@@ -29,14 +29,13 @@ const SLACK_MS = 1_000;
 
 export interface RemoteKindOptions {
   process: Pick<PackageProcess, "call">;
-  /** Of the kind in its package. */
-  index: number;
   timeoutMs: number;
 }
 
 /** A kind whose functions are called in the process of its package. @param description what `describeValue` made of the kind */
-export function remoteKind(description: object, { process, index, timeoutMs }: RemoteKindOptions): AnyKind {
+export function remoteKind(description: object, { process, timeoutMs }: RemoteKindOptions): AnyKind {
   const { kind: name, directory } = description as AnyKind;
+  const id = kindName(description as AnyKind);
   const what = (path: FunctionPath) => `${path.join(".")} of ${name}`;
   const call = (target: Target, args: readonly unknown[], options: Partial<CallOptions> & Pick<CallOptions, "what">) =>
     process.call(target, args, { limitMs: timeoutMs, isPure: false, ...options });
@@ -44,7 +43,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
   const pure =
     (path: FunctionPath, limitMs: number) =>
     async (...given: unknown[]) => {
-      const target = { type: "function", kind: index, path } as const;
+      const target = { type: "function", kind: id, path } as const;
       const isReport = REPORTS.has(String(path.at(-1)));
       const answer = await call(target, given.map(plain), { what: what(path), limitMs, isPure: true, isReport });
       return parseFunctionAnswer(path, answer, what(path));
@@ -55,7 +54,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
       if (!Object.hasOwn(maintenance, method)) throw new TypeError(`maintain has no ${method}`);
       return (maintenance as unknown as Record<string, (...given: unknown[]) => unknown>)[method]?.(...given);
     };
-    const answer = await call({ type: "maintain", kind: index }, [object, owned, memory], {
+    const answer = await call({ type: "maintain", kind: id }, [object, owned, memory], {
       what: `maintain of ${name}`,
       onAsk,
     });
@@ -67,13 +66,13 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
 
   const findDrift = async (objects: readonly KindObject[]) => {
     const path = ["capabilities", "external", "findDrift"];
-    const answer = await call({ type: "function", kind: index, path }, [objects], { what: what(path) });
+    const answer = await call({ type: "function", kind: id, path }, [objects], { what: what(path) });
     const { drifted, unknown } = parseAnswer(answers.drift, answer, what(path));
     const errors = [...unknown].map(([uid, error]) => [uid, errorOf(error as ErrorData) as ClassifiedError] as const);
     return { drifted, unknown: new Map(errors) };
   };
 
-  const removeOrphans = async (
+  const removeUntracked = async (
     owner: Owner,
     kept: readonly Properties[],
     options: { release: boolean },
@@ -85,8 +84,10 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
     fence.signal.addEventListener("abort", end, { once: true });
     const own = { ...context, fence: { check: fence.check, signal: ended.signal } };
     try {
-      const what = `removeOrphans of ${name}`;
-      await call({ type: "removeOrphans", kind: index }, [owner, kept, options], { what, context: own, signal, log });
+      const what = `removeUntracked of ${name}`;
+      const given = [owner, kept, options];
+      const answer = await call({ type: "removeUntracked", kind: id }, given, { what, context: own, signal, log });
+      return parseAnswer(answers.untracked, answer, what) ?? [];
     } finally {
       fence.signal.removeEventListener("abort", end);
       ended.abort(new RetryableError("UpdateEnded", "the work that this belongs to has ended"));
@@ -94,7 +95,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
   };
 
   const output = (field: string) => (outputsOf: OutputsOf, object: KindObject) =>
-    call({ type: "output", kind: index, field }, [outputsBehind(outputsOf), object], {
+    call({ type: "output", kind: id, field }, [outputsBehind(outputsOf), object], {
       what: `outputs.${field} of ${name}`,
       limitMs: FUNCTION_MS,
       isPure: true,
@@ -106,7 +107,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
     },
     "capabilities.maintain": maintain,
     "capabilities.external.findDrift": findDrift,
-    "capabilities.external.removeOrphans": removeOrphans,
+    "capabilities.external.removeUntracked": removeUntracked,
   };
   const functionAt = (path: FunctionPath) => {
     const [first, second, third] = path;
@@ -143,7 +144,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
       async run(given, context) {
         if (served.capabilities.sdkRuntime && runningProgram().registrations === undefined) throw engineNeeded(name);
         const { args, looked } = told(given, context);
-        const answer = await call({ type: "program", kind: index }, [...args, timeoutMs], {
+        const answer = await call({ type: "program", kind: id }, [...args, timeoutMs], {
           what: `the program of ${name}`,
           limitMs: timeoutMs + SLACK_MS,
           isPure: true,
@@ -155,7 +156,7 @@ export function remoteKind(description: object, { process, index, timeoutMs }: R
       },
       async runInSdk(given, context, request, signal) {
         const { args, looked } = told(given, context);
-        const answer = await call({ type: "sdkProgram", kind: index }, [...args, request], {
+        const answer = await call({ type: "sdkProgram", kind: id }, [...args, request], {
           what: `the program of ${name}`,
           limitMs: undefined,
           log: context.log,
@@ -181,4 +182,45 @@ function engineNeeded(kind: string): TerminalError {
 function plain(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   return observedObject(value as KindObject).object as unknown as LiveObject;
+}
+
+/** A provider of a package, whose calls run in the process of the package. */
+export function remoteProvider(
+  { stub, version, provider: described }: Pick<DefinedProvider, "stub" | "version"> & { provider: object },
+  process: Pick<PackageProcess, "call">,
+): DefinedProvider {
+  const call = async (method: string, args: readonly unknown[], context: CallContext): Promise<unknown> =>
+    process.call({ type: "provider", stub, method }, args, {
+      what: `${method} of a provider`,
+      limitMs: undefined,
+      isPure: false,
+      context,
+      signal: context?.signal,
+      log: context?.log,
+    });
+  type Answer<Method extends "check" | "diff" | "create" | "read" | "update" | "delete" | "observe"> = ReturnType<
+    Required<DynamicProvider>[Method]
+  >;
+  const { observe, comparesInWrite } = described as Partial<Record<keyof DynamicProvider, unknown>>;
+  const provider: DynamicProvider = {
+    check: (olds, news, context) => call("check", [olds, news], context) as Answer<"check">,
+    diff: (id, olds, news, context) => call("diff", [id, olds, news], context) as Answer<"diff">,
+    create: (inputs, context) => call("create", [inputs], context) as Answer<"create">,
+    read: (id, outs, context) => call("read", [id, outs], context) as Answer<"read">,
+    update: (id, olds, news, context) => call("update", [id, olds, news], context) as Answer<"update">,
+    delete: (id, outs, context) => call("delete", [id, outs], context) as Answer<"delete">,
+    async release(id, outs, context) {
+      try {
+        await call("release", [id, outs], context);
+      } catch (error) {
+        if (!(error instanceof RetryableError && ENDINGS.includes(error.reason))) throw error;
+        context?.log.warn("a provider could not release a resource", { id });
+      }
+    },
+    ...(observe !== undefined && {
+      observe: (inputs, outs, context) => call("observe", [inputs, outs], context) as Answer<"observe">,
+    }),
+    ...(comparesInWrite === true && { comparesInWrite }),
+  };
+  return { stub, provider, ...(version !== undefined && { version }) };
 }

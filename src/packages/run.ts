@@ -1,11 +1,12 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
 import os from "node:os";
 import { dirname, join } from "node:path";
 import type { EndingReason } from "../../stacks/contract/code-ended";
 import { collect } from "../automation/interruption";
 import { packageRoot } from "../package";
-import { batching, type FromPackage, type ToPackage } from "./messages";
+import { batching, type FromPackage, type ToPackage, titledCall } from "./messages";
 
 /** How the process of a package has ended. */
 export interface Ending {
@@ -13,6 +14,8 @@ export interface Ending {
   message: string;
   /** CPU time that it has taken, where that is known. */
   cpuMs?: number | undefined;
+  /** The call whose code ran, where that is certain. */
+  call?: number | undefined;
 }
 
 export interface RunOptions {
@@ -22,6 +25,8 @@ export interface RunOptions {
   environment: NodeJS.ProcessEnv;
   /** What it may have in memory altogether. */
   memoryMib: number;
+  /** Whether what it has loaded may be something else than what it is for. */
+  isChanged(): boolean;
   receive(message: FromPackage): void;
   ended(ending: Ending): void;
 }
@@ -46,11 +51,16 @@ export class PackageRun {
   readonly #post: (message: ToPackage) => void;
   /** Whether the modules of the package have been evaluated. */
   isLoaded = false;
+  /** What is sent to it before. */
+  #early: ToPackage[] = [];
   #ending: Ending | undefined;
   #hasEnded = false;
   #pings = 0;
-  /** What has not been answered, with the CPU time that the process had taken then. */
+  /** What has not been answered, with the CPU time that the process had taken a moment before. */
   #ping: { id: number; at: number; cpuMs: number | undefined } | undefined;
+  #lastCpuMs: number | undefined;
+  /** Whose code runs while it does not answer, with the CPU time when that was first seen. */
+  #blocking: { call: number | undefined; cpuMs: number } | undefined;
   /** Also while nothing waits for it: what calls have left behind takes time and memory as well. */
   readonly #watch: NodeJS.Timeout;
 
@@ -69,11 +79,13 @@ export class PackageRun {
       if (this.#child.connected) this.#child.send(messages, () => undefined); // its end is told by an event
     });
     this.#child.on("message", (messages) => {
+      if (!Array.isArray(messages)) return; // not of child.ts: whatever has found the channel
       for (const message of messages as FromPackage[]) this.#receive(message);
     });
     this.#child.once("error", (error) => this.#end({ reason: "ProgramFailed", message: error.message }));
     this.#child.once("close", (code, signal) => this.#end(this.#ending ?? endingOf(code, signal, this.#stderr())));
     this.#lower();
+    this.#guard();
     this.#watch = setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref();
   }
 
@@ -91,7 +103,8 @@ export class PackageRun {
   }
 
   send(message: ToPackage): void {
-    this.#post(message);
+    if (this.isLoaded) this.#post(message);
+    else this.#early.push(message);
   }
 
   kill(ending: Ending): void {
@@ -102,15 +115,27 @@ export class PackageRun {
 
   #receive(message: FromPackage): void {
     if (this.hasEnded) return;
-    if (message.type === "loaded") this.isLoaded = true;
+    if (message.type === "loaded") this.#begin();
     else if (message.type !== "pong") this.options.receive(message);
     else if (message.id === this.#ping?.id) this.#ping = undefined;
+  }
+
+  #begin(): void {
+    if (this.options.isChanged()) {
+      const message = "its files have changed since the operator loaded them: undo that, or restart the operator";
+      this.kill({ reason: "ProgramFailed", message });
+      return;
+    }
+    this.isLoaded = true;
+    for (const message of this.#early.splice(0)) this.#post(message);
   }
 
   #look(): void {
     const { memoryMib } = this.options;
     const now = performance.now();
     const { residentBytes, cpuMs } = usageOf(this.pid);
+    const before = this.#lastCpuMs;
+    this.#lastCpuMs = cpuMs;
     if (residentBytes !== undefined && residentBytes > memoryMib * MIB) {
       this.kill({
         reason: "OutOfMemory",
@@ -118,14 +143,20 @@ export class PackageRun {
         cpuMs,
       });
     } else if (this.#ping === undefined) {
-      this.#ping = { id: ++this.#pings, at: now, cpuMs };
+      this.#blocking = undefined;
+      this.#ping = { id: ++this.#pings, at: now, cpuMs: before ?? cpuMs };
       this.send({ type: "ping", id: this.#ping.id });
     } else if (this.#isBlocked(now, cpuMs)) {
+      const { call, cpuMs: since = 0 } = this.#blocking ?? {};
       this.kill({
         reason: "ProgramTimedOut",
         message: "its code ran for 2 s of CPU time, or 30 s, without a pause",
         cpuMs,
+        call: (cpuMs ?? 0) - since > BLOCKING_CPU_MS / 2 ? call : undefined,
       });
+    } else {
+      const call = titledCall(readOf(this.pid, "cmdline"));
+      if (this.#blocking?.call !== call) this.#blocking = { call, cpuMs: cpuMs ?? 0 };
     }
   }
 
@@ -152,17 +183,43 @@ export class PackageRun {
       writeFileSync(`/proc/${pid}/oom_score_adj`, "1000");
     } catch {} // it has just ended, or the system has no such thing
   }
+
+  /**
+   * Has the process end with this one, also when this one is killed: while code loops, the process does not notice. Where there is no shell, as
+   * in a container, the system ends the processes together.
+   */
+  #guard(): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    const script = 'read -r _; kill -9 "$0"'; // reads until this process has ended
+    const guard = spawn("/bin/sh", ["-c", script, `${pid}`], {
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+      env: {},
+    });
+    guard.once("error", () => undefined);
+    guard.unref();
+    const input = guard.stdin as Socket | undefined; // there is none where file descriptors ran out
+    input?.on("error", () => undefined).unref();
+    this.#child.once("exit", () => guard.kill("SIGKILL"));
+  }
 }
 
 function usageOf(pid: number | undefined): { residentBytes?: number; cpuMs?: number } {
-  if (pid === undefined || process.platform !== "linux") return {};
+  const stat = readOf(pid, "stat");
+  if (stat === "") return {};
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user, system, resident] = [fields[11], fields[12], fields[21]].map(Number);
+  return { cpuMs: ((user ?? 0) + (system ?? 0)) * TICK_MS, residentBytes: (resident ?? 0) * PAGE_BYTES };
+}
+
+/** What Linux tells of a process; empty where it has just ended, and on other systems. */
+function readOf(pid: number | undefined, file: "stat" | "cmdline"): string {
+  if (pid === undefined || process.platform !== "linux") return "";
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [user, system, resident] = [fields[11], fields[12], fields[21]].map(Number);
-    return { cpuMs: ((user ?? 0) + (system ?? 0)) * TICK_MS, residentBytes: (resident ?? 0) * PAGE_BYTES };
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
   } catch {
-    return {}; // it has just ended
+    return "";
   }
 }
 

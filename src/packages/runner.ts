@@ -26,6 +26,8 @@ export interface RunnerOptions {
   limits: PackageLimits;
   /** The process ends after so long without a call. */
   idleMs?: number | undefined;
+  /** Whether its files are others by now than those that are served: a process that starts would load these. */
+  isChanged: () => boolean;
   logger: Logger;
 }
 
@@ -38,6 +40,8 @@ export interface CallOptions {
   isPure: boolean;
   /** Whether it is for the status alone: what an update needs comes first. */
   isReport?: boolean;
+  /** Whether it has waited for something else for so long that what ends its process now is another call's. */
+  waits?: () => boolean;
   context?: ProviderContext | undefined;
   log?: Log | undefined;
   signal?: AbortSignal | undefined;
@@ -65,13 +69,15 @@ interface Current {
 /** The process ended while a call ran. */
 export class DiedError extends Error {
   /**
-   * @param ranOthers whether the process has run other calls as well, each of which may have ended it
+   * @param ranOthers whether the process has also run other calls, and one of them may have ended it
    * @param together how many calls it has ended
+   * @param suspects how many of them may have ended it, this one included; 0 where another one has, for certain
    */
   constructor(
     readonly ending: Ending,
     readonly ranOthers: boolean,
     readonly together: number,
+    readonly suspects: number,
   ) {
     super(ending.message);
   }
@@ -121,7 +127,7 @@ export class PackageRunner {
 
   /** Ends the process unless something runs there, so that the next call has one to itself. */
   renew(): void {
-    if (this.#current?.calls.size === 0) this.#stop();
+    if (this.#current?.calls.size === 0 && !this.options.isChanged()) this.#stop();
   }
 
   /**
@@ -176,7 +182,7 @@ export class PackageRunner {
     if (this.#isClosed) throw new RetryableError("Interrupted", "the operator is stopping");
     const waitMs = this.#notBefore - performance.now();
     if (waitMs > 0 && this.#loadEnding !== undefined) throw this.#loadError(this.#loadEnding);
-    const { name, entry, environment, limits, logger } = this.options;
+    const { name, entry, environment, limits, logger, isChanged } = this.options;
     const current: Current = {
       calls: new Map(),
       called: 0,
@@ -187,6 +193,7 @@ export class PackageRunner {
         environment,
         options: nodeOptions(entry, limits.memoryMib, limits),
         memoryMib: limits.memoryMib + BASE_MIB,
+        isChanged,
         receive: (message) => this.#receive(current, message),
         ended: (ending) => this.#ended(current, ending),
       }),
@@ -225,6 +232,9 @@ export class PackageRunner {
         else this.options.logger[level]({ ...fields, package: this.options.name }, text);
         return;
       }
+      case "progress":
+        current.calls.get(message.call)?.options.context?.progress(message.message);
+        return;
       case "unhandled": {
         const error = errorOf(message.error);
         const handle = this.#callOf(current, message.call)?.unhandled;
@@ -282,7 +292,11 @@ export class PackageRunner {
     if (current.calls.size > 0) return;
     if (current.sessions.size > 0 || current !== this.#current) return;
     clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.#stop(), this.options.idleMs ?? IDLE_MS).unref();
+    this.#idle = setTimeout(() => {
+      if (this.options.isChanged())
+        this.#rest(current); // it alone has the code
+      else this.#stop();
+    }, this.options.idleMs ?? IDLE_MS).unref();
   }
 
   #stop(): void {
@@ -297,6 +311,7 @@ export class PackageRunner {
   #ended(current: Current, ending: Ending): void {
     const { name, logger } = this.options;
     const calls = [...current.calls.values()];
+    const certain = ending.call === undefined ? undefined : current.calls.get(ending.call);
     if (this.#current === current) this.#current = undefined;
     if (current.isStopped) {
       const error = new RetryableError("Interrupted", "the operator has ended the process of the kind's code");
@@ -312,7 +327,15 @@ export class PackageRunner {
       return;
     }
     this.#failedLoads = 0;
-    for (const { settle } of calls) settle.reject(new DiedError(ending, current.called > 1, calls.length));
+    const busy = calls.filter(({ options }) => options.waits?.() !== true).length;
+    for (const call of calls) {
+      const suspects = call.options.waits?.() === true ? calls.length : busy;
+      const died =
+        certain === undefined
+          ? new DiedError(ending, current.called > 1, calls.length, suspects)
+          : new DiedError(ending, false, calls.length, call === certain ? 1 : 0);
+      call.settle.reject(died);
+    }
   }
 }
 

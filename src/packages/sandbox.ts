@@ -34,6 +34,8 @@ export function nodeOptions(entry: string, memoryMib: number, { writable, addons
   return [
     `--max-old-space-size=${memoryMib}`,
     "--max-semi-space-size=1", // MiB: it would take 30 MiB more for garbage
+    "--optimize-for-size", // 5 MiB less
+    "--v8-pool-size=1", // threads that compile and collect beside it: 1 MiB less
     "--permission",
     ...[...readable].map((path) => `--allow-fs-read=${path}`),
     ...writable.flatMap(real).map((path) => `--allow-fs-write=${path}`),

@@ -7,6 +7,7 @@ import type { HoldData, SessionData } from "./messages";
 interface CallData {
   signal: AbortSignal;
   log: Log;
+  progress: ProviderContext["progress"];
   hold: HoldData | undefined;
 }
 
@@ -15,12 +16,12 @@ export class Sessions {
   readonly #sessions = new Map<number, { context: ProviderContext; end: AbortController }>();
   #allowedUntil = Number.POSITIVE_INFINITY;
 
-  contextOf(session: SessionData, { signal, log, hold }: CallData): ProviderContext {
-    const { context } = this.#sessions.get(session.id) ?? this.#open(session, log);
+  contextOf(session: SessionData, { signal, log, progress, hold }: CallData): ProviderContext {
+    const { context } = this.#sessions.get(session.id) ?? this.#open(session, { log, progress });
     return {
       ...context,
       signal: AbortSignal.any([context.signal, signal]),
-      log,
+      ...{ log, progress },
       ...(hold && { hold: holdOf(observationsOf(hold), hold.urn, hold.call) }),
     };
   }
@@ -36,7 +37,7 @@ export class Sessions {
     this.#allowedUntil = performance.now() + ms;
   }
 
-  #open({ id, object, remembers }: SessionData, log: Log) {
+  #open({ id, object, remembers }: SessionData, told: Pick<ProviderContext, "log" | "progress">) {
     const end = new AbortController();
     const { signal } = end;
     const check = () => {
@@ -45,7 +46,7 @@ export class Sessions {
       throw new RetryableError("LeaseLost", "the operator has not told for too long that it may write");
     };
     const snapshot = remembers ? new Map<string, Promise<unknown>>() : undefined;
-    const session = { context: { fence: { check, signal }, signal, log, object, snapshot }, end };
+    const session = { context: { fence: { check, signal }, signal, ...told, object, snapshot }, end };
     this.#sessions.set(id, session);
     return session;
   }

@@ -1,13 +1,17 @@
-import { createHmac, type KeyObject } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject, randomBytes, scrypt } from "node:crypto";
+import { promisify } from "node:util";
 import { canonicalJson } from "../../providers/canonical-json";
 import { PROVIDER_PROPERTY, withoutInternal } from "../../providers/dynamic";
 import { providerVersions } from "../../providers/index";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
-import { kindName } from "../../stacks/contract/kind";
-import type { ReferenceRecord } from "../../stacks/contract/object";
+import type { DeclaredResource } from "../../providers/registration";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { ReferenceRecord, StackRecord } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
+import { declaredInTime, type Program } from "../automation/program";
+import { passphraseOf, type StateProtection } from "../config";
 import type { PlannedResource } from "./effects";
 import type { PlanRequest, StackPlan } from "./plan";
 
@@ -158,4 +162,67 @@ function template(name: string, namespace: string): (value: unknown) => unknown 
 /** An object that is made again has the same plan. */
 function withoutUid<T>(value: T, uid: string | undefined): T {
   return uid ? (mapTexts(value, (text) => text.replaceAll(uid, "{uid}")) as T) : value;
+}
+
+const KEY_BYTES = 32;
+/** About a tenth of a second and 32 MiB: a digest does not help to guess the passphrase. */
+const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 2 ** 20 };
+const derive = promisify<string, string, number, object, Buffer>(scrypt);
+
+/**
+ * The key of the digests of plans, made when it is needed first. With a passphrase it is made of that: all replicas, and previews
+ * elsewhere with the same passphrase, give the same digests.
+ *
+ * With a key service alone there is no secret to make it of. It is the process's own then: a restart, or another replica, gives
+ * other digests, and what was approved before waits for another approval.
+ */
+export function planKey(protection: StateProtection): () => Promise<KeyObject> {
+  let made: Promise<KeyObject> | undefined;
+  const make = async () => {
+    const secret = await passphraseOf(protection);
+    if (secret === undefined) return createSecretKey(randomBytes(KEY_BYTES));
+    return createSecretKey(await derive(secret, "kindstack plans", KEY_BYTES, COST));
+  };
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+/** What the declarations of a kind's program are digested with. */
+interface ProgramVersion {
+  kind: AnyKind;
+  programDigest: string;
+  planKey(): Promise<KeyObject>;
+}
+
+/**
+ * A digest of what a program declares and of the versions of the providers that apply it: an update with the same has nothing to
+ * do. It is keyed, as a status tells it and there may be secrets among the inputs.
+ *
+ * @param programDigest the version of a provider that has none
+ */
+export async function declarationsDigest(
+  { planKey, kind, programDigest }: ProgramVersion,
+  declared: readonly DeclaredResource[],
+): Promise<string> {
+  const versions = providerVersions(kind);
+  const versioned = declared.map((resource) => {
+    const { [PROVIDER_PROPERTY]: stub } = (resource.inputs ?? {}) as { [PROVIDER_PROPERTY]?: string };
+    return [resource, stub === undefined ? null : (versions.get(stub) ?? programDigest)];
+  });
+  const contents = canonicalJson([versioned, kind.capabilities.settings?.() ?? null]);
+  return createHmac("sha256", await planKey())
+    .update(`declarations ${contents}`)
+    .digest("hex")
+    .slice(0, 16);
+}
+
+/** Whether an object's program declares what was applied at the last update. @throws what the program throws */
+export async function declaresTheSame(version: ProgramVersion, stack: StackRecord, program: Program): Promise<boolean> {
+  const { sdkRuntime, outputs } = version.kind.capabilities;
+  // Outputs of resources, which only an update tells, give fields of the status by code that may be new.
+  if (stack.declarations === undefined || sdkRuntime || outputs !== undefined) return false;
+  const declared = await declaredInTime(program, { timeoutMs: Number.POSITIVE_INFINITY });
+  return (await declarationsDigest(version, declared)) === stack.declarations;
 }

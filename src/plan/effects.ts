@@ -3,20 +3,23 @@ import { errorMessageOf } from "../../providers/errors";
 import { providersOf } from "../../providers/index";
 import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubernetes/apply-effect";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { Lookup } from "../../providers/kubernetes/lookup";
 import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { groupOf } from "../../providers/kubernetes/object-types";
 import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
-import { ownerUidOf, wasCreated } from "../../providers/kubernetes/ownership";
+import { ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
+import { isDeletable } from "../../providers/kubernetes/remove-object";
+import type { Lookup } from "../../providers/kubernetes/types";
+import { foundExisting, type Observations } from "../../providers/observation";
 import type { Properties } from "../../providers/provider";
-import { isRetained } from "../../providers/retained";
+import { isRetained } from "../../providers/resource-options";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { objectId } from "../../stacks/contract/object";
+import { objectId, parseObjectId } from "../../stacks/contract/object";
+import { watchedFor } from "../../stacks/contract/watched";
 import type { PlannedChange } from "../automation/planned-changes";
 import { typeWord } from "../automation/urn";
 import { adoptedFields, changedFields, createdFields } from "./fields";
 import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./resource-plan";
-import type { View } from "./view";
 
 /** A change of a stack's resource, with what it does to what is alive. */
 export interface PlannedResource {
@@ -70,11 +73,16 @@ export function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): s
   return former === undefined ? [uid] : [uid, former];
 }
 
-/** What changes, by name: the engine's order differs from one preview to the next. */
+/**
+ * What changes, by name: the engine's order differs from one preview to the next.
+ *
+ * @param observed what providers have found besides Kubernetes objects; only a plan that binds has it
+ */
 export async function plannedResources(
   changes: readonly PlannedChange[],
-  view: Pick<View, "look">,
+  look: (manifest: Manifest) => Promise<Lookup>,
   changing: Changing,
+  observed: Observations = new Map(),
 ): Promise<PlannedResource[]> {
   const moves = movesAmong(changes, changing.kind);
   const resources = changes.map(async (change): Promise<PlannedResource[]> => {
@@ -83,7 +91,7 @@ export async function plannedResources(
     const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
     const id = touchedObject(change);
     const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
-    const lookup = id === undefined ? undefined : await view.look(manifest);
+    const lookup = id === undefined ? undefined : await look(manifest);
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
     const planned = (operation: ResourcePlan["operation"], fields: FieldChange[]): PlannedResource => {
       const shown = { name, type: typeWord(change.type), operation, fields };
@@ -105,7 +113,9 @@ export async function plannedResources(
     const given = inputs as unknown as ObjectInputs;
     const isKnown = isObject && lookup !== undefined && lookup.outcome !== "unknown";
     const effect = isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
-    const known = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
+    const isAdopted = !isObject && operation === "create" && foundExisting(observed, change.urn);
+    const applied = isAdopted ? "adopt" : applicationOf(change, live, effect, moves.isKept(change));
+    const known = source !== undefined ? "move" : applied;
     const word = known === "create" && lookup?.outcome === "unknown" ? UNCHECKED : known;
     const from = source === undefined ? change : { ...change, old: source };
     return [
@@ -153,8 +163,10 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
 }
 
 function fieldsOf(word: ResourcePlan["operation"], from: PlannedChange, live: LiveObject | undefined): FieldChange[] {
-  if (word === "create" || word === UNCHECKED) return createdFields(from.inputs ?? {});
-  return word === "adopt" ? adoptedFields(live, from.inputs?.manifest as Manifest) : changedFields(from, live);
+  const { inputs = {} } = from;
+  if (word === "create" || word === UNCHECKED) return createdFields(inputs);
+  if (word !== "adopt") return changedFields(from, live);
+  return "manifest" in inputs ? adoptedFields(live, inputs.manifest as Manifest) : createdFields(inputs);
 }
 
 /** @param lookup of a Kubernetes object */
@@ -177,7 +189,7 @@ function deletionOf(
   const live = lookup.object;
   const holder = ownerUidOf(live);
   const isStillOurs = holder === undefined ? live.metadata.uid === outputs.uid : holder === outputs.owner.uid;
-  return isStillOurs && wasCreated(live) ? "delete" : "release";
+  return isStillOurs && isDeletable(live) ? "delete" : "release";
 }
 
 /** @param keepsOld of a replacement, whether what it had is not deleted */
@@ -192,4 +204,49 @@ function applicationOf(
   // One that only lost its label is no other's.
   if (effect === "adopt" && operation === "update" && live?.metadata.uid === old?.outputs.uid) return "update";
   return effect;
+}
+
+/**
+ * Those of an owner's live objects that Kindstack applied and that are not among what it is to have, by
+ * {@link objectId}. Who copies an object with its labels has not had it applied by Kindstack.
+ */
+export function findUntracked(owned: readonly LiveObject[], kept: ReadonlySet<string>): LiveObject[] {
+  const known = new Set([...kept].map(idInGroup));
+  return owned.filter(
+    (object) =>
+      object.metadata.deletionTimestamp === undefined && !known.has(idInGroup(objectId(object))) && wasApplied(object),
+  );
+}
+
+/** An object is the same in all versions of its group. */
+function idInGroup(id: string): string {
+  const { apiVersion, ...rest } = parseObjectId(id);
+  return JSON.stringify({ group: groupOf(apiVersion), ...rest });
+}
+
+/**
+ * What an update that was cut off has made and no state has; its removal is part of a plan.
+ *
+ * @param others what is deleted with the object though others made it
+ */
+export function untrackedBeside(
+  owned: readonly LiveObject[],
+  changes: readonly PlannedChange[],
+  others: readonly LiveObject[],
+): LiveObject[] {
+  const touched = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
+  const untracked = [...findUntracked(owned, touched), ...others.filter((object) => !touched.has(objectId(object)))];
+  return [...new Map(untracked.map((object) => [object.metadata.uid, object])).values()];
+}
+
+/** Whether a kind has what others make deleted with its objects. */
+export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): boolean {
+  return watches.some(({ deletedWithObject }) => deletedWithObject);
+}
+
+/** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
+export async function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): Promise<LiveObject[]> {
+  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
+  const remaining = objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return watchedFor(watches, key, remaining);
 }

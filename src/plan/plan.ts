@@ -1,12 +1,14 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Cluster } from "../../providers/kubernetes/cluster";
+import type { Lookup } from "../../providers/kubernetes/types";
 import type { Snapshot } from "../../providers/snapshot";
-import type { AnyKind } from "../../stacks/contract/kind";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
+import { type KindObject, objectKey, stackName } from "../../stacks/contract/object";
+import { readReferenced } from "../../stacks/contract/references";
+import type { Referenced, RunContext } from "../../stacks/contract/run-context";
 import type { PreviewOptions, PreviewResult, StackEngine } from "../automation/engine";
 import type { Program } from "../automation/program";
-import { type PlannedResource, type PlanOperation, plannedResources } from "./effects";
-import { untrackedBeside } from "./untracked";
-import type { View } from "./view";
+import { type PlannedResource, type PlanOperation, plannedResources, untrackedBeside } from "./effects";
 
 /** What an update or a destroy of one object's stack would do: the preview of an engine, and what that does to the world. */
 export interface StackPlan extends PreviewResult {
@@ -38,11 +40,7 @@ export function planUpdate(request: PlanRequest & { program: Program; refresh: b
   return planOf(request, "update", (stack, snapshot) => engine.preview(stack, program, { ...options, snapshot }));
 }
 
-/**
- * Plans a destroy. One that is bound trusts the state.
- *
- * @param release whether the resources stay
- */
+/** Plans a destroy. One that is bound trusts the state. */
 export function planDestroy(request: PlanRequest & { release: boolean; refresh: boolean }): Promise<StackPlan> {
   const { engine, binds, release, refresh } = request;
   const options = { ...optionsOf(request), refresh: refresh && !binds };
@@ -61,9 +59,10 @@ async function planOf(
 ): Promise<StackPlan> {
   const snapshot: Snapshot = new Map();
   const preview = await previewOf(stackName(kind, objectKey(object.metadata)), snapshot);
-  const { changes, failures } = preview;
+  const { changes, failures, observed } = preview;
   const look: View["look"] = (manifest) => view.look(manifest, snapshot);
-  const resources = await plannedResources(changes, { look }, { kind, uid: object.metadata.uid, operation });
+  const changing = { kind, uid: object.metadata.uid, operation };
+  const resources = await plannedResources(changes, look, changing, observed);
   const isWhole = binds && failures.length === 0 && operation !== "release";
   const others = isWhole && operation === "delete" ? await view.deletedWith() : [];
   const untracked = isWhole ? untrackedBeside(await view.marked(), changes, others) : [];
@@ -79,4 +78,53 @@ export function changesAnything({ changes, untracked }: StackPlan): boolean {
 export function refuseUnknown({ resources }: StackPlan): void {
   const missing = resources.find(({ lookupError }) => lookupError !== undefined);
   if (missing !== undefined) throw missing.lookupError;
+}
+
+/**
+ * The world around one object, as plans of it and its program see it. How it is read, and with which rights, is up to who plans; and
+ * so is what cannot be told: a method throws, or notes that and answers with what is known.
+ */
+export interface View {
+  /** Looks for the object that a manifest names. @param snapshot what a preview has read already; a view that keeps what it finds ignores it */
+  look(manifest: Manifest, snapshot?: Snapshot): Promise<Lookup>;
+  /** What tells the cluster from others; `undefined` without the right to read that. */
+  cluster(): Promise<Cluster | undefined>;
+  /** The object's live objects of the types in {@link LiveState.reads}, as its program must see them. */
+  owned(): Promise<LiveObject[]>;
+  /** What its kind watches for the object, as its program must see it. */
+  watched(): Promise<LiveObject[]>;
+  /** All live objects that carry the object's mark. */
+  marked(): Promise<readonly LiveObject[]>;
+  /** What others made, and is deleted with the object. */
+  deletedWith(): Promise<readonly LiveObject[]>;
+}
+
+/** What a program depends on besides its object. */
+export interface ProgramInputs {
+  cluster: Cluster | undefined;
+  /** Of the types in {@link LiveState.reads}. */
+  owned: LiveObject[];
+  watched: LiveObject[];
+  referenced: Referenced;
+}
+
+/** Reads what an object's program depends on. @throws Error when what the object refers to cannot be told */
+export async function readInputs(view: View, kind: AnyKind, object: KindObject): Promise<ProgramInputs> {
+  const [owned, watched, referenced, cluster] = await Promise.all([
+    view.owned(),
+    view.watched(),
+    readReferenced({ find: (target) => view.look(target as Manifest) }, kind, object),
+    view.cluster(),
+  ]);
+  return { cluster, owned, watched, referenced };
+}
+
+/** What the program of an object is told of it. @param recorded the ids of what the last update recorded in the stack */
+export function programContext(
+  kind: AnyKind,
+  object: Pick<LiveObject, "metadata">,
+  { cluster, ...inputs }: ProgramInputs,
+  recorded: Iterable<string>,
+): RunContext {
+  return { owner: ownerOf(kind, object), recorded: new Set(recorded), ...inputs, ...(cluster && { cluster }) };
 }

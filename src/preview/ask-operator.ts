@@ -67,10 +67,9 @@ export async function askOperator<P extends RequestPath>(
       );
     }
     if (UNTRUSTED.has(code)) {
-      throw new TerminalError(
-        "Misconfigured",
-        `the certificate of ${url} is of no CA that is known here (${errorMessageOf(error)}): name its CA with --server-ca`,
-      );
+      const ofNone =
+        ca === undefined ? "that Node.js trusts: name its CA with --server-ca" : "in the file of --server-ca";
+      throw new TerminalError("Misconfigured", `the certificate of ${url} is of no CA ${ofNone}`);
     }
     throw new RetryableError("Unreachable", `the operator at ${url} did not answer: ${errorMessageOf(error)}`);
   } finally {

@@ -1,9 +1,11 @@
 import { errorMessageOf } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
 import { objectId } from "../../stacks/contract/object";
-import { deletedWith, deletesOthers } from "../plan/untracked";
-import type { View } from "../plan/view";
+import { deletedWith, deletesOthers } from "../plan/effects";
+import type { View } from "../plan/plan";
 import type { ClusterView } from "./cluster-view";
 
 export interface CallerView extends View {
@@ -44,7 +46,7 @@ export function callerView(cluster: ClusterView, { kind, key, live, owned, recor
       return [...(owned ?? recorded)];
     },
     async watched() {
-      const watched = await cluster.observed(kind, key);
+      const watched = await cluster.watched(kind, key);
       if (watched === undefined && isSeen) unknown.set("watched", "what it depends on could not be listed");
       return watched ?? [];
     },
@@ -55,3 +57,32 @@ export function callerView(cluster: ClusterView, { kind, key, live, owned, recor
     unknown: () => ["cluster", "owned", "watched"].flatMap((name) => unknown.get(name as keyof View) ?? []),
   };
 }
+
+/** The mode that the operator is configured with for a kind; known to the operator alone. */
+export type ConfiguredMode = (kind: AnyKind) => Mode | undefined;
+
+/**
+ * The mode that holds for an object, or why its namespace's cannot be understood, as far as the caller can see: a namespace
+ * that the caller may not get sets none.
+ */
+export async function modeOf(
+  cluster: Pick<ClusterView, "look">,
+  configuredMode: ConfiguredMode | undefined,
+  kind: AnyKind,
+  object: Pick<Manifest, "metadata">,
+): Promise<{ mode: Mode; problem?: string | undefined }> {
+  const { namespace } = object.metadata;
+  const modes = [obeyedAnnotations(object).mode, configuredMode?.(kind)];
+  if (kind.scope === "Cluster" || namespace === undefined) return { mode: strictest(modes) };
+  const lookup = await cluster.look({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  const set = lookup.outcome === "found" ? modeOfNamespace(lookup.object) : {};
+  return { mode: strictest([...modes, set.mode]), problem: set.problem };
+}
+
+/** What a mode makes of the changes that a preview shows. */
+export const MODE_NOTES: Readonly<Record<Mode, readonly string[]>> = {
+  Apply: [],
+  ProposeDestructive: ["mode ProposeDestructive: what deletes or replaces something waits for an approval"],
+  Propose: ["mode Propose: every change waits for an approval"],
+  Observe: ["mode Observe: nothing is written; the changes are those of another mode"],
+};

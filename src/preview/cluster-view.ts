@@ -1,15 +1,22 @@
-import { errorMessageOf } from "../../providers/errors";
+import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import { reviewOwnAccess } from "../../providers/kubernetes/access-review";
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { refuseProtected, withOwner } from "../../providers/kubernetes/apply-object";
+import {
+  ApiError,
+  FIELD_MANAGER,
+  type KubernetesClient,
+  type LiveObject,
+  type Manifest,
+} from "../../providers/kubernetes/client";
 import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
-import { dryRunApply } from "../../providers/kubernetes/dry-run";
-import type { Lookup } from "../../providers/kubernetes/lookup";
+import { MESSAGES } from "../../providers/kubernetes/messages";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
-import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { lastingOwnerOf, withLastingOwner } from "../../providers/kubernetes/owner-references";
+import { OWNER_UID_LABEL, wasCreated } from "../../providers/kubernetes/ownership";
+import type { Lookup } from "../../providers/kubernetes/types";
 import { type AnyKind, kindType } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
-import { type Verdict, verdictOf } from "./verdict";
 
 const PROBE_TIMEOUT_MS = 5_000;
 /** The field manager of dry runs: a manager without fields, so that no field counts as removed. */
@@ -133,7 +140,7 @@ export class ClusterView {
   }
 
   /** The objects that a kind watches for the object of this key; `undefined` when they cannot be read. */
-  observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
+  watched(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
     return this.#tryTo((client) => watchedObjects(client, kind, key));
   }
 
@@ -171,4 +178,40 @@ export class ClusterView {
   async #tryTo<T>(read: (client: KubernetesClient) => Promise<T>): Promise<T | undefined> {
     return this.client && read(this.client).catch(() => undefined);
   }
+}
+
+/** What the API server says of a manifest. */
+export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
+
+/** The prefix of reasons about missing rights, which are the same for all objects. */
+export const NO_RIGHT = "no right: ";
+
+/** The meaning of a dry run's error: a refusal of the object, or a dry run that could not be sent. */
+export function verdictOf(error: unknown): Verdict {
+  const message = errorMessageOf(error);
+  if (!(error instanceof ApiError)) {
+    const isRefused = error instanceof ClassifiedError && error.errorClass === "terminal";
+    return isRefused ? { type: "invalid", message: `${error.reason}: ${message}` } : { type: "unknown", why: message };
+  }
+  if (MESSAGES.noDryRun.test(message)) return { type: "unknown", why: message };
+  // The right is the caller's, who may lack it where the operator has it.
+  const lacksRight = error.status === 403 && (MESSAGES.noRight.test(message) || MESSAGES.escalation.test(message));
+  if (lacksRight) return { type: "unknown", why: `${NO_RIGHT}${message}` };
+  const isRefused = [400, 403, 413, 422].includes(error.status) || MESSAGES.denied.test(message);
+  return isRefused ? { type: "invalid", message } : { type: "unknown", why: message };
+}
+
+/** Asks the API server to do all of an apply but to keep its result, which is returned. @throws ApiError when it is refused */
+export async function dryRunApply(
+  client: KubernetesClient,
+  inputs: ObjectInputs,
+  live: LiveObject | undefined,
+  signal: AbortSignal,
+): Promise<LiveObject> {
+  refuseProtected(inputs.manifest);
+  const { manifest, fieldManager = FIELD_MANAGER }: { manifest: Manifest; fieldManager?: string } =
+    (live === undefined && inputs.initial) || inputs;
+  const lasting = withLastingOwner(manifest, lastingOwnerOf(live));
+  const applied = withOwner({ ...inputs, manifest: lasting }, live, live === undefined || wasCreated(live), undefined);
+  return (await client.apply(applied, { dryRun: true, signal, fieldManager })).object;
 }

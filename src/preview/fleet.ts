@@ -2,11 +2,11 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
-import { liveObjects, newKind } from "../fleet/live";
+import { doubtsOn, liveObjects, newKind, refusalOf } from "../fleet/live";
 import { Refusal } from "../http/refusal";
 import type { Requests } from "./api";
-import { liveCandidate } from "./candidate";
 import type { ClusterView } from "./cluster-view";
+import { type Candidate, liveCandidate } from "./object-preview";
 import type { Selection } from "./preview";
 
 /** All live objects of kinds whose program or schema is yet to be rolled out. */
@@ -18,8 +18,19 @@ export async function selectFleet(
   const all = await Promise.all(
     kinds.map(async (kind) => ({ kind, ...(await liveObjects(cluster, kind, namespace)) })),
   );
+  const candidates = all.map(async ({ kind, objects, alternatives, stored }) => {
+    const refused = refusalOf(kind, stored);
+    const doubtOf = doubtsOn(kind, alternatives);
+    return Promise.all(
+      objects.map(async (live): Promise<Candidate> => {
+        if (refused !== undefined) return { ...liveCandidate(kind, live), refused };
+        const doubt = await doubtOf(live);
+        return { ...liveCandidate(kind, live), ...(doubt !== undefined && { doubt }) };
+      }),
+    );
+  });
   return {
-    candidates: all.flatMap(({ kind, objects }) => objects.map((live) => liveCandidate(kind, live))),
+    candidates: (await Promise.all(candidates)).flat(),
     notes: all.flatMap(({ notes }) => notes),
     unchecked: all.flatMap(({ unchecked }) => unchecked),
     problems: [],

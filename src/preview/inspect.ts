@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { withoutInternal } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
-import { known } from "../../providers/kubernetes/lookup";
+import { known } from "../../providers/kubernetes/types";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
@@ -14,21 +14,25 @@ import { DYNAMIC, isScaffolding, nameOf, stackOf, typeWord } from "../automation
 import { resourcesOf } from "../fleet/artefact";
 import { Refusal } from "../http/refusal";
 import {
+  type Answers,
+  MAX_REQUEST_RESOURCES,
   type NeededRight,
+  type ObjectRequest,
+  type RequestPath,
+  type Requests,
   rightForPlugins,
   rightsForDiff,
   rightsForFleet,
   rightsForPreview,
   rightsForStack,
   rightsToRead,
-} from "./access";
-import { type Answers, MAX_REQUEST_RESOURCES, type ObjectRequest, type RequestPath, type Requests } from "./api";
-import { liveCandidate } from "./candidate";
+} from "./api";
 import type { ClusterView } from "./cluster-view";
 import { lookForKinds, selectFleet, selectFleetDeclared } from "./fleet";
+import { liveCandidate } from "./object-preview";
 import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
 
-export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
+export interface Inspection extends Pick<PreviewOptions, "signal" | "observe" | "isBusy" | "configuredMode"> {
   kinds: readonly AnyKind[];
   /** Called once the request is known to be allowed. */
   open(): Promise<Pick<PreviewOptions, "cluster" | "notes"> & { engine: StackEngine }>;
@@ -82,9 +86,10 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     await inspection.authorize?.(rightsForDiff(kinds, request));
     const sources = await inspection.open();
     const { cluster } = sources;
-    const selection = request.fleet
-      ? await selectFleet(cluster, kinds, request.namespace)
-      : await selectLive(cluster, kinds, request);
+    const selection =
+      request.kind === undefined
+        ? await selectFleet(cluster, kinds, request.namespace)
+        : await selectLive(cluster, kinds, request);
     limitObjects(inspection, selection);
     await inspection.authorize?.(await rightsToRead(selection, inspection.kinds));
     return preview({ ...inspection, ...sources, refresh, ...proposing }, selection);
@@ -171,11 +176,11 @@ function kindNamed({ kinds }: Inspection, word: string): AnyKind {
 async function selectLive(
   cluster: ClusterView,
   kinds: readonly AnyKind[],
-  { kind: named, name, namespace }: Requests["/v1/diff"],
+  { name, namespace }: Requests["/v1/diff"],
 ): Promise<Selection> {
   const objectsOf = async (kind: AnyKind) => {
     if (name !== undefined) return [await known(cluster.get(kind, name, namespace))];
-    return named === undefined ? listServed(cluster, kind, namespace) : cluster.list(kind, namespace);
+    return cluster.list(kind, namespace);
   };
   const candidates = kinds.map(async (kind) =>
     (await objectsOf(kind)).map((live) => {

@@ -1,8 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
 import pLimit from "p-limit";
 import { errorMessageOf } from "../../providers/errors";
 import { isApiError, type LiveObject } from "../../providers/kubernetes/client";
-import { known } from "../../providers/kubernetes/lookup";
 import { groupOf } from "../../providers/kubernetes/object-types";
+import { known } from "../../providers/kubernetes/types";
 import { type AnyKind, kindName, ownerDescription } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
@@ -14,10 +15,10 @@ import {
   selectDeclared,
 } from "../../stacks/contract/select-manifests";
 import { UNCHECKED } from "../plan/resource-plan";
-import { type Candidate, claimsOf, type PlanOptions } from "./candidate";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
+import { type Candidate, claimsOf, type PlanOptions } from "./object-preview";
 import { planObject } from "./plan-object";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
 import { countActions, newPlan, type ObjectPlan, type Report } from "./report";
@@ -27,6 +28,8 @@ export interface PreviewOptions extends PlanOptions {
   notes?: readonly string[];
   /** Told how many objects there are, and again of every one that is done. */
   observe?: ((done: number, total: number) => void) | undefined;
+  /** Whether updates of the same process run, which have priority; undefined where there are none. */
+  isBusy?: (() => boolean) | undefined;
 }
 
 /** The objects to preview, and the problems found while selecting them. */
@@ -130,14 +133,15 @@ const AT_ONCE = 16;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
-  { notes = [], observe, ...options }: PreviewOptions,
+  { notes = [], observe, isBusy, ...options }: PreviewOptions,
   { candidates, notes: selected = [], documents = [], refused = [], unseenDeletions = [], ...selection }: Selection,
 ): Promise<Report> {
   const { cluster } = options;
   const findConflicts = conflictFinder();
   let done = 0;
   observe?.(done, candidates.length);
-  const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
+  const planned = await pLimit(isBusy ? BESIDE_UPDATES : AT_ONCE).map(candidates, async (candidate) => {
+    if (isBusy) await untilUpdatesRest(isBusy);
     const plan = await planObject(options, findConflicts, candidate);
     observe?.(++done, candidates.length);
     return plan;
@@ -236,4 +240,16 @@ function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candid
     from.notes.push(`renamed to ${to.name}: its resources are not moved there`);
     to.notes.push(`renamed from ${from.name}: it gets new resources`);
   }
+}
+
+const LOOK_EVERY_MS = 5;
+/** There may always be updates: an object does not wait longer for them. */
+const MOST_MS = 250;
+
+/** How many objects are planned at the same time where they share a process with updates. */
+export const BESIDE_UPDATES = 2;
+
+/** Waits while updates run, as they have priority. */
+export async function untilUpdatesRest(isBusy: () => boolean): Promise<void> {
+  for (let waitedMs = 0; isBusy() && waitedMs < MOST_MS; waitedMs += LOOK_EVERY_MS) await delay(LOOK_EVERY_MS);
 }

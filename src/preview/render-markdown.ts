@@ -108,13 +108,14 @@ function rowOf({ action, kind, objects, resources, errors }: Difference): string
   ];
 }
 
-function namesOf({ action, kind, objects, resources, errors }: Difference): string {
+function namesOf({ action, kind, objects, resources, errors, notes }: Difference): string {
   const lines = [
     ...errors.map((error) => `- ${code(error)}`),
-    ...resources.flatMap(({ operation, type, fields }) => [
-      `- ${operation} ${code(type)}`,
+    ...resources.flatMap(({ operation, type, fields, notChecked }) => [
+      `- ${operation} ${code(type)}${notChecked === undefined ? "" : `: ${code(notChecked)}`}`,
       ...fieldLines(fields, (field) => code(describeCommon(field))),
     ]),
+    ...notes.map((note) => `- ${code(note)}`),
     `- ${objects.map(code).join(", ")}`,
   ];
   const title = `${objects.length} <code>${escapeHtml(visible(kind))}</code>`;

@@ -50,18 +50,24 @@ export function renderText(report: Report): string {
 const MAX_NAMES = 20;
 
 function renderDifference(difference: Difference): string {
-  const { kind, errors, resources, objects } = difference;
+  const { kind, action, errors, resources, objects, notes } = difference;
   const names = objects.slice(0, MAX_NAMES).join(", ");
   const more = objects.length > MAX_NAMES ? ` and ${objects.length - MAX_NAMES} more` : "";
   const lines = [
-    ...errors.map((error) => `  ${coloured("error")}: ${visible(error)}`),
-    ...resources.flatMap(({ operation, type, fields }) => [
+    ...errorLines(action, errors),
+    ...resources.flatMap(({ operation, type, fields, notChecked }) => [
       `  ${signed(operation)} ${visible(type)}`,
+      ...(notChecked === undefined ? [] : [`      ${visible(notChecked)}`]),
       ...fields.map((field) => `      ${visible(describeCommon(field))}`),
     ]),
+    ...notes.map((note) => `  note: ${visible(note)}`),
     `  ${visible(names)}${more}`,
   ];
   return [`${visible(kind)}: ${describeDifference(difference)}`, ...lines].join("\n");
+}
+
+function errorLines(action: ObjectPlan["action"], errors: readonly string[]): string[] {
+  return errors.map((error) => `  ${coloured(action === UNCHECKED ? UNCHECKED : "error")}: ${visible(error)}`);
 }
 
 function signed(operation: ResourcePlan["operation"]): string {
@@ -70,7 +76,7 @@ function signed(operation: ResourcePlan["operation"]): string {
 
 function renderObject(plan: ObjectPlan): string {
   const lines = [
-    ...plan.errors.map((error) => `  ${coloured(plan.action === UNCHECKED ? UNCHECKED : "error")}: ${visible(error)}`),
+    ...errorLines(plan.action, plan.errors),
     ...plan.resources.flatMap((resource) => {
       const { operation, type, name, notChecked = "" } = resource;
       return [

@@ -1,15 +1,17 @@
 import Type from "typebox";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { closed, GATED, type ResourcePlan, resourceSchema, UNCHECKED } from "../plan/resource-plan";
+import type { Plan, PlanField } from "../../stacks/contract/plan";
+import { closed, type FieldChange, GATED, type ResourcePlan, resourceSchema, UNCHECKED } from "../plan/resource-plan";
+import { readJson } from "../text/json";
 
 /*
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
  */
 
 /** What `--fail-on` takes. */
-export const GATES = [...GATED, UNCHECKED, "behind"] as const;
-export type GateWord = (typeof GATES)[number];
+export const FAIL_ON_WORDS = [...GATED, UNCHECKED, "behind"] as const;
+export type FailOnWord = (typeof FAIL_ON_WORDS)[number];
 
 /** Why a row is not checked by a dry run. */
 export const NO_OBJECT = "it is not a Kubernetes object";
@@ -19,7 +21,7 @@ const actionSchema = Type.Enum([...GATED, "none", "paused", "invalid", "failed",
   description:
     "What would happen to the object's stack. release, orphan: the object is deleted, its resources stay. paused: " +
     "nothing, until its pause ends; its resources are what would happen then. invalid: the API " +
-    "server would refuse the object. failed: the update would fail, or could not be previewed. unchecked: it cannot " +
+    "server would refuse the object, now or at its next change; its resources are what would happen all the same. failed: the update would fail, or could not be previewed. unchecked: it cannot " +
     "be told, as something could not be looked up; its resources are what is known.",
 });
 
@@ -57,9 +59,11 @@ const differenceSchema = closed({
       fields: Type.Array(resourceSchema.properties.fields.items, {
         description: "Which fields differ; their values, where these are the same for all objects.",
       }),
+      notChecked: Type.Optional(Type.String({ description: "Why it is unchecked." })),
     }),
   ),
   errors: Type.Array(Type.String(), { description: "As the first of the objects has them." }),
+  notes: Type.Array(Type.String(), { description: "As the first of the objects has them." }),
 });
 
 export const reportSchema = closed(
@@ -122,9 +126,75 @@ export function countActions(actions: readonly Action[]): Report["summary"] {
 }
 
 /** The objects that would undergo one of these operations, or have a resource that would. */
-export function gatedObjects({ objects }: Report, operations: readonly GateWord[]): ObjectPlan[] {
+export function objectsToFailOn({ objects }: Report, operations: readonly FailOnWord[]): ObjectPlan[] {
   const gated: readonly string[] = operations;
   return objects.filter(
     ({ action, resources }) => gated.includes(action) || resources.some(({ operation }) => gated.includes(operation)),
   );
+}
+
+/** What a plan does, as a preview tells it. */
+export function planReport(kind: AnyKind, plan: Plan): Report {
+  const object = objectPlan(kind, plan);
+  return {
+    summary: countActions([object.action]),
+    objects: [object],
+    problems: [],
+    ignored: 0,
+    notes: [],
+    unchecked: [],
+    behind: [],
+    unseenDeletions: [],
+  };
+}
+
+/** The same, as the one object of a report. */
+export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
+  const { by, at, reason } = spec.cause;
+  const omitted = spec.omitted ?? 0;
+  return {
+    ...newPlan(kind, spec.object.apiVersion, spec.object),
+    action: plannedAction(spec),
+    resources: spec.steps.map(({ action, type, name, fields }) => ({
+      name,
+      type,
+      operation: action,
+      fields: fields.map(fieldOf),
+    })),
+    notes: [
+      ...spec.steps.flatMap(({ type, name, omittedFields = 0 }) =>
+        omittedFields > 0 ? [`${omittedFields} more fields of ${type} ${name}`] : [],
+      ),
+      ...(omitted > 0 ? [`${omitted} more resources`] : []),
+      `${status.state.toLowerCase()}${status.message === undefined ? "" : `: ${status.message}`}`,
+      `planned ${at} because of ${reason}${by === undefined ? "" : ` by ${by}`}`,
+    ],
+    digest: spec.digest,
+    group: spec.group,
+  };
+}
+
+function plannedAction({ cause, actions }: Plan["spec"]): Action {
+  if (cause.reason === "Deleted") return "delete";
+  if (cause.reason === "Created") return "create";
+  return actions.replace > 0 ? "replace" : "update";
+}
+
+function fieldOf({ path, from, to }: PlanField): FieldChange {
+  return {
+    path,
+    ...(from !== undefined && { before: parsed(from) }),
+    ...(to !== undefined && { after: parsed(to) }),
+  };
+}
+
+/** Values are JSON, but for `[secret]`, `[unknown]`, and what was cut. */
+function parsed(text: string): unknown {
+  const value = readJson(text);
+  return value === undefined ? text : value;
+}
+
+/** `PodSet default/web` */
+export function planTitle({ spec: { object } }: Plan): string {
+  return `${object.kind} ${objectKey(object)}`;
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import type { TSchema } from "typebox";
@@ -6,21 +7,29 @@ import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { StackEngine } from "../automation/engine";
 import { withUnhandled } from "../automation/unhandled";
-import { type Answer, sendAnswer } from "../http/answer";
+import { type Answer, parseBody, readBody, sendAnswer } from "../http/answer";
 import { authenticate, bearerToken } from "../http/authenticate";
-import { parseBody, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
+import { FairLimit } from "../http/fair-limit";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
 import { TokenReviews } from "../http/token-reviews";
 import type { ServedCertificate } from "../tls/served-certificate";
-import { type NeededRight, requireRights } from "./access";
-import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type RequestPath, type Requests, requestSchemas } from "./api";
+import {
+  MAX_REQUEST_BYTES,
+  MAX_REQUEST_OBJECTS,
+  type NeededRight,
+  type RequestPath,
+  type Requests,
+  requestSchemas,
+  requireRights,
+} from "./api";
 import { ClusterView } from "./cluster-view";
 import { type Inspection, inspectStacks } from "./inspect";
-import { RequestQueue } from "./request-queue";
 
-export interface InspectionServerOptions extends Address, Pick<Inspection, "kinds" | "planKey" | "plugins"> {
+export interface InspectionServerOptions
+  extends Address,
+    Pick<Inspection, "kinds" | "planKey" | "plugins" | "isBusy" | "configuredMode"> {
   tls: ServedCertificate;
   client: KubernetesClient;
   /** Called for each request that is allowed. */
@@ -47,7 +56,7 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
-  const { client, kinds, planKey, plugins, logger } = options;
+  const { client, kinds, planKey, plugins, isBusy, configuredMode, logger } = options;
   const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
   let stopping = false;
@@ -80,6 +89,8 @@ export async function startInspectionServer(options: InspectionServerOptions): P
         maxObjects: MAX_REQUEST_OBJECTS,
         planKey,
         plugins,
+        isBusy,
+        configuredMode,
         observe: (_done: number, total: number) => {
           facts.objects = total;
         },
@@ -124,4 +135,50 @@ export async function startInspectionServer(options: InspectionServerOptions): P
       return close();
     },
   };
+}
+
+/** Requests of one user, the running one included. */
+const MAX_PER_USER = 4;
+
+/**
+ * Runs one request at a time, so that updates have priority. Users take turns: many requests of one user do not delay those of
+ * others.
+ */
+export class RequestQueue {
+  readonly #limit = new FairLimit(1);
+  /** Of each user, how many run or wait. */
+  readonly #requests = new Map<string, number>();
+
+  /**
+   * Runs when its turn comes. One whose caller has gone ends at once, and counts no more.
+   *
+   * @param read what comes before: it waits for no one, but counts as a request of the user
+   * @throws Refusal 429 for a user with too many requests
+   */
+  async run<B, T>(
+    user: string,
+    signal: AbortSignal,
+    read: () => Promise<B>,
+    work: (body: B) => Promise<T>,
+  ): Promise<T> {
+    const own = this.#requests.get(user) ?? 0;
+    if (own >= MAX_PER_USER) {
+      throw new Refusal(429, "TooManyRequests", `${own} requests of ${user} are under way: try again later`);
+    }
+    this.#requests.set(user, own + 1);
+    try {
+      const body = await read();
+      signal.throwIfAborted();
+      const gone = once(signal, "abort").then((): never => signal.throwIfAborted() as never);
+      const turn = this.#limit.run(user, async () => {
+        signal.throwIfAborted();
+        return work(body);
+      });
+      return await Promise.race([turn, gone]);
+    } finally {
+      const rest = (this.#requests.get(user) ?? 1) - 1;
+      if (rest > 0) this.#requests.set(user, rest);
+      else this.#requests.delete(user);
+    }
+  }
 }

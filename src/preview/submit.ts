@@ -67,7 +67,7 @@ function sizeOf(value: object): number {
 /** One report of those on its pages, which do not know of each other. */
 export function joined(
   pages: readonly Report[],
-  { notes, unchecked }: Pick<Fleet, "notes" | "unchecked">,
+  { at, notes, unchecked }: Pick<Fleet, "at" | "notes" | "unchecked">,
   { objects }: Pick<Declarations, "objects">,
 ): Report {
   const all = pages.flatMap((page) => page.objects);
@@ -77,7 +77,11 @@ export function joined(
     objects: all,
     problems: pages.flatMap(({ problems }) => problems),
     ignored: 0,
-    notes: unique([...notes, ...pages.flatMap((page) => page.notes)]),
+    notes: unique([
+      `objects that were created after ${at} are not in this report`,
+      ...notes,
+      ...pages.flatMap((page) => page.notes),
+    ]),
     unchecked: unique([...unchecked, ...pages.flatMap((page) => page.unchecked), ...rivals]),
     behind: [],
     unseenDeletions: [],

@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
+import { objectKey } from "../../stacks/contract/object";
 import { type FieldChange, type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
 import { shortChange, shortValue } from "../text/plain-text";
+import { NO_RIGHT } from "./cluster-view";
 import { type Action, countActions, type Difference, NO_OBJECT, type ObjectPlan, type Report } from "./report";
-import { NO_RIGHT } from "./verdict";
 
 /** Actions in the order in which they matter to a reader. */
 const WORDS: Readonly<Record<Action, string>> = {
@@ -118,6 +120,58 @@ function describeHidden(objects: readonly ObjectPlan[]): string[] {
   return [`what others have set in live objects is not shown, as you have no right to get them: ${which}`];
 }
 
-function counted(count: number, word: string): string {
+/** Such as `1 object`, or `2 objects`. */
+export function counted(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/*
+ * Many objects of a kind change in the same way when its program does: what a reader wants to know is which ways there are, and
+ * how many objects each of them concerns.
+ */
+
+/** A report on all objects of kinds, with {@link differencesOf} them. */
+export function byDifference(report: Report): Report {
+  return { ...report, differences: differencesOf(report.objects) };
+}
+
+/** The objects of a report by what would happen to them, the most severe first, then the largest group. */
+export function differencesOf(objects: readonly ObjectPlan[]): Difference[] {
+  const groups = [...Map.groupBy(objects, identityOf).values()];
+  return byImportance(groups.map(differenceOf).sort((a, b) => b.objects.length - a.objects.length));
+}
+
+/** The same for objects with the same difference, whatever they and their resources are called. */
+function identityOf(plan: ObjectPlan): string {
+  const { kind, action, resources } = plan;
+  const [errors, notes] = [plan.errors, plan.notes].map((texts) => texts.map((text) => unnamed(plan, text)));
+  return JSON.stringify([kind, action, resources.map(signatureOf).sort(), errors, notes]);
+}
+
+function signatureOf({ operation, type, fields, notChecked }: ResourcePlan): string {
+  return JSON.stringify([operation, type, fields.map(({ path }) => path), operation === UNCHECKED ? notChecked : ""]);
+}
+
+function unnamed(plan: ObjectPlan, text: string): string {
+  return text.replaceAll(objectKey(plan), "*").replaceAll(plan.name, "*");
+}
+
+function differenceOf(group: readonly ObjectPlan[]): Difference {
+  const [{ kind, action, errors, notes }] = group as [ObjectPlan];
+  const alike = Map.groupBy(
+    group.flatMap(({ resources }) => resources),
+    signatureOf,
+  );
+  const resources = [...alike.values()].map((same) => {
+    const [{ operation, type, fields, notChecked }] = same as [ResourcePlan];
+    const common = fields.map((_, index) => commonField(same.map((resource) => resource.fields[index] as FieldChange)));
+    const why = operation === UNCHECKED && notChecked !== undefined && { notChecked };
+    return { operation, type, count: same.length / group.length, fields: common, ...why };
+  });
+  return { kind, action, objects: group.map(objectKey).sort(), resources, errors, notes };
+}
+
+function commonField(fields: readonly FieldChange[]): FieldChange {
+  const [first] = fields as [FieldChange];
+  return fields.every((field) => isDeepStrictEqual(field, first)) ? first : { path: first.path };
 }

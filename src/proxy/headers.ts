@@ -26,12 +26,7 @@ const NOT_FORWARDED = /^(authorization|host|expect|x-remote-.*)$/;
 /** A browser cannot set headers of a WebSocket: it passes the token as one of the offered protocols. */
 const TOKEN_PROTOCOL = /^base64url\.bearer\.authorization\.k8s\.io\./;
 
-/**
- * The headers of a request as they go to the API server, before the impersonation headers are added.
- *
- * @param remoteAddress the client's, for the API server's audit log
- * @throws Refusal 403 for headers that would impersonate another user, however they are written
- */
+/** The headers of a request as they go to the API server, before the impersonation headers are added. */
 export function requestHeaders(headers: HeaderLines, remoteAddress: string | undefined): OutgoingHeaders {
   const spoofed = Object.keys(headers).find((name) => /^impersonate-/i.test(name));
   if (spoofed !== undefined) {

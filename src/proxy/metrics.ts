@@ -4,12 +4,7 @@ export type ProxyMetrics = ReturnType<typeof createProxyMetrics>;
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/**
- * Metrics in a registry of their own.
- *
- * @param resource the plural of the objects that are watched
- * @param lastContact by `performance.now()`; asked at every scrape
- */
+/** Metrics in a registry of their own. @param lastContact by `performance.now()`; asked at every scrape */
 export function createProxyMetrics(resource: string, lastContact: () => number) {
   const { registry, counter, gauge, histogram, informer } = createInstruments();
   informer(resource, lastContact);

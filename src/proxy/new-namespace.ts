@@ -7,7 +7,8 @@ import type { Owners } from "./owners";
 
 /*
  * An owner's rights in a new namespace come some seconds after it, and tools do not wait: Helm, kubectl, Terraform and Argo CD make a
- * namespace and then its content. They also look for the content before there is the namespace, and take only a 404 for "not there".
+ * namespace and then its content. They also look for the content before there is the namespace, and take only a 404 or an empty list
+ * for "not there".
  */
 
 export interface NewNamespaceOptions {
@@ -15,6 +16,19 @@ export interface NewNamespaceOptions {
   owners: Pick<Owners, "ownedBy">;
   /** See {@link NamespaceView.label}. */
   label: string;
+}
+
+interface NamespaceList {
+  metadata: { resourceVersion: string };
+  items: LiveObject[];
+}
+
+/** As the API server answers who may list in a namespace that is absent. */
+interface EmptyList {
+  kind: string;
+  apiVersion: string;
+  metadata: { resourceVersion: string };
+  items: [];
 }
 
 /** For so long after its creation, a namespace's owner may still be about to get rights in it. */
@@ -66,20 +80,31 @@ export class NewNamespaces {
   /**
    * What becomes of a request that the API server has forbidden.
    *
-   * @returns whether the user has the right by now, so that the same request is to be made again
-   * @throws Refusal 404 where there is no such namespace, and the user may create it
-   * @throws ApiError
+   * @returns whether the user has the right by now, so that the same request is to be made again; or a list to answer it with
+   * @throws Refusal 404 where there is no such namespace
    */
-  async becomesAllowed(identity: Identity, attributes: ResourceAttributes & { namespace: string }): Promise<boolean> {
+  async becomesAllowed(
+    identity: Identity,
+    attributes: ResourceAttributes & { namespace: string },
+  ): Promise<boolean | EmptyList> {
     const { client, owners, label } = this.options;
     const { namespace } = attributes;
     const query = new URLSearchParams({ fieldSelector: `metadata.name=${namespace}` });
-    const { items } = await client.json<{ items: LiveObject[] }>("GET", `/api/v1/namespaces?${query}`);
+    const { items, metadata } = await client.json<NamespaceList>("GET", `/api/v1/namespaces?${query}`);
     const [live] = items;
     if (live === undefined) {
       const creation = { verb: "create", version: "v1", resource: "namespaces" };
       if (!(await this.#mayDo(identity, creation))) return false;
-      throw new Refusal(404, "NotFound", `namespaces "${namespace}" not found`);
+      const kind = attributes.verb === "list" ? await this.#kindOf(attributes) : undefined;
+      if (kind === undefined) throw new Refusal(404, "NotFound", `namespaces "${namespace}" not found`);
+      const { group, version } = attributes;
+      const { resourceVersion } = metadata;
+      return {
+        kind: `${kind}List`,
+        apiVersion: group ? `${group}/${version}` : version,
+        metadata: { resourceVersion },
+        items: [],
+      };
     }
     const { creationTimestamp = "", deletionTimestamp, labels = {} } = live.metadata;
     const isOwn = owners.ownedBy(identity).includes(labels[label] ?? "");
@@ -90,6 +115,13 @@ export class NewNamespaces {
       await delay(POLL_MS);
     }
     return false;
+  }
+
+  /** The kind of what is listed, where the API server serves that. */
+  async #kindOf({ group, version, resource }: ResourceAttributes): Promise<string | undefined> {
+    const path = group ? `/apis/${group}/${version}` : `/api/${version}`;
+    const { resources } = await this.options.client.json<{ resources: { name: string; kind: string }[] }>("GET", path);
+    return resources.find(({ name }) => name === resource)?.kind;
   }
 
   /** Returns when the user has the role of an owner in a namespace, or has waited long enough. */

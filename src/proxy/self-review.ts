@@ -38,7 +38,6 @@ export function isSelfReview({ method, url = "", headers: { accept = "*/*" } }: 
 /**
  * Answers such a request of a user whose lists of namespaces the proxy narrows.
  *
- * @param upstream the request to the API server, for JSON, under the user's own identity
  * @throws Refusal 503 when the API server does not answer
  */
 export async function answerSelfReview(

@@ -3,6 +3,7 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import type { Logger } from "pino";
+import { sendAnswer } from "../http/answer";
 import { authenticate } from "../http/authenticate";
 import { ConnectionLimit } from "../http/connection-limit";
 import { type Identity, impersonationHeaders } from "../http/identity";
@@ -179,10 +180,9 @@ export async function startProxyServer(options: ProxyServerOptions) {
         return false;
       });
       if (response.destroyed) return void answer.message.destroy();
-      if (isAllowed) {
-        answer.message.resume(); // the connection is used again
-        answer = await ask();
-      }
+      if (isAllowed) answer.message.resume(); // the connection is used again
+      if (typeof isAllowed === "object") return sendAnswer(response, { status: 200, body: isAllowed });
+      if (isAllowed) answer = await ask();
     }
     if (answer.type === "upgrade") {
       if (!upgradeHead) throw new Error("the API server changed to a protocol that the client did not request");

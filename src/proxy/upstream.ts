@@ -24,7 +24,6 @@ export class Upstream {
    * Begins a request; the caller writes and ends its body, if any. It has no time-out: a watch may be silent.
    *
    * @param path with its query, as it came from the client
-   * @throws Refusal 400 for a path that is none
    */
   async request(method: string, path: string, headers: OutgoingHeaders): Promise<ClientRequest> {
     if (!path.startsWith("/")) throw new Refusal(400, "BadRequest", "the request's target must be a path");

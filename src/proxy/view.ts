@@ -27,8 +27,6 @@ const MAX_LABEL_LENGTH = 63;
 /**
  * Decides how a request is passed on. Only one path is ever changed, and it is composed again: what does not look
  * exactly like a list of namespaces goes out under the user's own identity, whatever it is.
- *
- * @throws Refusal 410 for a watch from before the user's namespaces changed; 503 as long as the owners are not known
  */
 export async function passageOf(
   options: ViewOptions,

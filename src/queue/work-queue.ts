@@ -1,8 +1,7 @@
 import type { Logger } from "pino";
 import { LONGEST_TIMER_MS } from "../../providers/in-time";
 import { exponentialBackoff } from "./backoff";
-import { FairQueue, type Item } from "./fair-queue";
-import { Outages, type Retry } from "./outages";
+import { FairQueue, type Item, Outages, type Retry } from "./fair-queue";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
@@ -28,6 +27,9 @@ export interface WorkQueueOptions<T> {
   accepts?: (item: T) => boolean;
 }
 
+/** A person waits for what a decision asks for. Items of one class take turns with those of the other. */
+export type QueueClass = "any" | "decision";
+
 /** The items of a group: those in the queue, and how many run. */
 interface Group<T extends Item> {
   queue: FairQueue<T>;
@@ -41,8 +43,8 @@ const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
 /**
  * A queue for level-based reconciling, with the semantics of client-go's work queue.
  *
- * An item is worked on by one worker at a time: the groups in rotation, in each the fairness keys in rotation, the items of
- * one in the order of arrival. An item added twice before a worker takes it is worked on once; one added while a worker has
+ * An item is worked on by one worker at a time: the groups in rotation, in each the fairness keys in rotation, by class, the
+ * items of one in the order of arrival. An item added twice before a worker takes it is worked on once; one added while a worker has
  * it is worked on again afterwards. So every request is followed by a run that starts after it.
  *
  * An item has at most one pending run, and the earliest request decides its time: `add` makes an item that waits for its
@@ -53,8 +55,8 @@ export class WorkQueue<T extends Item> {
   /** By name; the group to take from next is first. */
   readonly #groups = new Map<string, Group<T>>();
   readonly #running = new Set<string>();
-  /** Items that were added while running. */
-  readonly #again = new Set<string>();
+  /** Items that were added while running, by id, with their class. */
+  readonly #again = new Map<string, QueueClass>();
   /** Items that are added later, by id. */
   readonly #delayed = new Map<string, { timer: NodeJS.Timeout; due: number }>();
   readonly #failures = new Map<string, number>();
@@ -77,16 +79,16 @@ export class WorkQueue<T extends Item> {
     return this.#running.size;
   }
 
-  /** Adds an item, unless it is in the queue already. */
-  add(item: T): void {
+  /** Adds an item, unless it is in the queue already, in this class or in that of decisions. */
+  add(item: T, queueClass: QueueClass = "any"): void {
     this.#cancelDelay(item);
     if (this.#shuttingDown) return;
     if (!this.#accepts(item)) {
       this.abandon(item);
     } else if (this.#running.has(item.id)) {
-      this.#again.add(item.id);
-    } else if (!this.#group(item).queue.has(item)) {
-      this.#enqueue(item);
+      if (this.#again.get(item.id) !== "decision") this.#again.set(item.id, queueClass);
+    } else if (queueClass === "decision" || !this.#group(item).queue.has(item)) {
+      this.#enqueue(item, queueClass);
       this.#dispatch();
     }
   }
@@ -167,11 +169,15 @@ export class WorkQueue<T extends Item> {
     return this.options.accepts?.(item) ?? true;
   }
 
-  #enqueue(item: T): void {
-    this.#group(item).queue.add(item);
-    this.options.observer?.added();
+  #enqueue(item: T, queueClass: QueueClass): void {
+    const { queue } = this.#group(item);
+    const isNew = !queue.has(item);
+    queue.add(item, `${queueClass} ${this.#fairnessKey(item)}`);
+    if (isNew) this.options.observer?.added();
     this.options.observer?.depthChanged(this.depth);
   }
+
+  readonly #fairnessKey = (item: T) => this.options.fairnessKeyOf?.(item) ?? "";
 
   #retry(retries: readonly Retry<T>[]): void {
     for (const { item, afterMs } of retries) this.addAfter(item, afterMs);
@@ -183,9 +189,8 @@ export class WorkQueue<T extends Item> {
   }
 
   #group(item: T): Group<T> {
-    const { groupOf, fairnessKeyOf = () => "" } = this.options;
-    const name = groupOf?.(item) ?? "";
-    const group = this.#groups.get(name) ?? { queue: new FairQueue(fairnessKeyOf), running: 0 };
+    const name = this.options.groupOf?.(item) ?? "";
+    const group = this.#groups.get(name) ?? { queue: new FairQueue(this.#fairnessKey), running: 0 };
     this.#groups.set(name, group);
     return group;
   }
@@ -232,7 +237,9 @@ export class WorkQueue<T extends Item> {
     this.#running.delete(item.id);
     this.#group(item).running--;
     this.options.observer?.finished((performance.now() - start) / 1000);
-    if (this.#again.delete(item.id)) this.#enqueue(item);
+    const again = this.#again.get(item.id);
+    this.#again.delete(item.id);
+    if (again !== undefined) this.#enqueue(item, again);
     this.#dispatch();
     this.#resolveWhenEnded();
   }

@@ -16,8 +16,6 @@ const STANDARD_CONDITIONS = [
 
 /**
  * The page of a kind's users, in Markdown: names, an example, fields with types, defaults and limits, and conditions.
- *
- * @param sample a manifest, in YAML
  */
 export function kindPage(kind: AnyKind, sample: string | undefined): string {
   const { group, plural, shortNames = [], scope, description, capabilities } = kind;
@@ -44,11 +42,7 @@ export function kindPage(kind: AnyKind, sample: string | undefined): string {
   ].join("\n\n");
 }
 
-/**
- * What of a sample is an example of the kind: of a file with samples of several kinds, its own documents.
- *
- * @param kinds all that the file may have samples of
- */
+/** What of a sample is an example of the kind: of a file with samples of several kinds, its own documents. */
 export function exampleOf(kind: AnyKind, kinds: readonly AnyKind[], sample: string): string | undefined {
   const documents = sample.split(SEPARATOR).map((text) => ({ text, kinds: kindsIn(kinds, text) }));
   if (documents.every((document) => document.kinds.every((found) => found === kind))) return sample;

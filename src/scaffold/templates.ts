@@ -28,11 +28,7 @@ const modulesOf = ({ folder }: NewKindNames): Record<string, string> => ({
   [`../src/${folder}/kind`]: `stacks/kinds/${folder}/kind`,
 });
 
-/**
- * A package of one kind.
- *
- * @param versions what it depends on, by package
- */
+/** A package of one kind. */
 export function packageFiles(names: NewKindNames, versions: Readonly<Record<string, string>>): Files {
   const { kindstack, ...devDependencies } = versions;
   const { "package.json": manifest = "", ...files } = filledTemplate("kind", names);
@@ -71,8 +67,6 @@ export function folderFiles(names: NewKindNames): Files {
 /**
  * A dynamic provider in a package, with a test of each method. The provider is complete: its system is a folder, and
  * the first test needs no preparation.
- *
- * @param packageName the package's name, which states record to find the provider
  */
 export function providerFiles(names: NewKindNames, packageName: string): Files {
   const kind = PROVIDERS_WORDS.includes(names.kind) ? `${names.kind}Resource` : names.kind;

@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { microTime } from "../../providers/kubernetes/micro-time";
 
@@ -30,8 +31,6 @@ const SHARDS_ANNOTATION = "kindstack.dev/shards";
  *
  * Patches carry the UID and the version that was read, so the API server refuses them with 409 when anything was
  * written since, and with 404 when the Lease is gone; a PUT would create it again.
- *
- * @param timeoutMs time-out of a request
  */
 export function kubernetesLeases(client: KubernetesClient, namespace: string, timeoutMs: number) {
   const options = () => ({ signal: AbortSignal.timeout(timeoutMs) });
@@ -96,4 +95,47 @@ function conflictOn(statuses: readonly number[], name: string): (error: unknown)
   return (error) => {
     throw isApiError(error, ...statuses) ? new LeaseConflict(name, { cause: error }) : error;
   };
+}
+
+/** Renews the Lease of a session. @returns the renewed Lease; `undefined` when another session holds it */
+export async function renewLease(
+  store: LeaseStore,
+  record: LeaseRecord,
+  wanted: { shards: number | undefined; leaseDurationMs: number },
+): Promise<LeaseRecord | undefined> {
+  try {
+    return await store.update(record, { holder: record.name, ...wanted });
+  } catch (error) {
+    if (!(error instanceof LeaseConflict)) throw error;
+  }
+  // A renewal whose answer was lost, or a label that a user added, is no reason to stop.
+  const current = (await store.list()).find(({ uid }) => uid === record.uid);
+  if (current?.holder !== record.name) return undefined;
+  return store.update(current, { holder: record.name, ...wanted }).catch((error: unknown) => {
+    if (error instanceof LeaseConflict) return undefined;
+    throw error;
+  });
+}
+
+/**
+ * Ends the session of a replica that has been silent for too long.
+ *
+ * @returns whether this ended it; else it was just renewed, or another replica was faster
+ */
+export async function expire(
+  { store, logger }: { store: LeaseStore; logger: Logger },
+  record: LeaseRecord,
+  silentMs: number,
+): Promise<boolean> {
+  try {
+    const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
+    if (record.holder !== undefined) {
+      logger.warn({ replica: record.name, silentMs }, "replica expired, releasing its shards");
+    }
+    await store.remove(dead);
+    return true;
+  } catch (error) {
+    if (!(error instanceof LeaseConflict)) throw error;
+    return false;
+  }
 }

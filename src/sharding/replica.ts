@@ -1,8 +1,16 @@
 import type { Logger } from "pino";
-import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
-import { expire, renewLease } from "./session-lease";
-import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type ShardingConfig, step } from "./step";
-import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
+import { expire, LeaseConflict, type LeaseRecord, type LeaseStore, renewLease } from "./lease-store";
+import {
+  type Action,
+  killAfterMs,
+  type LeaseTiming,
+  type ReplicaState,
+  SESSION_PREFIX,
+  SHARD_PREFIX,
+  type ShardingConfig,
+  step,
+  untilNextTry,
+} from "./step";
 
 /** Who does the work of the shards. */
 export interface ShardWorker {

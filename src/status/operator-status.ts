@@ -13,7 +13,6 @@ export interface MetricsLocation {
 
 const TIMEOUT_MS = 5_000;
 
-/** @throws RetryableError `Unreachable` saying why the metrics could not be read */
 export async function readOperatorStatus({ url, tokenFile, insecure }: MetricsLocation): Promise<OperatorStatus> {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: !insecure }, headersTimeout: TIMEOUT_MS });
   try {

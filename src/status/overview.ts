@@ -14,7 +14,6 @@ export type Overview = Awaited<ReturnType<typeof readOverview>>;
 const TIMEOUT_MS = 10_000;
 const RECENT_EVENTS = 10;
 
-/** @param namespace where the operator's Leases are */
 export async function readOverview(
   client: KubernetesClient,
   kinds: readonly AnyKind[],

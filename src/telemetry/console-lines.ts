@@ -1,6 +1,6 @@
 import { format } from "node:util";
 import type { Logger } from "pino";
-import { runningProgram } from "../../providers/running-program";
+import { runningProgram } from "../../providers/registration";
 
 const LEVELS = { debug: "debug", log: "info", info: "info", warn: "warn", error: "error" } as const;
 

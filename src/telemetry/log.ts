@@ -25,8 +25,6 @@ const SECRETS = ["password", "passphrase", "token", "authorization"];
  * Credentials are never logged: no code hands a password, a passphrase, a token or a whole environment to the logger, and
  * those in URLs that errors quote are blanked. That fields of these names are blanked as well, at the top and one level
  * below, is a net for mistakes and nothing to rely on.
- *
- * @throws TerminalError for a level or format that does not exist
  */
 export function createLogger({
   environment = process.env,

@@ -21,8 +21,6 @@ const MAX_REVIEWS = 8;
  * Decides who may read the metrics or the console, as a cluster's components do: the bearer token is reviewed (TokenReview),
  * and its user must have the right to `get` the non-resource URL `path` (SubjectAccessReview), which the ClusterRoles
  * `kindstack-metrics-reader` and `kindstack-console-reader` give. Verdicts on users are remembered for a short time.
- *
- * @returns the verdict by the path, the `Authorization` header and the address that it came from
  */
 export function scrapeAccess(client: Pick<KubernetesClient, "json">, logger: Pick<Logger, "warn">) {
   const reviews = new TokenReviews({ client, maxReviews: MAX_REVIEWS });

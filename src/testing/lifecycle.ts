@@ -28,7 +28,9 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
       isChecked = true;
     };
     const { signal } = new AbortController();
-    const result = await call({ fence: { check, signal }, signal, log: standardError("provider") });
+    const log = standardError("provider");
+    const progress = (message: string) => log.info("progress", { message });
+    const result = await call({ fence: { check, signal }, signal, log, progress });
     if (!isChecked) unchecked.push(step);
     return result;
   };

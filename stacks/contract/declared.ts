@@ -22,16 +22,35 @@ export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promis
 }
 
 async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
+  const { object, lost } = readIn(kind, manifest);
+  if (lost.length > 0) throw new TerminalError("Invalid", lost.join("; "));
+  const parsed = await parseServed(kind, object);
+  const violated = await violatedRules(kind, object);
+  if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
+  return parsed;
+}
+
+/**
+ * Reads an object of the cluster as an operator does once the kind's definition is installed: what is stored is not validated by
+ * the version in which it is, and a field that the kind does not have is dropped.
+ *
+ * @returns also why the API server would refuse, or cut, the object when it is next written
+ * @throws TerminalError `Invalid` where the operator would not take it
+ */
+export async function parseLive(kind: AnyKind, live: LiveObject): Promise<{ object: KindObject; refused: string[] }> {
+  const written = readIn(writtenIn(kind, live.apiVersion), live);
+  const stored = readIn(kind, await convertObject(kind, written.object));
+  const object = await parseServed(kind, stored.object);
+  return { object, refused: [...written.lost, ...stored.lost, ...(await violatedRules(kind, stored.object))] };
+}
+
+/** An object with the defaults of a version, and which of its fields that version does not have. */
+function readIn(kind: AnyKind, manifest: LiveObject): { object: LiveObject; lost: string[] } {
   const schema = structuralSchema(kind.spec, "spec");
   if (manifest.spec === undefined) throw new TerminalError("Invalid", "spec: must be given");
-  const spec = Default(kind.spec, pruned(schema, manifest.spec));
-  const unknown = unknownField(schema, spec, "spec");
-  if (unknown !== undefined) throw new TerminalError("Invalid", `${unknown}: there is no such field`);
-  const declared = { ...manifest, spec };
-  const object = await parseServed(kind, declared);
-  const violated = await violatedRules(kind, declared);
-  if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
-  return object;
+  const lost: string[] = [];
+  const spec = Default(kind.spec, known(schema, pruned(schema, manifest.spec), "spec", lost));
+  return { object: { ...manifest, spec } as LiveObject, lost: lost.map((path) => `${path}: there is no such field`) };
 }
 
 const versions = new WeakMap<AnyKind, Map<string, AnyKind>>();
@@ -70,15 +89,17 @@ function pruned(schema: StructuralNode, value: unknown): unknown {
   return Object.fromEntries(kept);
 }
 
-/** The path of a field that the API server would drop, as no schema has it. */
-function unknownField(schema: StructuralNode, value: unknown, path: string): string | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  if (schema.type !== (Array.isArray(value) ? "array" : "object")) return undefined; // anything may be there, or the type is wrong
-  for (const [name, part] of Object.entries(value)) {
+/** A value without the fields that the API server would drop, as no schema has them. @param lost gets their paths */
+function known(schema: StructuralNode, value: unknown, path: string, lost: string[]): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (schema.type !== (Array.isArray(value) ? "array" : "object")) return value; // anything may be there, or the type is wrong
+  if (Array.isArray(value)) return value.map((item, at) => known(schema.items ?? {}, item, `${path}.${at}`, lost));
+  const kept = Object.entries(value).flatMap(([name, part]) => {
     const inner = innerSchema(schema, value, name);
-    if (inner === undefined && schema[PRESERVE] !== true) return `${path}.${name}`;
-    const unknown = unknownField(inner ?? {}, part, `${path}.${name}`);
-    if (unknown !== undefined) return unknown;
-  }
-  return undefined;
+    if (inner !== undefined || schema[PRESERVE] === true)
+      return [[name, known(inner ?? {}, part, `${path}.${name}`, lost)]];
+    lost.push(`${path}.${name}`);
+    return [];
+  });
+  return Object.fromEntries(kept);
 }

@@ -111,8 +111,6 @@ function packageName(specifier: string): string {
 /**
  * Adds a package, and those on which it depends: their versions, and the files of those that are linked, such as those of a
  * workspace.
- *
- * @param found by folder
  */
 function addPackage(found: Map<string, string>, name: string, from: string, { deep }: { deep: boolean }): void {
   if (name === "kindstack") return; // the interface

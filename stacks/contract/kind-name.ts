@@ -4,8 +4,6 @@ import { type AnyKind, kindName } from "./kind";
 /**
  * The kind that a person means by `Tenant`, `tenant`, `tenants`, a short name, or any of them with the group or, as for
  * kubectl, what the group begins with: `tenants.multitenancy.codereliant.io`, `tenant.multitenancy`.
- *
- * @throws RangeError naming the choices, when there is no such kind or more than one
  */
 export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
   const named = kindsNamed(kinds, name);

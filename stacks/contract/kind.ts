@@ -152,7 +152,7 @@ export function ownerOf(kind: AnyKind, { metadata }: Pick<Manifest, "metadata">,
 
 /**
  * Whether all that a killed update made is found again though no state has it: what the kind {@link Kind.owns} by its owner's
- * label, the rest by {@link ExternalResources.removeOrphans}. Nothing leads to resources of plugins.
+ * label, the rest by {@link ExternalResources.removeUntracked}. Nothing leads to resources of plugins.
  */
 export function adoptsAfterCrash({ owns, capabilities: { sdkRuntime, providers, external } }: AnyKind): boolean {
   if (sdkRuntime !== undefined) return false;

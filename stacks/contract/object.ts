@@ -21,7 +21,7 @@ export const FINALIZER = "kindstack.dev/stack";
 const approvalRecordSchema = Type.Object(
   {
     approver: Type.String(),
-    digest: Type.String({ description: "Of the plan, or of its group." }),
+    digest: Type.String({ description: "Of the plan." }),
     reason: Type.Optional(Type.String()),
     at: Type.String({ format: "date-time" }),
   },

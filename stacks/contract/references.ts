@@ -32,8 +32,6 @@ async function targetsOf(kind: AnyKind, object: KindObject): Promise<[alias: str
 
 /**
  * The references of an object that have a target, with the target; no references of an object that does not fit its schema.
- *
- * @throws CodeEndedError
  */
 export async function referencesOf(kind: AnyKind, object: Manifest): Promise<[NamedType, Target][]> {
   try {

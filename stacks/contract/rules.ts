@@ -11,7 +11,6 @@ type Judge = (rule: string, schema: StructuralNode, value: unknown) => boolean |
  * What the API server would refuse in an object from a file by the kind's rules in CEL and by lists of unique items. Rules
  * about a change (`oldSelf`), or with functions that only Kubernetes has, are left to the API server.
  *
- * @param manifest an object that the kind's schema takes, with defaults filled in
  * @returns a sentence for each violation, naming the field and, if it is short enough to be shown, the value
  */
 export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<string[]> {

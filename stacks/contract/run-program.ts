@@ -1,6 +1,6 @@
 import { invalidProgram } from "../../providers/errors";
 import { standardError } from "../../providers/log";
-import { withProgram } from "../../providers/running-program";
+import { withProgram } from "../../providers/registration";
 import { type AnyKind, type Kind, kindName } from "./kind";
 import { type KindObject, objectKey } from "./object";
 import type { RunContext } from "./run-context";

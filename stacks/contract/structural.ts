@@ -20,18 +20,24 @@ const ANNOTATIONS = ["title", "description", "default", "nullable"];
 const COMBINATORS = ["anyOf", "oneOf", "allOf", "not"];
 const MOST = Number.MAX_SAFE_INTEGER;
 
+/** Each object of a file is held against its kind's, and to compile the patterns takes longer than all else. */
+const structural = new WeakMap<object, StructuralNode>();
+
 /**
  * The structural schema that a CRD has for a TypeBox schema: unions of literals become `enum`, records
- * `additionalProperties`, `null` `nullable`, and so on; docs/schemas.md lists them.
+ * `additionalProperties`, `null` `nullable`, and so on; docs/schemas.md lists them. A schema is translated once.
  *
- * @param path of what the schema describes, such as `spec`
  * @throws TypeError naming each field that a CRD cannot have, and what to write instead
  */
 export function structuralSchema(schema: object, path: string): StructuralNode {
+  const known = structural.get(schema);
+  if (known !== undefined) return known;
   const problems: string[] = [];
   const translated = translate(schema as SchemaNode, path, problems);
   if (problems.length > 0) throw new TypeError(problems.join("; "));
-  return withExactNumbers(translated);
+  const exact = withExactNumbers(translated);
+  structural.set(schema, exact);
+  return exact;
 }
 
 /** JavaScript rounds integers beyond 2^53, so the API server refuses them. It takes no limit beyond a number's format. */

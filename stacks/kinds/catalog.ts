@@ -53,22 +53,18 @@ interface Source {
 export function loadKinds(given: readonly string[] = [], directory = process.cwd()): LoadedKinds {
   const before = new Set(Object.keys(require.cache));
   const loading = choosing(given, directory);
-  for (let step = loading.next(); ; ) {
-    if (step.done) {
-      const read = Object.keys(require.cache).filter(
-        (file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file),
-      );
-      const { entries } = step.value;
-      return { ...step.value, files: entries.length === 0 ? [] : [...new Set([...entries, ...read])] };
-    }
-    let found: EntryKinds;
-    try {
-      found = kindsIn(step.value.entry);
-    } catch (error) {
-      step = loading.throw(error);
-      continue;
-    }
-    step = loading.next(found);
+  let step = loading.next();
+  while (!step.done) step = loading.next(exportsOf(step.value.entry));
+  const read = Object.keys(require.cache).filter((file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file));
+  const { entries } = step.value;
+  return { ...step.value, files: entries.length === 0 ? [] : [...new Set([...entries, ...read])] };
+}
+
+function exportsOf(entry: string): Loaded {
+  try {
+    return kindsIn(entry);
+  } catch (error) {
+    return { error };
   }
 }
 
@@ -78,17 +74,12 @@ export async function loadKindsWith(
   given: readonly string[] = [],
 ): Promise<Omit<LoadedKinds, "files">> {
   const loading = choosing(given, process.cwd());
-  for (let step = loading.next(); ; ) {
-    if (step.done) return step.value;
-    let found: EntryKinds;
-    try {
-      found = await load(step.value.entry, step.value.name);
-    } catch (error) {
-      step = loading.throw(error);
-      continue;
-    }
-    step = loading.next(found);
+  let step = loading.next();
+  while (!step.done) {
+    const { entry, name } = step.value;
+    step = loading.next(await load(entry, name).catch((error: unknown) => ({ error })));
   }
+  return step.value;
 }
 
 /** The kinds of a module, and why others of it cannot be served. */
@@ -97,24 +88,23 @@ export interface EntryKinds {
   problems: readonly string[];
 }
 
-/** Chooses kinds, and asks for what each module exports, or for an error. */
-function* choosing(
-  given: readonly string[],
-  directory: string,
-): Generator<{ entry: string; name: string }, Omit<LoadedKinds, "files">, EntryKinds> {
+/** What a module exports, or why it cannot be loaded. */
+type Loaded = EntryKinds | { error: unknown };
+/** Asks for what modules export. */
+type Loading<Result> = Generator<{ entry: string; name: string }, Result, Loaded>;
+
+function* choosing(given: readonly string[], directory: string): Loading<Omit<LoadedKinds, "files">> {
   const words = given.length > 0 ? given : listItems(process.env[KINDS_VARIABLE] ?? "");
   const problems: KindProblem[] = [];
   const entries: string[] = [];
-  function* load(
-    name: string,
-    findEntry: () => string,
-  ): Generator<{ entry: string; name: string }, Source, EntryKinds> {
+  function* load(name: string, findEntry: () => string): Loading<Source> {
     try {
       const entry = findEntry();
       entries.push(entry);
-      const { kinds, problems: wrong } = yield { entry, name };
-      problems.push(...wrong.map((message) => ({ name, message })));
-      return { name, kinds };
+      const loaded = yield { entry, name };
+      if ("error" in loaded) throw loaded.error;
+      problems.push(...loaded.problems.map((message) => ({ name, message })));
+      return { name, kinds: loaded.kinds };
     } catch (error) {
       problems.push({ name, message: errorMessageOf(error) });
       return { name, kinds: [] };
@@ -140,7 +130,7 @@ function* choosing(
   return { words, kinds, entries, problems };
 }
 
-/** All kinds that were chosen. @throws TerminalError `Misconfigured` naming all that cannot be loaded */
+/** All kinds that were chosen. */
 export function requireKinds({ kinds, problems }: LoadedKinds): readonly AnyKind[] {
   if (problems.length === 0) return kinds;
   throw new TerminalError("Misconfigured", problems.map(describeProblem).join("\n"));
@@ -199,7 +189,7 @@ function packageEntry(name: string, directory: string): string {
   return createRequire(join(directory, "_")).resolve(name);
 }
 
-/** The entry module of a folder. @throws Error when there is none */
+/** The entry module of a folder. */
 function entryOf(path: string): string {
   if (!existsSync(path)) throw new Error(`there is no ${path}`);
   if (statSync(path).isFile()) return path;

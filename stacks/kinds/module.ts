@@ -5,11 +5,7 @@ import { collectRefused, definitionProblem } from "../contract/definition";
 import * as contract from "../contract/index";
 import type { AnyKind } from "../contract/kind";
 
-/**
- * The kinds that a module exports, each or as a list, or alone, and what is wrong with those that cannot be served.
- *
- * @throws Error when it does not load or exports none
- */
+/** The kinds that a module exports, each or as a list, or alone, and what is wrong with those that cannot be served. */
 export function kindsIn(entry: string): { kinds: AnyKind[]; problems: string[] } {
   const { loaded, problems: refused } = collectRefused(() => importModule(entry) as Record<string, unknown>);
   const candidates = [...new Set([loaded, ...Object.values(loaded).flat()])].filter(isDefinition);
@@ -24,6 +20,8 @@ export function kindsIn(entry: string): { kinds: AnyKind[]; problems: string[] }
 function isDefinition(value: unknown): value is AnyKind {
   return typeof value === "object" && value !== null && "program" in value && "plural" in value;
 }
+
+const MODULE_SYNTAX = /\b(?:import|export)\b/;
 
 /** The public modules of this package, by their specifiers. */
 const PUBLIC_MODULES = {
@@ -43,7 +41,13 @@ function importModule(file: string): unknown {
   const jiti = createJiti(file, {
     // A default import of CommonJS is what the TypeScript compiler makes of it; jiti's own would wrap each module in a proxy.
     interopDefault: false,
-    transform: (options) => ({ code: compiler.transform({ ...options, interopDefault: true }) }),
+    // The compiler is half of what loading takes, and changes nothing in CommonJS.
+    transform: (options) => ({
+      code:
+        options.ts || MODULE_SYNTAX.test(options.source)
+          ? compiler.transform({ ...options, interopDefault: true })
+          : options.source,
+    }),
     fsCache: false,
     virtualModules: PUBLIC_MODULES,
     alias: { "@pulumi/pulumi": dirname(require.resolve("@pulumi/pulumi/package.json")) },

@@ -105,7 +105,6 @@ export function alertingRules() {
   return { groups: [{ name: "kindstack", rules }] };
 }
 
-/** @returns a function that makes rules; `duration` is how long `expr` must hold */
 function ruleOf(severity: "critical" | "warning") {
   return (alert: string, expr: string, duration: string, summary: string) => ({
     alert,

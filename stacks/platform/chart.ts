@@ -40,11 +40,6 @@ const VALUES = ([...keySchemas.keys()] as Key[]).filter((key) => !NO_VALUES.incl
 /**
  * The files of a Helm chart beside its templates, which `chart/templates` has: the keys of the configuration as values, and
  * what the templates install for each kind.
- *
- * @param configuration the values' defaults
- * @param kinds those that the value `kinds` may choose from
- * @returns texts by their path in the chart's folder
- * @throws TerminalError `Misconfigured` for a configuration with Secrets' values
  */
 export function chartFiles(
   configuration: Configuration,
@@ -99,7 +94,7 @@ function valuesSchema(): object {
   return schema;
 }
 
-/** What is installed for a kind. @param common what is installed for all kinds */
+/** What is installed for a kind. */
 function kindFile(kind: AnyKind, kinds: readonly AnyKind[], common: readonly Manifest[]): string {
   const isCommon = (manifest: Manifest) => common.some((one) => isDeepStrictEqual(one, manifest));
   return stringify(

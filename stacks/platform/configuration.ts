@@ -171,7 +171,10 @@ export const configurationSchema = Type.Object({
   ),
   kindMemory: optionalWhole(32, 65_536, "MiB of memory for the process of each package of kinds; default 256"),
   kindIdle: optionalWhole(1, 86_400, "seconds for which an idle process of a package is kept; default 30"),
-  kindFiles: list({ pattern: "^/[^\\s,]+$" }, "files and folders that packages of kinds may write"),
+  kindFiles: list(
+    { pattern: "^/[^\\s,]+$" },
+    "files and folders that packages of kinds may write, outside of the folders of kinds",
+  ),
   kindAddons: flag(false, "packages of kinds may load native add-ons, which are held to no limits"),
   leaseDuration: optionalWhole(1, 3_600, "seconds without renewal after which other replicas take over; default 15"),
   renewDeadline: optionalWhole(1, 3_600, "seconds without renewal after which a replica stops its work; default 10"),
@@ -225,6 +228,7 @@ export const configurationSchema = Type.Object({
   ),
   proxy: flag(false, "a proxy that lets owners of tenants list their namespaces"),
   proxyNames: list(NAME, "host names of the proxy from outside the cluster, added to its certificate"),
+  proxySecret: optional(NAME, "TLS Secret of the proxy; default: a certificate that the proxy creates and renews"),
   proxyUserGroups: list(TEXT, "groups whose members list their own namespaces through the proxy", USER_GROUPS),
   proxyRefusedGroups: list(TEXT, "groups whose members the proxy refuses", {
     minItems: 1,

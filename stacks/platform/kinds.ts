@@ -8,9 +8,6 @@ import type { Configuration } from "./configuration";
 /**
  * Loads the kinds of an installation. In the configuration that is returned, folders and packages have become the names of
  * their kinds: in the operator's image they lie elsewhere.
- *
- * @param directory where folders and packages are looked for
- * @throws TerminalError `Misconfigured` for a kind that does not exist, cannot be loaded, or is needed and not chosen
  */
 export function withLoadedKinds(
   configuration: Configuration,
@@ -30,11 +27,7 @@ export function withLoadedKinds(
   return { configuration: { ...configuration, kinds: loaded.words.length > 0 ? kinds.map(kindName) : [] }, kinds };
 }
 
-/**
- * An operator that may write every table of a database is nothing that an installation does by default.
- *
- * @throws TerminalError `Misconfigured` when nothing says which tables PostgresWriters may write
- */
+/** An operator that may write every table of a database is nothing that an installation does by default. */
 export function requireTables({ postgresTables }: Configuration, kinds: readonly AnyKind[]): void {
   if (postgresTables !== undefined || !kinds.includes(postgresWriter)) return;
   throw new TerminalError(

@@ -14,8 +14,6 @@ import { workload } from "./workload";
 /**
  * Everything that Kindstack is in a cluster, in an order in which it can be applied: what `pulumi up` installs and what
  * `kindstack install --print` prints.
- *
- * @param kinds the kinds to install
  */
 export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
   const configuration = { ...configured, admission: configured.admission && kinds.some(needsAdmission) };
@@ -29,7 +27,9 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...monitoring(configuration),
     ...(await proxy(configuration)),
   ];
-  return manifests.map((manifest) => withFurtherMetadata(outside(manifest, configuration), configuration));
+  return manifests.map((manifest) =>
+    withFurtherMetadata(installedIn(configuration.namespace, manifest), configuration),
+  );
 }
 
 /** Whether a kind has a say in others' requests, or versions to be converted. */
@@ -43,7 +43,7 @@ export function isModePolicy({ kind }: Pick<Manifest, "kind" | "metadata">): boo
 }
 
 /** What is not in the operator's namespace says which one that is. But for CRDs, its name does as well. */
-function outside(manifest: Manifest, { namespace }: Configuration): Manifest {
+export function installedIn(namespace: string, manifest: Manifest): Manifest {
   const { kind, roleRef, spec } = manifest as Manifest & Referring;
   if (kind === "Namespace" || manifest.metadata.namespace === namespace) return manifest;
   const labels = { ...manifest.metadata.labels, [INSTALLED_IN_LABEL]: namespace };

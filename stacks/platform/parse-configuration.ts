@@ -9,8 +9,6 @@ const validator = Compile(configurationSchema);
 /**
  * Parses the configuration from texts, as Pulumi hands them out: lists and maps are JSON; a list of one may be that one.
  *
- * @param values the texts by key, without `kindstack:`
- * @param version whose image is the default
  * @throws TerminalError `Misconfigured` naming each wrong key, its value (unless it is a secret) and what is allowed
  */
 export function parseConfiguration(values: Readonly<Record<string, string>>, version: string): Configuration {

@@ -3,7 +3,6 @@ import { DEFINITION_TYPE, findEndingDefinitions, findForeignDefinitions } from "
 import { ONE_INSTALLATION } from "../contract/installation";
 import { type AnyKind, kindName } from "../contract/kind";
 import { MUTATION_TYPE } from "../contract/validating-policy";
-import { closedPorts } from "./closed-ports";
 import { type Configuration, usesVolume } from "./configuration";
 import { NAME } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
@@ -11,7 +10,8 @@ import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 const DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class";
 const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
 
-const BINDINGS = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding" } as const;
+const ACCOUNTS = { apiVersion: "v1", kind: "ServiceAccount" } as const;
+const NAMESPACES = { apiVersion: "v1", kind: "Namespace" } as const;
 
 type Reader = Pick<KubernetesClient, "get" | "list">;
 /** What the cluster lacks, with a remedy; `undefined` for nothing. */
@@ -20,8 +20,6 @@ type Missing = string | undefined;
 /**
  * What an installation needs and the cluster lacks, each with a remedy. What cannot be read counts as present: the
  * installation itself will report it.
- *
- * @param kinds the kinds to install
  */
 export async function missingPrerequisites(
   configuration: Configuration,
@@ -51,11 +49,15 @@ function inOrderWhereUnseen(error: unknown): undefined {
   throw error;
 }
 
-/** The bindings of operators' rights show it. */
+/** The service account of an operator shows it, as it does to the policy that guards an installation. */
 async function anotherInstallation({ namespace }: Configuration, client: Reader): Promise<Missing> {
-  const { items } = await client.list(BINDINGS, { labelSelector: `app.kubernetes.io/part-of=${NAME}` });
-  const accounts = items.flatMap(({ subjects }) => (subjects ?? []) as { name: string; namespace?: string }[]);
-  const other = accounts.find((account) => account.name === NAME && account.namespace !== namespace)?.namespace;
+  const { items } = await client.list(ACCOUNTS, { labelSelector: `app.kubernetes.io/part-of=${NAME}` });
+  const places = items
+    .filter(({ metadata }) => metadata.name === NAME && metadata.namespace !== namespace)
+    .map(({ metadata }) => metadata.namespace as string);
+  const found = await Promise.all(places.map((place) => known(client.get(NAMESPACES, place))));
+  const other = found.find((place) => place !== undefined && place.metadata.deletionTimestamp === undefined)?.metadata
+    .name;
   if (other === undefined) return undefined;
   return (
     `Kindstack is installed in the namespace ${other}, ${ONE_INSTALLATION}: set namespace to ${other}, ` +
@@ -118,7 +120,10 @@ async function missingServiceMonitors(client: Reader): Promise<Missing> {
 /** The Secrets that the configuration refers to and does not make, each with the keys that it must have. */
 function neededSecrets(configuration: Configuration): { name: string; keys: readonly string[] }[] {
   const { stateSecret, passphrase, backendFromSecret, environmentSecrets, imagePullSecrets } = configuration;
-  const certificates = [configuration.metricsSecret, configuration.previewSecret].filter((name) => name !== undefined);
+  const { metricsSecret, previewSecret, proxy, proxySecret } = configuration;
+  const certificates = [metricsSecret, previewSecret, proxy ? proxySecret : undefined].filter(
+    (name) => name !== undefined,
+  );
   const stateKeys = [
     ...(configuration.secretsProvider === undefined ? [PASSPHRASE_KEY] : []),
     ...(backendFromSecret ? [BACKEND_URL_KEY] : []),
@@ -144,4 +149,37 @@ async function missingData(
   if (holder === undefined) return `${kind} ${namespace}/${name} does not exist; create it${wanted}`;
   const missing = keys.filter((key) => (holder.data as Record<string, string> | undefined)?.[key] === undefined);
   return missing.length === 0 ? undefined : `${kind} ${namespace}/${name} has no ${missing.join(" and no ")}`;
+}
+
+const SLICES = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" } as const;
+/** The Services of clusters' DNS: Kubernetes' own and its successors, and OpenShift's. */
+const DNS = "kubernetes.io/service-name in (kube-dns,coredns,dns-default)";
+
+/** What the cluster's ports are, and the configuration's NetworkPolicy keeps the operator from. */
+export async function closedPorts(
+  { networkPolicy, egressPorts, dnsPorts }: Configuration,
+  client: Pick<KubernetesClient, "get" | "list">,
+): Promise<string[]> {
+  if (!networkPolicy) return [];
+  const server = await known(client.get(SLICES, "kubernetes", "default"));
+  const dns = (await client.list(SLICES, { labelSelector: DNS })).items;
+  return [
+    ...closed("the API server", "egressPorts", egressPorts, portsOf(server === undefined ? [] : [server], /^https$/)),
+    ...closed("the cluster's DNS", "dnsPorts", dnsPorts, portsOf(dns, /^dns/)),
+  ];
+}
+
+/** Of Pods and hosts: NetworkPolicies see connections after a Service's port has been translated. */
+function portsOf(slices: readonly LiveObject[], name: RegExp): number[] {
+  const ports = slices.flatMap((slice) => (slice.ports ?? []) as { name?: string; port?: number }[]);
+  return [...new Set(ports.flatMap((port) => (name.test(port.name ?? "") && port.port ? [port.port] : [])))];
+}
+
+function closed(what: string, key: string, allowed: readonly number[], used: readonly number[]): string[] {
+  return used
+    .filter((port) => !allowed.includes(port))
+    .map(
+      (port) =>
+        `${what} listens on port ${port}, and ${key} is ${allowed.join(", ")}; add it, or set networkPolicy to false`,
+    );
 }

@@ -11,6 +11,8 @@ import { networkPolicies, service, tcp } from "./network";
 const PROXY_NAME = `${NAME}-proxy`;
 /** The Secret of its certificate, which it makes itself. */
 const PROXY_SECRET = `${PROXY_NAME}-tls`;
+/** Where another one is mounted. */
+const CERTIFICATE = "/etc/kindstack-proxy";
 const PORT = 9443;
 const HTTP_PORT = 8081;
 const METRICS_PORT = 8443;
@@ -21,11 +23,11 @@ const TERMINATION_SECONDS = 30 + WITHDRAWAL_SECONDS;
 /** The proxy through which owners of tenants see their own namespaces; nothing, unless it is asked for. */
 export async function proxy(configuration: Configuration): Promise<Manifest[]> {
   if (!configuration.proxy) return [];
-  const { namespace, egressPorts, proxyNames, proxyUserGroups, proxyRefusedGroups, proxyMaxConnections, logLevel } =
-    configuration;
+  const { namespace, egressPorts, proxyNames, proxySecret, logLevel } = configuration;
+  const { proxyUserGroups, proxyRefusedGroups, proxyMaxConnections } = configuration;
   const host = `${PROXY_NAME}.${namespace}.svc`;
   return [
-    ...proxyAccess(namespace),
+    ...proxyAccess(namespace, proxySecret),
     service(configuration, PROXY_NAME, SELECTOR, [{ name: "https", port: 443 }]),
     ...(await deployment(configuration, {
       name: PROXY_NAME,
@@ -40,8 +42,12 @@ export async function proxy(configuration: Configuration): Promise<Manifest[]> {
             port: PORT,
             "http-port": HTTP_PORT,
             "metrics-port": METRICS_PORT,
-            "tls-secret": `${namespace}/${PROXY_SECRET}`,
-            "tls-names": [host, `${host}.cluster.local`, ...proxyNames],
+            ...(proxySecret === undefined
+              ? {
+                  "tls-secret": `${namespace}/${PROXY_SECRET}`,
+                  "tls-names": [host, `${host}.cluster.local`, ...proxyNames],
+                }
+              : { "tls-cert-file": `${CERTIFICATE}/tls.crt`, "tls-key-file": `${CERTIFICATE}/tls.key` }),
             "user-group": proxyUserGroups,
             "refuse-group": proxyRefusedGroups,
             "max-connections": proxyMaxConnections,
@@ -49,6 +55,14 @@ export async function proxy(configuration: Configuration): Promise<Manifest[]> {
         ],
         env: { KINDSTACK_LOG_LEVEL: logLevel, KINDSTACK_LOG_FORMAT: "json" },
         ports: { https: PORT, http: HTTP_PORT, metrics: METRICS_PORT },
+        ...(proxySecret !== undefined && {
+          volumeMounts: [
+            {
+              volume: { name: "certificate", secret: { secretName: proxySecret, defaultMode: 0o440 } },
+              destPath: CERTIFICATE,
+            },
+          ],
+        }),
         resources: { requests: { cpu: "50m", memory: "128Mi" }, limits: { memory: "512Mi" } },
       },
     })),
@@ -73,17 +87,20 @@ const PROXY_RULES: readonly PolicyRule[] = [
   { apiGroups: ["capsule.clastix.io"], resources: ["tenants"], verbs: ["list", "watch"] },
 ];
 
-export function proxyAccess(namespace: string): Manifest[] {
+const OWN_SECRET: readonly PolicyRule[] = [
+  { apiGroups: [""], resources: ["secrets"], resourceNames: [PROXY_SECRET], verbs: ["get", "patch"] },
+  // RBAC cannot limit a creation to a name.
+  { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+];
+
+/** @param secret of the certificate, where the proxy does not make it */
+export function proxyAccess(namespace: string, secret?: string): Manifest[] {
   const account = { name: PROXY_NAME, namespace };
   const published = { kind: "Role", name: "extension-apiserver-authentication-reader" };
   return [
     serviceAccount(account),
     ...grant("ClusterRole", account, PROXY_RULES),
-    ...grant("Role", account, [
-      { apiGroups: [""], resources: ["secrets"], resourceNames: [PROXY_SECRET], verbs: ["get", "patch"] },
-      // RBAC cannot limit a creation to a name.
-      { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
-    ]),
+    ...(secret === undefined ? grant("Role", account, OWN_SECRET) : []),
     // The CA of users' certificates, where the API server publishes it.
     bind(published, { name: PROXY_NAME, namespace: "kube-system", labels: LABELS }, account),
   ];

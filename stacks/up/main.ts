@@ -50,7 +50,6 @@ async function main(): Promise<void> {
   }
 }
 
-/** @throws TerminalError `MissingPrerequisite` with all that the cluster lacks */
 async function refuseWhatCannotWork(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const client = new KubernetesClient(providerKubeconfig());
   try {

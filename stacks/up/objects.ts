@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import { stackOwnerUid } from "../../providers/kubernetes/ownership";
 import { parseDeclared } from "../contract/declared";
 import { type AnyKind, kindApiVersion, kindName, ownerOf } from "../contract/kind";
 import { type KindObject, objectKey, stackName } from "../contract/object";
@@ -20,8 +21,6 @@ export interface StackObject {
  * The objects that manifests declare, with defaults, and validated by their kinds' schemas and rules.
  *
  * @param stack the stack that they are run in; in another stack, they are another owner
- * @param namespace of namespaced objects that name none
- * @throws TerminalError with all problems, each with its file
  */
 export async function declaredObjects(
   manifests: readonly SourcedDocument[],
@@ -72,5 +71,5 @@ async function declaredObject({ kind, manifest }: DeclaredManifest, stack: strin
 
 /** Who owns what the object makes, where no cluster has given it a UID: the object of this name, in this stack. */
 function ownerUid(kind: AnyKind, key: string, stack: string): string {
-  return `stack-${hash("sha256", `${stack}|${kindName(kind)}/${key}`).slice(0, 32)}`;
+  return stackOwnerUid(stack, hash("sha256", `${stack}|${kindName(kind)}/${key}`));
 }

@@ -98,7 +98,7 @@ describe("the certificate", () => {
     });
     const caBundle = async () => {
       const configuration = await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"));
-      const [webhook] = (configuration as unknown as { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
+      const [webhook] = (configuration as LiveObject & { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
       return Buffer.from(webhook?.clientConfig.caBundle ?? "", "base64").toString();
     };
 

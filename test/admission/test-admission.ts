@@ -163,7 +163,7 @@ export class TestAdmission {
   /** A Tenant as the API server has it. */
   async findTenant(name: string): Promise<KindObject<CapsuleTenantSpec>> {
     const type = await this.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    return (await known(this.client.get(type, name))) as unknown as KindObject<CapsuleTenantSpec>;
+    return (await known(this.client.get(type, name))) as LiveObject & KindObject<CapsuleTenantSpec>;
   }
 
   /** The namespaces of a tenant. */

@@ -1,16 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { standardError } from "../../providers/log";
 import type { EngineTiming } from "../../src/automation/engine-processes";
-import { PROTOCOL } from "../../src/automation/engine-protocol";
 import { UrgentAbort } from "../../src/automation/interruption";
+import { PROTOCOL } from "../../src/automation/rpc";
 import { openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ENGINE_VERSION } from "../../src/toolchain/tools";
+import { testContext } from "../providers/test-context";
 import { helloOf, TestEngine, withProgram } from "./test-engine";
 
 let engine: TestEngine;
@@ -157,13 +157,18 @@ describe("what does not fit", () => {
     },
   );
 
-  it("is a passphrase that is not the one of the states", async () => {
+  it("is a passphrase that is not the one of the states, until its file is deleted, as the message says", async () => {
     await engine.up("acme", { a: "1" });
     const protection = { passphrase: { value: "another" }, keyService: undefined };
     await expect(openEngine({ ...engine.settings, protection })).rejects.toMatchObject({
       reason: "NoWorkspace",
-      message: expect.stringContaining("incorrect passphrase"),
+      message: expect.stringMatching(
+        /: incorrect passphrase: \/.*\/secrets\.json is of another one\. Use that one, or delete/,
+      ),
     });
+    await rm(join(engine.settings.workDirectory, "secrets.json"));
+    const opened = await openEngine({ ...engine.settings, protection });
+    await opened.close();
   });
 });
 
@@ -172,7 +177,7 @@ describe("work whose Lease is lost", () => {
     const lost = new AbortController();
     const fence = { check: () => lost.signal.throwIfAborted(), signal: lost.signal };
     const { entered, release } = engine.things.holdSlow();
-    const context = { fence, log: standardError("test") };
+    const context = testContext({ fence });
     const updating = engine.up("acme", { a: "slow", b: "1" }, { context });
     await entered;
     const pid = await engine.lastPid();

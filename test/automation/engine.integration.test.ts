@@ -55,6 +55,22 @@ describe("the engine", () => {
       expect(result.resources).toMatchObject([{ name: "a", operation: "same", outputs: { value: "1" } }]);
     });
 
+    it("leaves an entry in the history if it changed something, failed or has a message", async () => {
+      const entries = async () => (await engine.engine.history(stack))?.length;
+      await engine.up(stack, { a: "1" });
+      expect(await entries()).toBe(1);
+      await engine.up(stack, { a: "1" });
+      await engine.up(stack, { a: "1" }, { refresh: true });
+      expect(await entries()).toBe(1);
+      await engine.up(stack, { a: "1" }, { message: "requested" });
+      expect((await engine.engine.history(stack))?.[0]).toMatchObject({ version: 2, message: "requested" });
+
+      engine.things.live.delete(`${stack}/a`);
+      await engine.up(stack, { a: "1" }, { refresh: true });
+      await engine.up(stack, { a: "terminal" });
+      expect(await entries()).toBe(4);
+    });
+
     it("updates what changed, deletes what is no longer registered, and leaves the rest alone", async () => {
       await engine.up(stack, { kept: "1", changed: "1", dropped: "1" });
       const result = await engine.up(stack, { kept: "1", changed: "2" });
@@ -99,6 +115,7 @@ describe("the engine", () => {
       expect((await engine.engine.history(stack))?.[0]).toMatchObject({
         result: "waiting",
         changes: [{ operation: "update", name: "kept" }],
+        unfinished: [{ operation: "delete", name: "dropped" }],
       });
 
       engine.things.live.delete(`${stack}/dropped`);
@@ -110,6 +127,16 @@ describe("the engine", () => {
       expect(entry?.changes).toEqual([{ operation: "delete", type: "Thing", name: "dropped" }]);
     });
 
+    it("has in its history what was made apart from what failed, and not the stack itself", async () => {
+      await engine.up(stack, { a: "terminal" });
+      await engine.up(stack, { a: "terminal", b: "1" });
+      const unfinished = [{ operation: "create", type: "Thing", name: "a" }];
+      expect(await engine.engine.history(stack)).toMatchObject([
+        { result: "failed", changes: [{ operation: "create", type: "Thing", name: "b" }], unfinished },
+        { result: "failed", changes: [], unfinished },
+      ]);
+    });
+
     it.each(["terminal", "retryable", "bug"])("has failed where something else has, with a %s error", async (value) => {
       await engine.up(stack, { dropped: "ending" });
       await engine.up(stack, { refused: value });
@@ -117,11 +144,12 @@ describe("the engine", () => {
     });
 
     it("tells providers of the work that it is part of, and that it was interrupted", async () => {
-      const { fence, log } = testContext();
       const object = { apiVersion: "acme.example/v1", kind: "Thing", namespace: "default", name: stack, uid: "uid" };
+      const context = testContext({ object });
+      const { log } = context;
       const interrupt = new AbortController();
       const { entered, release } = engine.things.holdSlow();
-      const options = { context: { fence, log, object }, signal: interrupt.signal };
+      const options = { context, signal: interrupt.signal };
       const updating = engine.up(stack, { a: "slow" }, options);
       await entered;
       const told = engine.things.lastContext;
@@ -584,7 +612,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     await engine.engine.importStack(stack, state);
     const refused = await engine.engine.destroy(stack);
     expect(refused.failures).toMatchObject([
-      { message: expect.stringMatching(/::a" cannot be deleted\s+because it is protected/) },
+      { message: expect.stringMatching(/Thing a cannot be deleted because it is protected/) },
     ]);
     expect(thingsOf(stack)).toEqual([["a", "1"]]);
     const released = await engine.engine.destroy(stack, { release: true });

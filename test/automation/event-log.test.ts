@@ -99,17 +99,6 @@ describe("the report of events", () => {
     expect(read(found, outputs("update", "a")).resources[0]?.corrected).toBeUndefined();
   });
 
-  it("has nothing to say without events", () => {
-    expect(read()).toEqual({
-      changes: {},
-      resources: [],
-      deleted: [],
-      gone: [],
-      failed: [],
-      errors: [],
-    });
-  });
-
   it("keeps the new resource when it was made before the old one was deleted", () => {
     const report = read(
       outputs("create-replacement", "a", { outputs: { value: 2 } }),
@@ -135,19 +124,11 @@ describe("the report of events", () => {
     expect(report.changes).toEqual({ update: 1 });
   });
 
-  it("forgets what a refresh found gone", () => {
-    expect(read(outputs("refresh", "a", null)).resources).toEqual([]);
-  });
-
   it("tells of what a refresh found gone as deleted, unless it is made again", () => {
     const report = read(outputs("refresh", "a", null), outputs("refresh", "b", null), outputs("create", "b"));
     expect(report.gone.map(({ name, operation }) => [name, operation])).toEqual([["a", "delete"]]);
     expect(report.changes).toEqual({ create: 1, delete: 1 });
     expect(report.deleted).toEqual([]);
-  });
-
-  it("takes a resource without outputs for one with none", () => {
-    expect(read(outputs("create", "a", { outputs: null })).resources).toMatchObject([{ outputs: {} }]);
   });
 
   it("collects errors with their resource, without the marks of colours, and no warnings", () => {

@@ -245,7 +245,7 @@ describe("an update that is held to what was observed", () => {
   it("needs no other plan for the steps that remain after a failure that passes", async () => {
     newStack();
     const held = await approve(both("1", 1));
-    vi.spyOn(KubernetesClient.prototype, "create").mockRejectedValueOnce(
+    vi.spyOn(KubernetesClient.prototype, "apply").mockRejectedValueOnce(
       new RetryableError("Unreachable", "no network"),
     );
     expect(reasons(await up(both("1", 1), held))).toEqual([["object", "Unreachable"]]);

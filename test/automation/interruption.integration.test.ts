@@ -51,6 +51,21 @@ describe("an interruption", () => {
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
 
+    it("is not cut off where it is only to stop: its step is told, waited for, and recorded", async () => {
+      const stop = new AbortController();
+      const { updating, release } = await begin(() => engine.engine.up("acme", chain, { stop: stop.signal }));
+      stop.abort(new Error("deleted"));
+      expect(engine.things.lastContext?.signal.reason).toEqual(new Error("deleted"));
+      expect(engine.things.lastContext?.fence.signal.aborted).toBe(false);
+      release();
+      expect(await updating).toMatchObject({ interrupted: true, unrecorded: false });
+      expect(engine.things.live.get("acme/first")).toBe("slow");
+      const { pending, resources } = await engine.checkpoint("acme");
+      expect(pending).toEqual([]);
+      expect(resources.map(({ urn }) => urn)).toContainEqual(expect.stringMatching(/::first$/));
+      expect(await engine.engine.up("acme", chain, { stop: stop.signal })).toMatchObject({ interrupted: true });
+    });
+
     it("is done by the next update", async () => {
       const abort = new AbortController();
       const { updating, release } = await begin(() =>

@@ -2,14 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
-import { AutomationApiEngine } from "../../src/automation/automation-api-engine";
 import type { BackendOwner, StackEngine } from "../../src/automation/engine";
-import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { TestEngine } from "./test-engine";
-import { THING_STUB, Thing, Things } from "./things";
+import { stockBeside, TestEngine } from "./test-engine";
+import { Thing } from "./things";
 
 const database = new TestDatabase(controlPlane().env);
 let folder: string;
@@ -25,14 +22,6 @@ afterAll(async () => {
 const ownerOf = (id: string): BackendOwner => {
   return { id, cluster: `cluster-${id}`, clusterUid: `uid-${id}`, namespace: "n", since: new Date(0).toISOString() };
 };
-
-/** The stock engine on the backend of a test's own engine. */
-async function stockBeside({ settings, directory }: TestEngine, name: string): Promise<StackEngine> {
-  const host = new ProviderHost(new Map([[THING_STUB, new Things()]]));
-  const file = await resolveBinary("pulumi");
-  const workDirectory = join(directory, name);
-  return AutomationApiEngine.open({ ...settings, file, workDirectory }, { host, timeoutMs: 60_000 });
-}
 
 describe.each([
   ["in Go, on a folder", () => `file://${join(folder, "go")}`, "go"],

@@ -2,11 +2,9 @@ import { randomUUID } from "node:crypto";
 import { secret } from "@pulumi/pulumi/output";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { component, withParent } from "../../providers/dynamic";
-import { AutomationApiEngine } from "../../src/automation/automation-api-engine";
-import type { BindingPlan } from "../../src/automation/binding-plan";
 import type { UpResult } from "../../src/automation/engine";
-import { resolveBinary } from "../../src/toolchain/resolve";
-import { TestEngine } from "./test-engine";
+import type { BindingPlan } from "../../src/automation/planned-changes";
+import { stockBeside, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
 type Values = Record<string, string>;
@@ -163,8 +161,7 @@ describe("an operation that is held to a plan", () => {
   });
 
   it("is refused by the engine that cannot be held", async () => {
-    const { settings, options } = engine;
-    const stock = await AutomationApiEngine.open({ ...settings, file: await resolveBinary("pulumi") }, options);
+    const stock = await stockBeside(engine, "stock");
     await expect(stock.preview("x", () => {}, { plans: true })).rejects.toMatchObject({ reason: "PlansUnsupported" });
   });
 });

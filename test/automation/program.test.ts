@@ -5,8 +5,8 @@ import { Thing } from "./things";
 
 const MINUTE_MS = 60_000;
 
-const prepare = (program: () => void | Promise<void>, timeoutMs = MINUTE_MS) =>
-  prepareProgram(program, undefined, timeoutMs);
+const prepare = (program: () => void | Promise<void>, timeoutMs = MINUTE_MS, signal?: AbortSignal) =>
+  prepareProgram(program, undefined, { timeoutMs, signals: [undefined, signal] });
 
 describe("a plain program", () => {
   it("is prepared as what it declares", async () => {
@@ -20,6 +20,14 @@ describe("a plain program", () => {
       new Thing("a", { key: "a", value: "1" });
     };
     await expect(prepare(program)).rejects.toThrow("forgotten");
+  });
+
+  it("is waited for no longer when its update is interrupted", async () => {
+    const abort = new AbortController();
+    const prepared = prepare(() => new Promise(() => {}), MINUTE_MS, abort.signal);
+    abort.abort(new Error("enough"));
+    await expect(prepared).rejects.toThrow("enough");
+    await expect(prepare(() => {}, MINUTE_MS, abort.signal)).rejects.toThrow("enough");
   });
 
   it.each([

@@ -1,12 +1,13 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ProviderHost } from "../../providers/host/host";
 import type { AnyProvider } from "../../providers/host/session";
-import type { UpOptions, UpResult } from "../../src/automation/engine";
+import { ProviderHost } from "../../providers/host/session";
+import { AutomationApiEngine } from "../../src/automation/cli/automation-api-engine";
+import type { StackEngine, UpOptions, UpResult } from "../../src/automation/engine";
 import { EngineProcesses } from "../../src/automation/engine-processes";
-import { PROTOCOL } from "../../src/automation/engine-protocol";
 import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
+import { PROTOCOL } from "../../src/automation/rpc";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ENGINE_VERSION } from "../../src/toolchain/tools";
@@ -128,6 +129,12 @@ export class TestEngine {
         return { pid: Number(pid), args, environment: environment.join("\n") };
       });
   }
+}
+
+/** The engine of the Automation API on the backend of a test's own engine, with the same things. */
+export async function stockBeside({ settings, directory, options }: TestEngine, name: string): Promise<StackEngine> {
+  const [file, workDirectory] = [await resolveBinary("pulumi"), join(directory, name)];
+  return AutomationApiEngine.open({ ...settings, file, workDirectory }, options);
 }
 
 /** An engine whose process is a program of the test's. */

@@ -1,7 +1,6 @@
 import type { Input } from "@pulumi/pulumi/output";
-import { DynamicResource, PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { DynamicResource, PROVIDER_PROPERTY, recordingIncomplete } from "../../providers/dynamic";
 import { PendingError, RetryableError, TerminalError } from "../../providers/errors";
-import { recordingIncomplete } from "../../providers/incomplete";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 

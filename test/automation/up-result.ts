@@ -10,6 +10,7 @@ export function upResult(
     summary: { kind: "update", startTime: time, endTime: time, result: "succeeded", resourceChanges: {}, ...summary },
     found: true,
     interrupted: false,
+    unrecorded: false,
     failures: [],
     restDone: (summary.result ?? "succeeded") === "succeeded",
     resources: [],

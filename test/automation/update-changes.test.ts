@@ -1,31 +1,40 @@
 import { describe, expect, it } from "vitest";
-import { countsOf, listChanges } from "../../src/automation/update-changes";
+import { describeUpdate } from "../../src/automation/planned-changes";
 
-describe("the counts of an update", () => {
-  it("leave out what stayed the same", () => {
-    expect(countsOf({ create: 2, same: 5, update: 1 })).toBe("2 create, 1 update");
-    expect(countsOf({ same: 5 })).toBe("");
-    expect(countsOf()).toBe("");
+describe("what an update did, where only its counts are known,", () => {
+  it("leaves out what stayed the same", () => {
+    expect(describeUpdate({ resourceChanges: { create: 2, same: 5, update: 1 } }, 3)).toEqual(["2 create, 1 update"]);
+    expect(describeUpdate({ resourceChanges: { same: 5 } }, 3)).toEqual([]);
+    expect(describeUpdate({}, 3)).toEqual([]);
   });
 });
 
-describe("the changes of an update", () => {
+describe("what an update did", () => {
   const change = { operation: "update", type: "Deployment", name: "deployment/cache" } as const;
 
-  it("are the first ones, and how many more there are", () => {
-    expect(listChanges([change, change, change], 2)).toEqual([
+  it("is the first changes, and how many more there are", () => {
+    expect(describeUpdate({ changes: [change, change, change] }, 2)).toEqual([
       "update Deployment deployment/cache",
       "update Deployment deployment/cache",
       "1 more",
     ]);
   });
 
-  it("say what they corrected, from what to what, and who had changed it", () => {
+  it("is told apart from what it has not finished, and the stack itself is none of it", () => {
+    const unfinished = [{ operation: "create", type: "Pod", name: "web/a" } as const];
+    expect(describeUpdate({ changes: [change], unfinished }, 3)).toEqual([
+      "update Deployment deployment/cache",
+      "unfinished: create Pod web/a",
+    ]);
+    expect(describeUpdate({ changes: [], resourceChanges: { create: 1 } }, 3)).toEqual([]);
+  });
+
+  it("says what they corrected, from what to what, and who had changed it", () => {
     const drift = [
       { field: "spec.replicas", wanted: 1, live: 3, by: "kubectl-edit" },
       { field: "metadata.labels.team", wanted: "a" },
     ];
-    expect(listChanges([{ ...change, drift }], 1)).toEqual([
+    expect(describeUpdate({ changes: [{ ...change, drift }] }, 1)).toEqual([
       'update Deployment deployment/cache: spec.replicas 3 → 1 (kubectl-edit); metadata.labels.team nothing → "a"',
     ]);
   });

@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 import { expect, it } from "vitest";
-import type { EngineUsage } from "../../src/automation/engine-protocol";
+import type { EngineUsage } from "../../src/automation/rpc";
 import { TestEngine } from "./test-engine";
 
 const UPDATES = Number(process.env.ENGINE_UPDATES ?? 10_000);

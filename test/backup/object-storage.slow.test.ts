@@ -2,9 +2,24 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
-import { apply, edit, find, get, namespace, remove, tenant, uniqueName, untilGone, untilReady } from "../e2e/objects";
+import { mountedBundle } from "../e2e/ca-bundle";
+import {
+  apply,
+  conditionOf,
+  edit,
+  find,
+  get,
+  namespace,
+  remove,
+  tenant,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "../e2e/objects";
 import { kindstack, TestOperator } from "../e2e/operator";
+import { TestAuthority } from "../tls/test-authority";
 import { ObjectStore, SCHEMES } from "./object-store";
 
 const TOOLS_TIMEOUT_MS = 600_000;
@@ -72,3 +87,41 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
     expect(run("restored", "backup", empty)).toBe(`wrote 0 stacks to ${empty}\n`);
   });
 });
+
+it(
+  "reaches a bucket whose server has a certificate of a private CA with the key caBundle, and names it without",
+  async () => {
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-object-storage-ca-"));
+    const authority = await TestAuthority.create();
+    const store = new ObjectStore("s3", await authority.server());
+    let operator: TestOperator | undefined;
+    const object = tenant(uniqueName("ca"), { namespaces: [] });
+    const untrusted = /certificate.*: the key caBundle of the installation/;
+    try {
+      const bundle = await mountedBundle(authority.own.certificate, path.join(directory, "ca"));
+      await store.open(["state"]);
+      const environment = store.environment("state");
+      const history = (env: Record<string, string>) =>
+        kindstack(["history", "tenant.multitenancy", object.metadata.name ?? ""], { ...controlPlane().env, ...env });
+
+      operator = new TestOperator({ env: environment });
+      await operator.start();
+      await apply(object);
+      await eventually(async () => {
+        expect(conditionOf(await get(object), "Synced").message).toMatch(untrusted);
+      });
+      expect(() => history(environment)).toThrow(untrusted);
+
+      await operator.restart({ env: bundle });
+      await untilReady(object);
+      expect(history({ ...environment, ...bundle })).toContain("succeeded");
+      await remove(object);
+      await untilGone(object);
+    } finally {
+      await operator?.dispose();
+      await store.close();
+      fs.rmSync(directory, { recursive: true, force: true });
+    }
+  },
+  TOOLS_TIMEOUT_MS,
+);

@@ -164,12 +164,6 @@ describe("list", () => {
     expect(api.latest.resourceVersion).toBe("7");
   });
 
-  it("keys objects without a namespace by their name", async () => {
-    const tenant: LiveObject = { ...object("a", 1), metadata: { name: "a", uid: "u", resourceVersion: "1" } };
-    api.lists = [{ items: [tenant], resourceVersion: "7" }];
-    expect((await started()).get("a")).toBe(tenant);
-  });
-
   it("rejects synced when it is stopped before the first list has succeeded", async () => {
     api.lists = [new ApiError(0, "Unreachable", "no answer")];
     const informer = await started();
@@ -356,16 +350,6 @@ describe("relist", () => {
     expect(warnings()).toEqual([]);
   });
 
-  it("reports the differences to the cache after HTTP status 410", async () => {
-    api.lists = [
-      { items: before, resourceVersion: "5" },
-      { items: after, resourceVersion: "10" },
-    ];
-    api.refusals = [new ApiError(410, "Expired", "too old")];
-    await started();
-    expect(summary().slice(before.length)).toEqual(differences);
-  });
-
   it("backs off when a fresh version is said to be too old again", async () => {
     const gone = new ApiError(410, "Expired", "too old");
     api.refusals = [gone, gone, gone];
@@ -398,16 +382,6 @@ describe("errors", () => {
     expect(logs.at(-1)?.msg).toBe("list and watch work again");
   });
 
-  it("starts the back-off again after a watch that brought something", async () => {
-    await started();
-    for (let round = 0; round < 3; round++) {
-      await api.latest.send(line("ADDED", object(`a${round}`, 2 + round)));
-      await api.latest.end(new Error("connection reset"));
-      await vi.advanceTimersByTimeAsync(500);
-      expect(api.watches).toHaveLength(2 + round);
-    }
-  });
-
   it("continues from the last version after a broken connection", async () => {
     await started();
     await api.latest.send(line("ADDED", object("a", 2)));
@@ -415,14 +389,6 @@ describe("errors", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(api.latest.resourceVersion).toBe("2");
     expect(api.listCalls).toBe(1);
-  });
-
-  it.each([403, 404])("lists again after the watch was refused with %i", async (status) => {
-    api.refusals = [new ApiError(status, "Refused", "no")];
-    await started();
-    await vi.advanceTimersByTimeAsync(500);
-    expect(api.listCalls).toBe(2);
-    expect(api.watches).toHaveLength(1);
   });
 
   it("tells that the API server refuses to show the objects, until it shows them again", async () => {
@@ -535,18 +501,6 @@ describe("byIndex", () => {
     await api.latest.send(line("DELETED", object("a", 4, { country: "it" })));
     expect(names(informer.byIndex("country", "de"))).toEqual([]);
     expect(names(informer.byIndex("country", "it"))).toEqual([]);
-  });
-
-  it("returns the newest version of an object whose value stayed", async () => {
-    api.lists = [{ items: [object("a", 1)], resourceVersion: "1" }];
-    const informer = await started({ indexers });
-    await api.latest.send(line("MODIFIED", object("a", 2)));
-    expect(informer.byIndex("country", "fr")).toEqual([object("a", 2)]);
-  });
-
-  it("refuses an index that was not declared", async () => {
-    const informer = await started();
-    expect(() => informer.byIndex("country", "fr")).toThrow(TypeError);
   });
 });
 

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { type ModeOption, modeOption, modesOf } from "../../src/cli/mode-option";
+import { type ModeOption, modeOption, modesOf } from "../../src/cli/operator-options";
 import { kinds } from "../../stacks/kinds/index";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";

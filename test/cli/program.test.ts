@@ -6,6 +6,7 @@ import { previewCommand } from "../../src/cli/preview";
 import { buildProgram, runProgram } from "../../src/cli/program";
 import { packageVersion } from "../../src/package";
 
+const { columns } = process.stdout;
 let output: { stdout: string; stderr: string };
 
 beforeEach(() => {
@@ -21,6 +22,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks();
   vi.unstubAllEnvs();
+  process.stdout.columns = columns;
 });
 
 const nowhere = path.join(os.tmpdir(), "kindstack-there-is-nothing");
@@ -32,6 +34,7 @@ function commandsOf(command: Command, parents = ""): string[] {
 }
 
 describe("the command line", async () => {
+  const program = await buildProgram();
   it.each([[["--help"]], [["dev", "--help"]], [["dev", "stop", "--help"]], [["run", "--help"]], [["crds", "--help"]]])(
     "explains itself: %j",
     async (words) => {
@@ -40,12 +43,24 @@ describe("the command line", async () => {
     },
   );
 
-  it.each(commandsOf(await buildProgram()))("has an example in the help of: %s", async (words) => {
+  it.each(commandsOf(program))("has an example in the help of: %s", async (words) => {
     expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
     expect(output.stdout).toMatch(/\nExamples?:\n {2}\S/);
     const examples = /\nExamples?:\n((?: {2}\S.*\n?)+)/.exec(output.stdout)?.[1] ?? "";
     expect(examples).toContain(words);
   });
+
+  it.each([60, 80, 100, 140].flatMap((width) => commandsOf(program).map((words) => [width, words] as const)))(
+    "needs at most %d columns, but for commands to copy, for the help of: %s",
+    async (width, words) => {
+      process.stdout.columns = width;
+      expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
+      const lines = output.stdout.split("\n").filter((line) => line.length > width);
+      expect(
+        lines.filter((line) => !/^ {2}(kindstack|npx|kubectl|helm|\.) /.test(line) && line.trim().includes(" ")),
+      ).toEqual([]);
+    },
+  );
 
   it("tells its version", async () => {
     expect(await runProgram(["--version"])).toBe(0);

@@ -3,17 +3,18 @@ import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { KindContext, Reconcile } from "../../src/controller/context";
-import { Expectations } from "../../src/controller/expectations";
 import type { KindCache } from "../../src/controller/kind-cache";
 import type { ObjectItem } from "../../src/controller/object-item";
 import type { ObjectState } from "../../src/controller/object-state";
 import { viewOf } from "../../src/controller/operator-view";
-import { readInputs } from "../../src/plan/view";
+import { Expectations } from "../../src/controller/own-writes";
+import { readInputs } from "../../src/plan/plan";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
+import { liveObject } from "../objects";
 import { lookupOf } from "../providers/kubernetes/lookup-of";
 import { stub } from "../stub";
 
@@ -22,16 +23,14 @@ const object = (name: string, namespace?: string) =>
 
 /** A Pod of the PodSet `default/web`, as it was made for this owner. */
 const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kubebuilder.io/default/web") =>
-  ({
-    apiVersion: "v1",
-    kind: "Pod",
+  liveObject({
     metadata: {
       name,
       namespace: "default",
       labels: { [OWNER_UID_LABEL]: ownerUid },
       annotations: { [OWNER_ANNOTATION]: owner },
     },
-  }) as unknown as LiveObject;
+  });
 
 /** Reads the inputs of an object whose caches show this of what it owns. */
 function read(client: KubernetesClient, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {

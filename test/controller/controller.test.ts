@@ -36,11 +36,12 @@ const reconciler = {
   drop: vi.fn(),
   noteDriftPoll: vi.fn(() => true),
   noteChange: vi.fn(),
+  stopUpdate: vi.fn(),
   noteRestored: vi.fn(),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
-  hasReleased: vi.fn(() => false),
-  releasingSince: vi.fn<(key: string, uid: string) => number | undefined>(),
+  hasRemovedFinalizer: vi.fn(() => false),
+  removesFinalizerSince: vi.fn<(key: string, uid: string) => number | undefined>(),
 };
 const warn = vi.fn();
 let cached: LiveObject[];
@@ -94,14 +95,14 @@ describe("the end of an object", () => {
     controller.objectChanged({ type: "deleted", object: gone, previous: object, ...how });
 
   it("by the removal of its finalizer proves what the cache shows, as of when that was sent", () => {
-    reconciler.releasingSince.mockReturnValue(5);
+    reconciler.removesFinalizerSince.mockReturnValue(5);
     ends({ reported: true });
     expect(freshness.wrote).toHaveBeenCalledExactlyOnceWith({ version: "7", sentAt: 5 });
   });
 
   it("proves nothing when another removed it, or when a list alone shows it", () => {
     ends({ reported: true });
-    reconciler.releasingSince.mockReturnValue(5);
+    reconciler.removesFinalizerSince.mockReturnValue(5);
     ends({});
     expect(freshness.wrote).not.toHaveBeenCalled();
   });
@@ -166,9 +167,9 @@ describe("an object that is gone with its stack still there", () => {
 
   it("is no news where this process has, where it had none, and where it is another replica's", () => {
     expect(lose({})).toEqual([]);
-    reconciler.hasReleased.mockReturnValue(true);
+    reconciler.hasRemovedFinalizer.mockReturnValue(true);
     expect(lose({ status })).toEqual([]);
-    reconciler.hasReleased.mockReturnValue(false);
+    reconciler.hasRemovedFinalizer.mockReturnValue(false);
     held = false;
     expect(lose({ status })).toEqual([]);
   });

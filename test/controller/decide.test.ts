@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failedConditions } from "../../src/controller/conditions";
+import { type Cause, failedConditions } from "../../src/controller/conditions";
 import { decide, maintainsBefore } from "../../src/controller/decide";
 import { type Attempt, comparedState, type ObjectFacts } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
@@ -24,6 +24,19 @@ const newSpec = { metadata: { uid: "uid-1", generation: 4 } };
 const pod = "v1/Pod/default/a";
 const drifted = { ids: [pod] };
 
+/* What is decided, as far as it matters to a case. */
+const NOTHING = { type: "nothing" };
+const UPDATE = { type: "update" };
+const PREVIEWED = { gate: "all" };
+const COMPARE = { type: "compare" };
+const WAIT = { type: "wait" };
+const PAUSE = { type: "pause" };
+const FINISH = { type: "finish" };
+const ADD_FINALIZER = { type: "addFinalizer" };
+const DESTROY = { type: "destroy" };
+const RELEASE = { type: "destroy", release: true };
+const update = (cause: Cause, more: object = {}) => ({ type: "update", cause, ...more });
+
 /** A table of decisions: what is different from an object at rest and from `base`, and what of the action matters. */
 function decisions(title: string, cases: [string, Changes, object][], base: Changes = {}): void {
   describe(title, () => {
@@ -34,24 +47,16 @@ function decisions(title: string, cases: [string, Changes, object][], base: Chan
 }
 
 decisions("an object that is at rest", [
-  ["needs nothing, also after a restart that forgot the last attempt", {}, { type: "nothing" }],
-  ["needs nothing when this process updated it", { attempt: attempt({ outcome: "succeeded" }) }, { type: "nothing" }],
-  ["is updated when its spec changes", newSpec, { type: "update", cause: "Updating", refresh: false }],
-  [
-    "is updated when the program changes",
-    { program: "p2" },
-    { type: "update", cause: "ProgramChanged", refresh: false },
-  ],
+  ["needs nothing, also after a restart that forgot the last attempt", {}, NOTHING],
+  ["needs nothing when this process updated it", { attempt: attempt({ outcome: "succeeded" }) }, NOTHING],
+  ["is updated when its spec changes", newSpec, update("Updating", { refresh: false })],
+  ["is updated when the program changes", { program: "p2" }, update("ProgramChanged", { refresh: false })],
   [
     "is updated when it leaves other fields to others",
     { ignoreFields: ["Deployment:spec.replicas"] },
     { cause: "Updating" },
   ],
-  [
-    "is repaired, with a refresh, when something has drifted",
-    drifted,
-    { type: "update", cause: "Repairing", refresh: true },
-  ],
+  ["is repaired, with a refresh, when something has drifted", drifted, update("Repairing", { refresh: true })],
   ["is refreshed along with a new spec when something has drifted", { ...newSpec, ...drifted }, { refresh: true }],
   [
     "is refreshed along with a new program when something has drifted",
@@ -85,14 +90,14 @@ decisions(
     [
       "is repaired when the time has come",
       { ...drifted, repairMs: 0, replacementMs: 0, conflictOverMs: 0 },
-      { type: "update", cause: "Repairing" },
+      update("Repairing"),
     ],
     [
       "waits until then, and says nothing new",
       { ...drifted, repairMs: 5_000, replacementMs: 0, conflictOverMs: 5_000 },
       { type: "backOff", conditions: [], requeueAfterMs: 5_000 },
     ],
-    ["is updated at once to a new spec", newSpec, { type: "update", cause: "Updating" }],
+    ["is updated at once to a new spec", newSpec, update("Updating")],
     [
       "is synced again when a repair has stayed",
       { repairMs: -1, replacementMs: -1, conflictOverMs: 0 },
@@ -120,11 +125,11 @@ decisions("an object whose resources do not work yet", [
 ]);
 
 decisions("an object that was never updated with success", [
-  ["is created", { hasFinalizer: false, status: {} }, { type: "update", cause: "Creating", refresh: false }],
+  ["is created", { hasFinalizer: false, status: {} }, update("Creating", { refresh: false })],
   [
     "is tried again after an attempt that time may heal",
     { status: { conditions: ready("False", 3) }, attempt: attempt({ outcome: "retryable" }) },
-    { type: "update", cause: "Retrying", refresh: false },
+    update("Retrying", { refresh: false }),
   ],
   [
     "is created, not retried, when it is another object of the same name",
@@ -138,30 +143,30 @@ decisions("an object whose last update failed", [
   [
     "is tried again with a refresh, as no one knows how far that update came",
     { status: failed },
-    { type: "update", cause: "Retrying", refresh: true },
+    update("Retrying", { refresh: true }),
   ],
   [
     "is tried again when an update of this generation never reported its end",
     { status: { ...failed, conditions: ready("Unknown", 3) } },
-    { type: "update", cause: "Retrying" },
+    update("Retrying"),
   ],
   [
     "is tried again when a repair never reported its end, although what it repaired is there",
     { status: { ...REST, conditions: [...ready("True", 3), repairing] } },
-    { type: "update", cause: "Retrying", refresh: true, mayHaveUntracked: true },
+    update("Retrying", { refresh: true, mayHaveUntracked: true }),
   ],
-  ["waits for its author when only the author can help", { status: failed, attempt: attempt() }, { type: "nothing" }],
-  ["waits for its author before its first success", { status: {}, attempt: attempt() }, { type: "nothing" }],
+  ["waits for its author when only the author can help", { status: failed, attempt: attempt() }, NOTHING],
+  ["waits for its author before its first success", { status: {}, attempt: attempt() }, NOTHING],
 ]);
 
 decisions(
   "an object that waits for its author waits no longer when",
   [
-    ["its spec changes", newSpec, { type: "update" }],
-    ["the program changes", { program: "p2" }, { type: "update" }],
-    ["something else drifts", drifted, { type: "update" }],
-    ["it was deleted and created again", { metadata: { uid: "uid-2", generation: 3 } }, { type: "update" }],
-    ["the operator restarts", { attempt: undefined }, { type: "update" }],
+    ["its spec changes", newSpec, UPDATE],
+    ["the program changes", { program: "p2" }, UPDATE],
+    ["something else drifts", drifted, UPDATE],
+    ["it was deleted and created again", { metadata: { uid: "uid-2", generation: 3 } }, UPDATE],
+    ["the operator restarts", { attempt: undefined }, UPDATE],
   ],
   { status: failed, attempt: attempt() },
 );
@@ -183,12 +188,12 @@ decisions("a status that says Ready of an object whose last update failed", [
   [
     "does not end the retries of what time may heal",
     { attempt: attempt({ outcome: "retryable" }) },
-    { type: "update", cause: "Retrying", refresh: true },
+    update("Retrying", { refresh: true }),
   ],
   [
     "does not end the retries of what waited for something else",
     { attempt: attempt({ outcome: "pending" }) },
-    { type: "update", cause: "Retrying", refresh: true },
+    update("Retrying", { refresh: true }),
   ],
   [
     "is not touched when it says what that update wrote",
@@ -201,13 +206,13 @@ const waiting = { status: failed, attempt: attempt({ outcome: "pending" }), bloc
 decisions(
   "an object whose last attempt waits for something else to end",
   [
-    ["waits for that", {}, { type: "wait" }],
-    ["waits for that with its destroy as well", { metadata: deleted }, { type: "wait" }],
-    ["is updated when that is gone", { blockedMs: 0 }, { type: "update" }],
-    ["is updated when its spec changes", newSpec, { type: "update" }],
-    ["is updated when something else drifts", drifted, { type: "update" }],
-    ["is updated when it is asked to", { requested: "now" }, { type: "update" }],
-    ["is destroyed when that is gone", { metadata: deleted, blockedMs: 0, status: REST }, { type: "destroy" }],
+    ["waits for that", {}, WAIT],
+    ["waits for that with its destroy as well", { metadata: deleted }, WAIT],
+    ["is updated when that is gone", { blockedMs: 0 }, UPDATE],
+    ["is updated when its spec changes", newSpec, UPDATE],
+    ["is updated when something else drifts", drifted, UPDATE],
+    ["is updated when it is asked to", { requested: "now" }, UPDATE],
+    ["is destroyed when that is gone", { metadata: deleted, blockedMs: 0, status: REST }, DESTROY],
   ],
   waiting,
 );
@@ -215,18 +220,18 @@ decisions(
 decisions(
   "an object that a user took the finalizer off",
   [
-    ["gets it back at rest", {}, { type: "addFinalizer" }],
-    ["gets it back while it waits for its author", { status: failed, attempt: attempt() }, { type: "addFinalizer" }],
-    ["gets it back while it waits for something else to end", waiting, { type: "addFinalizer" }],
+    ["gets it back at rest", {}, ADD_FINALIZER],
+    ["gets it back while it waits for its author", { status: failed, attempt: attempt() }, ADD_FINALIZER],
+    ["gets it back while it waits for something else to end", waiting, ADD_FINALIZER],
     [
       "gets it back while its repair has to wait",
       { ...drifted, repairMs: 9, replacementMs: 0, conflictOverMs: 9 },
-      { type: "addFinalizer" },
+      ADD_FINALIZER,
     ],
-    ["gets it with its update, where it needs one", { program: "p2" }, { type: "update" }],
+    ["gets it with its update, where it needs one", { program: "p2" }, UPDATE],
     ["does not get it during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
-    ["does not get it when it is being deleted", { metadata: deleted }, { type: "nothing" }],
-    ["does not get it when it has made nothing", { status: {}, attempt: attempt() }, { type: "nothing" }],
+    ["does not get it when it is being deleted", { metadata: deleted }, NOTHING],
+    ["does not get it when it has made nothing", { status: {}, attempt: attempt() }, NOTHING],
   ],
   { hasFinalizer: false },
 );
@@ -237,7 +242,7 @@ decisions(
     [
       "is destroyed while it carries the finalizer, whatever else is wrong with it",
       { status: { ...failed, observedGeneration: 3 }, attempt: attempt(), program: "p2", ...drifted },
-      { type: "destroy" },
+      DESTROY,
     ],
     [
       "is left alone during a pause, and not synced",
@@ -247,7 +252,7 @@ decisions(
     [
       "is destroyed in spite of a pause when it is gone: no one can end that",
       { paused: true, isTombstone: true },
-      { type: "destroy" },
+      DESTROY,
     ],
     [
       "says whose finalizers keep it once its own is gone",
@@ -267,7 +272,7 @@ decisions(
     [
       "is left alone without the finalizer: nothing was made for it, or it is destroyed already",
       { hasFinalizer: false, status: {} },
-      { type: "nothing" },
+      NOTHING,
     ],
   ],
   { metadata: deleted },
@@ -278,8 +283,8 @@ decisions(
   [
     ["keeps its program", {}, { type: "nothing", conditions: [] }],
     ["has its status corrected", { status: { ...REST, conditions: [...ready("True", 3), paused] } }, RESUMED],
-    ["gets its finalizer back", { hasFinalizer: false }, { type: "addFinalizer" }],
-    ["is updated when it drifts", drifted, { type: "update", cause: "ProgramChanged" }],
+    ["gets its finalizer back", { hasFinalizer: false }, ADD_FINALIZER],
+    ["is updated when it drifts", drifted, update("ProgramChanged")],
     ["is updated when its spec changes", newSpec, { cause: "Updating" }],
   ],
   { program: "p2", rolledOut: false },
@@ -288,7 +293,7 @@ decisions(
 const edited: Changes = { ...drifted, edited: [pod], missing: [], contents: [] };
 const backoff = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, conflictOverMs: 0 });
 decisions("a repair waits", [
-  ["not while repairs last", { ...edited, ...backoff(-1) }, { type: "update", cause: "Repairing" }],
+  ["not while repairs last", { ...edited, ...backoff(-1) }, update("Repairing")],
   [
     "for another controller that undoes each",
     { ...edited, ...backoff(9_999.5) },
@@ -307,9 +312,9 @@ decisions("a repair waits", [
   [
     "not for what else is lacking",
     { ids: [pod], completed: [pod], lacksMore: true, ...backoff(0, 5_000) },
-    { type: "update", cause: "Repairing", replaced: [], postponed: [pod] },
+    update("Repairing", { replaced: [], postponed: [pod] }),
   ],
-  ["not with a new spec", { ...edited, ...newSpec, ...backoff(5_000) }, { type: "update", cause: "Updating" }],
+  ["not with a new spec", { ...edited, ...newSpec, ...backoff(5_000) }, update("Updating")],
 ]);
 
 describe("the status of an object that needs nothing", () => {
@@ -382,8 +387,8 @@ describe("the status of an object that needs nothing", () => {
       type: "nothing",
       conditions: [{ type: "Synced", status: "True" }, { type: "Reconciling" }, { type: "Stalled" }],
     });
-    expect(decide(facts({ status, ...drifted }))).toMatchObject({ type: "update", cause: "Repairing" });
-    expect(decide(facts({ status, ...newSpec }))).toMatchObject({ type: "update", cause: "Updating" });
+    expect(decide(facts({ status, ...drifted }))).toMatchObject(update("Repairing"));
+    expect(decide(facts({ status, ...newSpec }))).toMatchObject(update("Updating"));
   });
 
   it("says during a pause as well that drift is unknown", () => {
@@ -444,43 +449,50 @@ decisions("how an object is updated and destroyed", [
     cutOff,
     { type: "finish", cause: "Finishing", gate: "none" },
   ],
-  [
-    "and until a failure passes that hides what it has made",
-    { ...cutOff, attempt: finishing("retryable") },
-    { type: "finish" },
-  ],
-  ["but once where it fails for good", { ...cutOff, attempt: finishing("terminal") }, { type: "destroy" }],
-  ["once where it waits for something", { ...cutOff, attempt: finishing("pending") }, { type: "destroy" }],
-  ["once where it succeeds", { ...cutOff, attempt: finishing("succeeded") }, { type: "destroy" }],
+  ["and until a failure passes that hides what it has made", { ...cutOff, attempt: finishing("retryable") }, FINISH],
+  ["but once where it fails for good", { ...cutOff, attempt: finishing("terminal") }, DESTROY],
+  ["once where it waits for something", { ...cutOff, attempt: finishing("pending") }, DESTROY],
+  ["once where it succeeds", { ...cutOff, attempt: finishing("succeeded") }, DESTROY],
   [
     "once where marks lead to all that it made",
     { ...cutOff, adopts: true, attempt: finishing("retryable") },
     { type: "destroy", mayHaveUntracked: true },
   ],
-  [
-    "once where all of it stays",
-    { ...cutOff, releases: true, attempt: finishing("retryable") },
-    { type: "destroy", release: true },
-  ],
+  ["once where all of it stays", { ...cutOff, releases: true, attempt: finishing("retryable") }, RELEASE],
   [
     "again by a process that does not know of a failure, of which the status tells",
     { metadata: deleted, status: { ...REST, conditions: [told("Reconciling", "Finishing")] } },
-    { type: "finish" },
+    FINISH,
   ],
   [
     "whatever an update before the deletion came to",
     { ...cutOff, attempt: attempt({ generation: 4, outcome: "retryable" }) },
-    { type: "finish" },
+    FINISH,
+  ],
+  [
+    "but not where the deletion has ended it, and all that it made is recorded",
+    { ...cutOff, isRecorded: true },
+    { type: "destroy", mayHaveUntracked: true },
+  ],
+  [
+    "nor where that leaves its resources",
+    { ...cutOff, isRecorded: true, releases: true },
+    { type: "destroy", release: true },
+  ],
+  [
+    "nor where the deletion needs an approval",
+    { ...cutOff, isRecorded: true, mode: "Propose" },
+    { type: "destroy", gate: "all" },
   ],
   [
     "but not what was changed during a pause",
     { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: [paused] } },
-    { type: "destroy" },
+    DESTROY,
   ],
   [
     "nor anything more once the deletion has begun",
     { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: deleting } },
-    { type: "destroy" },
+    DESTROY,
   ],
 ]);
 
@@ -507,7 +519,7 @@ describe("resources are maintained", () => {
 describe("a kind whose resources are compared from time to time", () => {
   it("compares them when that is due, and looks again by then", () => {
     expect(decide(facts({ refreshMs: 5000 }))).toMatchObject({ type: "nothing", requeueAfterMs: 5000 });
-    expect(decide(facts({ refreshMs: -1 }))).toMatchObject({ type: "update", cause: "Refreshing", refresh: true });
+    expect(decide(facts({ refreshMs: -1 }))).toMatchObject(update("Refreshing", { refresh: true }));
   });
 
   it("does so with an update for what an object reads that has changed", () => {
@@ -515,8 +527,8 @@ describe("a kind whose resources are compared from time to time", () => {
   });
 
   it("never while it is paused, and not before a failure that only its author can correct", () => {
-    expect(decide(facts({ refreshMs: -1, paused: true }))).toMatchObject({ type: "pause" });
-    expect(decide(facts({ refreshMs: -1, attempt: attempt() }))).toMatchObject({ type: "nothing" });
+    expect(decide(facts({ refreshMs: -1, paused: true }))).toMatchObject(PAUSE);
+    expect(decide(facts({ refreshMs: -1, attempt: attempt() }))).toMatchObject(NOTHING);
   });
 });
 
@@ -532,78 +544,59 @@ function compared<M extends Mode>(mode: M, of: Changes = {}, changes: object = {
 const observed = (changes: object = {}) => compared("Observe", {}, changes);
 const lost: Changes = { metadata: { ...deleted, generation: 4 }, unlisted: true };
 decisions("a deletion whose state is lost", [
-  ["is left to the destroy to tell, until a user decides", lost, { type: "destroy" }],
-  ["takes over first what marks lead to", { ...lost, adopts: true }, { type: "finish" }],
-  [
-    "goes by the marks alone when that fails",
-    { ...lost, adopts: true, attempt: finishing("terminal") },
-    { type: "destroy" },
-  ],
-  ["takes over first what a user wants to be adopted", { ...lost, stateDecision: "Adopt" }, { type: "finish" }],
+  ["is left to the destroy to tell, until a user decides", lost, DESTROY],
+  ["takes over first what marks lead to", { ...lost, adopts: true }, FINISH],
+  ["also where its deletion has ended an update", { ...lost, adopts: true, isRecorded: true }, FINISH],
+  ["goes by the marks alone when that fails", { ...lost, adopts: true, attempt: finishing("terminal") }, DESTROY],
+  ["takes over first what a user wants to be adopted", { ...lost, stateDecision: "Adopt" }, FINISH],
   [
     "does so until it succeeds, as nothing else leads to it",
     { ...lost, stateDecision: "Adopt", attempt: finishing("terminal") },
-    { type: "finish" },
+    FINISH,
   ],
-  [
-    "takes over nothing that is to be forgotten",
-    { ...lost, adopts: true, stateDecision: "Forget" },
-    { type: "destroy" },
-  ],
-  ["takes over nothing that stays", { ...lost, adopts: true, releases: true }, { type: "destroy", release: true }],
-  ["updates nothing that is gone", { ...lost, adopts: true, isTombstone: true }, { type: "destroy" }],
+  ["takes over nothing that is to be forgotten", { ...lost, adopts: true, stateDecision: "Forget" }, DESTROY],
+  ["takes over nothing that stays", { ...lost, adopts: true, releases: true }, RELEASE],
+  ["updates nothing that is gone", { ...lost, adopts: true, isTombstone: true }, DESTROY],
   ["updates nothing without an approval", { ...lost, adopts: true, mode: "Propose" }, { type: "destroy", gate: "all" }],
 ]);
 decisions("a deletion that leaves the resources behind", [
   ["is recorded first", { metadata: deleted, orphaned: "seen" }, { type: "recordOrphan" }],
   ["is recorded during a pause", { metadata: deleted, orphaned: "seen", paused: true }, { type: "recordOrphan" }],
-  [
-    "releases them once it was recorded",
-    { metadata: deleted, orphaned: "recorded", releases: true },
-    { type: "destroy", release: true },
-  ],
+  ["releases them once it was recorded", { metadata: deleted, orphaned: "recorded", releases: true }, RELEASE],
   [
     "is not recorded on what is only observed, which is left alone",
     { metadata: deleted, orphaned: "seen", releases: true, mode: "Observe" },
-    { type: "destroy", release: true },
+    RELEASE,
   ],
   [
     "is not recorded on what is gone",
     { metadata: deleted, orphaned: "seen", releases: true, isTombstone: true },
-    { type: "destroy", release: true },
+    RELEASE,
   ],
 ]);
 decisions("an object that is only observed", [
-  ["is compared when nothing is known of it", { mode: "Observe" }, { type: "compare" }],
+  ["is compared when nothing is known of it", { mode: "Observe" }, COMPARE],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
-  ["gets no finalizer", { ...observed(), hasFinalizer: false }, { type: "nothing" }],
-  ["is compared again for another spec", { ...observed(), ...newSpec }, { type: "compare" }],
-  ["is compared again for another program", { ...observed(), program: "p2" }, { type: "compare" }],
-  ["is compared again when something drifts", { ...observed(), ...drifted }, { type: "compare" }],
+  ["gets no finalizer", { ...observed(), hasFinalizer: false }, NOTHING],
+  ["is compared again for another spec", { ...observed(), ...newSpec }, COMPARE],
+  ["is compared again for another program", { ...observed(), program: "p2" }, COMPARE],
+  ["is compared again when something drifts", { ...observed(), ...drifted }, COMPARE],
   [
     "is compared again when what it refers to has changed",
     { ...observed(), changedReads: ["v1/ConfigMap/a/b"] },
-    { type: "compare" },
+    COMPARE,
   ],
-  ["is compared again as a user asks for it", { ...observed(), requested: "now" }, { type: "compare" }],
-  ["is compared again after a failure that may pass", observed({ outcome: "retryable" }), { type: "compare" }],
-  ["is not after one that its author must correct", observed({ outcome: "terminal" }), { type: "nothing" }],
-  ["is still paused", { ...observed(), paused: true }, { type: "pause" }],
-  [
-    "leaves all that it made when it is deleted",
-    { ...observed(), metadata: deleted },
-    { type: "destroy", release: true },
-  ],
+  ["is compared again as a user asks for it", { ...observed(), requested: "now" }, COMPARE],
+  ["is compared again after a failure that may pass", observed({ outcome: "retryable" }), COMPARE],
+  ["is not after one that its author must correct", observed({ outcome: "terminal" }), NOTHING],
+  ["is still paused", { ...observed(), paused: true }, PAUSE],
+  ["leaves all that it made when it is deleted", { ...observed(), metadata: deleted }, RELEASE],
   [
     "does so when it was deleted in spite of its finalizer",
     { ...observed(), isTombstone: true, metadata: deleted },
-    { type: "destroy", release: true },
+    RELEASE,
   ],
-  [
-    "goes at once when it was never applied",
-    { ...observed(), hasFinalizer: false, metadata: deleted },
-    { type: "nothing" },
-  ],
+  ["goes at once when it was never applied", { ...observed(), hasFinalizer: false, metadata: deleted }, NOTHING],
 ]);
 decisions("an object that was observed and is applied again", [
   [
@@ -612,18 +605,18 @@ decisions("an object that was observed and is applied again", [
       comparison: observed().comparison,
       status: { ...failed, conditions: [told("Synced", "Observed", "False")] },
     },
-    { type: "update", cause: "Retrying", refresh: true },
+    update("Retrying", { refresh: true }),
   ],
   [
     "is updated where it was never applied",
     { status: { conditions: [told("Synced", "Observed", "False")] } },
-    { type: "update", cause: "Creating" },
+    update("Creating"),
   ],
 ]);
 
 const waits = (of: Changes = {}) => compared("Propose", { ...newSpec, ...of });
 decisions("an object whose changes wait for an approval", [
-  ["needs nothing while nothing changes", { mode: "Propose" }, { type: "nothing" }],
+  ["needs nothing while nothing changes", { mode: "Propose" }, NOTHING],
   [
     "is previewed for another spec",
     { mode: "Propose", ...newSpec },
@@ -642,42 +635,34 @@ decisions("an object whose changes wait for an approval", [
     { ...waits(), comparedForMs: 60_000 },
     { type: "nothing", requeueAfterMs: 60_000 },
   ],
-  ["gets its finalizer back", { ...waits(), hasFinalizer: false }, { type: "addFinalizer" }],
-  ["gets none before the first update", { ...waits({ status: {}, hasFinalizer: false }) }, { type: "nothing" }],
-  ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, { gate: "all" }],
-  ["is previewed again for another program", { ...waits(), program: "p2" }, { gate: "all" }],
-  ["is previewed again when something drifts", { ...waits(), ...drifted }, { gate: "all" }],
+  ["gets its finalizer back", { ...waits(), hasFinalizer: false }, ADD_FINALIZER],
+  ["gets none before the first update", { ...waits({ status: {}, hasFinalizer: false }) }, NOTHING],
+  ["is previewed again for another spec", { ...waits(), metadata: { uid: "uid-1", generation: 9 } }, PREVIEWED],
+  ["is previewed again for another program", { ...waits(), program: "p2" }, PREVIEWED],
+  ["is previewed again when something drifts", { ...waits(), ...drifted }, PREVIEWED],
   [
     "is previewed again when what has drifted changes once more",
     { ...waits(), edited: [], missing: [], contents: ["other"] },
-    { gate: "all" },
+    PREVIEWED,
   ],
-  ["is previewed again when other fields are left to others", { ...waits(), ignoreFields: ["a"] }, { gate: "all" }],
-  ["is previewed again as a user asks for it", { ...waits(), requested: "now" }, { gate: "all" }],
-  [
-    "is previewed again when its plan, or the decision, is another",
-    { ...waits(), comparison: undefined },
-    { gate: "all" },
-  ],
+  ["is previewed again when other fields are left to others", { ...waits(), ignoreFields: ["a"] }, PREVIEWED],
+  ["is previewed again as a user asks for it", { ...waits(), requested: "now" }, PREVIEWED],
+  ["is previewed again when its plan, or the decision, is another", { ...waits(), comparison: undefined }, PREVIEWED],
   ["is updated when the mode is loosened", { ...waits(), mode: "Apply" }, { type: "update", gate: "none" }],
-  ["is compared when the mode gets stricter", { ...waits(), mode: "Observe" }, { type: "compare" }],
-  ["is still paused", { ...waits(), paused: true }, { type: "pause" }],
+  ["is compared when the mode gets stricter", { ...waits(), mode: "Observe" }, COMPARE],
+  ["is still paused", { ...waits(), paused: true }, PAUSE],
   [
     "is not destroyed without an approval when it is deleted, and finishes no update before",
     { mode: "Propose", metadata: deleted, status: { ...failed } },
     { type: "destroy", gate: "all" },
   ],
-  ["stays while its deletion waits", compared("Propose", { metadata: deleted }), { type: "nothing" }],
+  ["stays while its deletion waits", compared("Propose", { metadata: deleted }), NOTHING],
   [
     "is previewed again when its resources are to stay",
     { ...compared("Propose", { metadata: deleted }), releases: true },
     { type: "destroy", gate: "all", release: true },
   ],
-  [
-    "goes at once when it was never applied",
-    { mode: "Propose", hasFinalizer: false, metadata: deleted },
-    { type: "nothing" },
-  ],
+  ["goes at once when it was never applied", { mode: "Propose", hasFinalizer: false, metadata: deleted }, NOTHING],
 ]);
 /** When this process knows of no comparison that still holds: the plan was approved, or the operator has started again. */
 const decided = (planReason: string | undefined, of: Changes = {}): Changes => {
@@ -685,8 +670,8 @@ const decided = (planReason: string | undefined, of: Changes = {}): Changes => {
   return { mode: "Propose", status, planReason, ...of };
 };
 decisions("an approved change runs for what its plan was made for:", [
-  ["a new spec", decided("SpecChanged", drifted), { type: "update", cause: "Updating", progressReport: "beside" }],
-  ["a new program", decided("ProgramChanged"), { type: "update", cause: "ProgramChanged", refresh: true }],
+  ["a new spec", decided("SpecChanged", drifted), update("Updating", { progressReport: "beside" })],
+  ["a new program", decided("ProgramChanged"), update("ProgramChanged", { refresh: true })],
   ["a request", decided("Requested"), { cause: "Requested" }],
   ["a request that comes later", decided("SpecChanged", { requested: "now" }), { cause: "Requested" }],
   ["a drift", decided("Drifted", drifted), { cause: "Repairing", onlyLacking: false, progressReport: "beside" }],
@@ -703,18 +688,18 @@ decisions("an approved change runs for what its plan was made for:", [
   [
     "but it is tried again after a failure",
     decided("SpecChanged", { status: { ...facts().object.status, conditions: ready("False", 3) } }),
-    { type: "update", cause: "Retrying" },
+    update("Retrying"),
   ],
 ]);
 decisions("an object whose destructive changes wait for an approval", [
   ["is previewed", { mode: "ProposeDestructive", ...newSpec }, { type: "update", gate: "destructive" }],
-  ["waits while its plan does", compared("ProposeDestructive", newSpec), { type: "nothing" }],
+  ["waits while its plan does", compared("ProposeDestructive", newSpec), NOTHING],
   [
     "takes part in a rollout",
     { mode: "ProposeDestructive", program: "p2" },
     { gate: "destructive", onlyProgram: true },
   ],
-  ["waits for a rollout", { mode: "ProposeDestructive", program: "p2", rolledOut: false }, { type: "nothing" }],
+  ["waits for a rollout", { mode: "ProposeDestructive", program: "p2", rolledOut: false }, NOTHING],
   [
     "is not destroyed without an approval",
     { mode: "ProposeDestructive", metadata: deleted },

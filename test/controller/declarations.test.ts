@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { sealed } from "../../providers/literal";
-import { declarationsDigest, declaresTheSame } from "../../src/controller/declarations";
+import { declarationsDigest, declaresTheSame } from "../../src/plan/digest";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { Derived } from "../../src/controller/derived";
+import { Derived } from "../../src/controller/open-controller";
 
 const objectOf = (name: string) => ({ metadata: { name } }) as LiveObject;
 

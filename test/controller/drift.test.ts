@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
-import { findDrift } from "../../src/controller/drift";
 import type { CachedView } from "../../src/controller/kind-cache";
+import { findDrift } from "../../src/controller/kind-cache";
 import { applied, namespace } from "../objects";
 
 const id = "v1/Namespace//acme";
@@ -28,10 +28,6 @@ describe("findDrift", () => {
     expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, ...edit });
   });
 
-  it("finds an object that is gone", () => {
-    expect(findDrift(records, new Map(), showing(undefined))).toEqual({ ...none, missing: [id] });
-  });
-
   it("finds an object that is on its way out", () => {
     const terminating = { ...asApplied.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
     const view = showing({ ...asApplied, metadata: terminating });
@@ -40,12 +36,6 @@ describe("findDrift", () => {
 
   it("leaves out what no one watches", () => {
     expect(findDrift(records, new Map(), () => undefined)).toEqual(none);
-  });
-
-  it("names only those of several that have drifted", () => {
-    const other = { id: "v1/Namespace//other", fields: "as-applied" };
-    const view = (asked: string) => (asked === id ? showing(asApplied)() : showing(undefined)());
-    expect(findDrift([...records, other], new Map(), view)).toEqual({ ...none, missing: [other.id] });
   });
 });
 

@@ -63,6 +63,10 @@ async function record(object = writer, message = "2 resources created"): Promise
   await recorder.flush();
 }
 
+function recordMany(count: number, what = "message"): void {
+  for (let i = 0; i < count; i++) recorder.event(writer, "Normal", "Updated", `${what} ${i}`);
+}
+
 describe("EventRecorder", () => {
   it("writes an events.k8s.io/v1 Event beside the object", async () => {
     recorder.event(writer, "Warning", "UpdateFailed", "table missing");
@@ -183,7 +187,7 @@ describe("EventRecorder", () => {
   });
 
   it("drops the newest when more than 100 wait", async () => {
-    for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    recordMany(120);
     await recorder.flush();
     expect(created.map(({ note }) => note)).toEqual(Array.from({ length: 100 }, (_, i) => `message ${i}`));
     expect(logs).toHaveLength(20);
@@ -191,27 +195,54 @@ describe("EventRecorder", () => {
 
   it("releases what is normal before it drops a warning", async () => {
     recorder.event(writer, "Warning", "UpdateFailed", "a warning that came first");
-    for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    recordMany(120);
     recorder.event(writer, "Warning", "UpdateFailed", "a warning that came last");
     await recorder.flush();
     expect(created).toHaveLength(100);
     expect(created.filter(({ note }) => note.startsWith("a warning"))).toHaveLength(2);
   });
 
-  it("writes fifty at once, then ten a second, and warnings first", async () => {
-    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+  it("writes fifty at once, then two a second, and warnings first", async () => {
+    recordMany(60);
     await vi.advanceTimersByTimeAsync(0);
     expect(created).toHaveLength(50);
     recorder.event(writer, "Warning", "UpdateFailed", "a warning");
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(created).toHaveLength(60);
-    expect(created.slice(50).map(({ note }) => note)).toContain("a warning");
+    await vi.advanceTimersByTimeAsync(1_500);
+    expect(created.slice(50).map(({ note }) => note)).toEqual(["a warning", "message 50", "message 51"]);
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(created).toHaveLength(81);
+    expect(created).toHaveLength(61);
+  });
+
+  it("writes one more for twenty writes to objects", async () => {
+    recordMany(90);
+    await vi.advanceTimersByTimeAsync(0);
+    for (let i = 0; i < 400; i++) recorder.wrote();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(created).toHaveLength(50 + 20 + 1);
+    await recorder.flush();
+  });
+
+  it("writes no more than that, however long the writes take", async () => {
+    for (let second = 0; second < 100; second++) {
+      recordMany(20, `second ${second}`);
+      for (let i = 0; i < 20; i++) recorder.wrote();
+      await vi.advanceTimersByTimeAsync(1_000);
+    }
+    expect(created.length).toBeLessThanOrEqual(50 + 200 + 100);
+    await recorder.flush();
+  });
+
+  it("allows fifty at once again after a rest", async () => {
+    recordMany(50);
+    await vi.advanceTimersByTimeAsync(60_000);
+    recordMany(60, "next");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(created).toHaveLength(100);
+    await recorder.flush();
   });
 
   it("makes no one wait for that at the end", async () => {
-    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    recordMany(80);
     await recorder.flush();
     expect(created).toHaveLength(80);
   });

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { StackResource } from "../../src/automation/event-log";
-import { Expectations } from "../../src/controller/expectations";
-import { ReadYourWrites } from "../../src/controller/read-your-writes";
+import { Expectations, ReadYourWrites } from "../../src/controller/own-writes";
 import { namespace } from "../objects";
 
 /** A Namespace as an update's events show it. */
@@ -24,13 +23,6 @@ describe("what is remembered of an update", () => {
     const expectations = new Expectations();
     expectations.updated({ resources: [resource("acme", "101"), row], deleted: [] });
     expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "101"]]);
-  });
-
-  it("is only that of the last one", () => {
-    const expectations = new Expectations();
-    expectations.updated({ resources: [resource("acme"), resource("old")], deleted: [] });
-    expectations.updated({ resources: [resource("acme", "102")], deleted: [row] });
-    expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "102"]]);
   });
 });
 
@@ -93,10 +85,5 @@ describe("the newest of an object", () => {
     writes.record(namespace("acme", { resourceVersion: "1000" }));
     const successor = namespace("acme", { uid: "another", resourceVersion: "999" });
     expect(writes.latest(successor)).toBe(successor);
-  });
-
-  it("is what the cache shows when nothing was written", () => {
-    const shown = namespace("acme");
-    expect(new ReadYourWrites().latest(shown)).toBe(shown);
   });
 });

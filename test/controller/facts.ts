@@ -41,6 +41,7 @@ const AT_REST: Facts = {
     ignoreFields: [],
     stateDecision: undefined,
   },
+  authors: undefined,
   stack: {
     refusal: undefined,
     unlisted: false,
@@ -61,7 +62,7 @@ const AT_REST: Facts = {
     lacksMore: false,
     unknown: undefined,
   },
-  last: { attempt: undefined, comparison: undefined, planReason: undefined },
+  last: { attempt: undefined, isRecorded: false, comparison: undefined, planReason: undefined },
   timing: {
     blockedMs: 0,
     repairMs: 0,
@@ -80,6 +81,7 @@ export function facts(changes: Changes = {}): Facts {
   return {
     object: changed(AT_REST.object),
     settings: changed(AT_REST.settings),
+    authors: AT_REST.authors,
     stack: changed(AT_REST.stack),
     drift: changed(AT_REST.drift),
     last: changed(AT_REST.last),

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { FieldDrift } from "../../providers/provider";
 import type { StackResource } from "../../src/automation/event-log";
-import { alterationsIn, revertsIn } from "../../src/controller/field-conflict";
+import { alterationsIn, revertsIn } from "../../src/controller/repairs";
 
 const deployment = (corrected: FieldDrift[], outputs: object = {}): StackResource => ({
   urn: "urn:a",
@@ -42,12 +42,6 @@ describe("what a repair put right", () => {
     expect(textsOf([], ["apps/v1/Deployment/default/cache"])).toEqual(["Deployment default/cache was deleted"]);
     const drift = [{ field: "country", wanted: "canada", live: "CANADA" }];
     expect(textsOf([row(drift)], [], "what a comparison says")).toEqual(["what a comparison says"]);
-  });
-
-  it("says it of resources that are no objects as well, without who did it", () => {
-    expect(textsOf([row([{ field: "country", wanted: "canada", live: "CANADA" }])])).toEqual([
-      'row/a: country "CANADA" → "canada"',
-    ]);
   });
 
   it("shows no values of what has a secret", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { ObjectChange } from "../../src/cache/change";
-import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "../../src/controller/object-change";
+import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "../../src/controller/object-item";
 import { FINALIZER } from "../../stacks/contract/object";
 
 const object = (metadata: Partial<LiveObject["metadata"]> = {}, status?: object): LiveObject => ({

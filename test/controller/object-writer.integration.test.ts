@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ObjectWriter } from "../../src/controller/object-writer";
-import { ReadYourWrites } from "../../src/controller/read-your-writes";
+import { ReadYourWrites } from "../../src/controller/own-writes";
 import { FINALIZER } from "../../stacks/contract/object";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
@@ -18,7 +18,7 @@ beforeAll(async () => {
     client: cluster.client,
     cache: { object: () => undefined, owned: () => [], view: () => undefined, unserved: () => undefined },
     freshness: { holds: () => false, wrote: () => {} },
-    recorder: { event: () => {} },
+    recorder: { event: () => {}, wrote: () => {} },
     metrics: { loosened: () => {} },
   });
 });

@@ -36,11 +36,6 @@ describe("fields of the status that outputs give", () => {
     expect(await outputFields(memcached, object, [])).toBeUndefined();
   });
 
-  it("may depend on the object, whose name those of its resources begin with", async () => {
-    const kind = giving((of, { metadata }) => of(`${metadata.name}/key`)?.id);
-    expect(await outputFields(kind, object, [resource("a/key", { id: "k" })])).toEqual({ url: "k" });
-  });
-
   it("never show what the engine keeps as a secret", async () => {
     const all = giving((of) => of("password"));
     const outputs = { result: "[secret]", length: 3, of: ["[secret]", 1], data: { key: "[secret]", plain: "p" } };

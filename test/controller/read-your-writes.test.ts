@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { ReadYourWrites } from "../../src/controller/read-your-writes";
+import { ReadYourWrites } from "../../src/controller/own-writes";
+import { liveObject } from "../objects";
 
 describe("a status", () => {
-  const object = (status?: object) => ({ apiVersion: "v1", kind: "A", metadata: {}, status }) as unknown as LiveObject;
+  const object = (status?: object) => liveObject({ status });
 
   it("is our own when it is what was written last", () => {
     const writes = new ReadYourWrites();

@@ -67,10 +67,6 @@ const summary = (object: LiveObject) =>
 const messageOf = (object: LiveObject, type: string) => findCondition(conditionsOf(object), type)?.message;
 
 describe("Ready", () => {
-  it("is True when the stack is synced and what it made works", async () => {
-    expect(summary(await updated(succeededConditions()))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
-  });
-
   it("is not, and the object is Reconciling, while what it made does not work yet", async () => {
     const waiting = await updated(succeededConditions(), { owned: [starts] });
     expect(summary(waiting)).toEqual([

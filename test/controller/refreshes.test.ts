@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Refreshes } from "../../src/controller/refreshes";
+import { Refreshes } from "../../src/controller/repairs";
 
 it("spreads the first comparisons over the interval, and then keeps to it", () => {
   const first = Array.from({ length: 200 }, () => new Refreshes(1000).dueMs(60, 1000) ?? Number.NaN);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { mayHaveUntracked } from "../../src/controller/decide";
 import type { Attempt } from "../../src/controller/facts";
-import { findUntracked } from "../../src/plan/untracked";
+import { findUntracked } from "../../src/plan/effects";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
 import { attempt as attemptWith, facts } from "./facts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DriftBackoff } from "../../src/controller/drift-backoff";
-import { Repairs } from "../../src/controller/repairs";
+import { DriftBackoff, Repairs } from "../../src/controller/repairs";
 
 const SECOND = 1_000;
 const START = 5_000_000;
@@ -18,18 +17,6 @@ describe("repairs", () => {
       expect(fight(new Repairs(START), ms, 4)).toEqual([false, false, true, true]);
     },
   );
-
-  it("wait for nothing until then", () => {
-    const repairs = new Repairs(START);
-    fight(repairs, SECOND, 2);
-    expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
-  });
-
-  it("of other fields, or against other clients, are no conflict", () => {
-    const repairs = new Repairs(START);
-    const conflicts = ["a", "b", "c", "d"].flatMap((key, index) => [...repairs.repaired([key], [], START + index)]);
-    expect(conflicts).toEqual([]);
-  });
 
   it("are in a row whatever else is repaired between them", () => {
     const repairs = new Repairs(START);
@@ -85,14 +72,6 @@ describe("repairs", () => {
 
     repairs.reset();
     expect(repairs.repaired(["replicas"], [], START + 31 * SECOND, true).size).toBe(0);
-  });
-
-  it("begin anew after a conflict", () => {
-    const repairs = new Repairs(START);
-    fight(repairs, SECOND, 3);
-    repairs.reset();
-    expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    expect(repairs.repaired(["replicas"], [], START + 60 * SECOND).size).toBe(0);
   });
 });
 

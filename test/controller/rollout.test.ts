@@ -31,24 +31,6 @@ function reconciled(
 }
 
 describe("a rollout", () => {
-  it("begins with its budget of objects, and asks the others to wait", () => {
-    const { rollout, ask } = rolloutOf();
-    expect(ask()).toEqual(["object-0", "object-1"]);
-    expect(rollout.counts).toEqual({ waiting: 8, updating: 2, failed: 0, stopped: false });
-  });
-
-  it("continues with the next ones when all of a batch are done, not before", () => {
-    const { rollout, ask, requeued } = rolloutOf();
-    ask();
-    reconciled(rollout, "object-0", "updated");
-    expect(requeued).toEqual([]);
-    expect(rollout.begin("object-2")).toBe(false);
-    reconciled(rollout, "object-1", "updated");
-    expect(requeued).toEqual(["object-2", "object-3"]);
-    expect(requeued.map((key) => rollout.begin(key))).toEqual([true, true]);
-    expect(rollout.begin("object-4")).toBe(false);
-  });
-
   it("reaches all objects, each once", () => {
     const { rollout, ask, requeued } = rolloutOf();
     const updated: string[] = [];

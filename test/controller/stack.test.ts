@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MASKED } from "../../providers/literal";
 import type { DestroyOptions, UpOptions } from "../../src/automation/engine";
+import type { UpdateAction } from "../../src/controller/action";
 import type { Reconcile } from "../../src/controller/context";
 import type { Pass } from "../../src/controller/gate";
 import { ObjectStack } from "../../src/controller/stack";
@@ -18,16 +19,20 @@ const approval = { approver: "alice", at: "now", digest: "sha256:1", reason: "CH
 async function told(
   pass: Omit<Pass, "type">,
   kind: AnyKind = memcached,
+  cause: UpdateAction["cause"] = "Updating",
 ): Promise<{ up: UpOptions; destroy: DestroyOptions }> {
   const said: { up: UpOptions; destroy: DestroyOptions } = { up: {}, destroy: {} };
   const engine = {
-    up: async (_stack: string, _program: () => void, options: UpOptions) => void Object.assign(said.up, options),
+    up: async (_stack: string, _program: () => void, options: UpOptions) => {
+      Object.assign(said.up, options);
+      return { found: true };
+    },
     destroy: async (_stack: string, options: DestroyOptions) => void Object.assign(said.destroy, options),
   };
   const context = { kind, engine };
   const step = { context, object, item: { key: "default/cache" }, facts: facts({}) } as unknown as Reconcile;
   const stack = new ObjectStack(step);
-  await stack.up(program, { type: "pass", ...pass }, { refresh: false });
+  await stack.up(program, { type: "pass", ...pass }, { refresh: false, cause });
   await stack.destroy(false, { type: "pass", ...pass });
   return said;
 }
@@ -46,6 +51,11 @@ describe("an operation", () => {
     const { up, destroy } = await told({});
     expect(up).toMatchObject({ refresh: false, savesOnce: true, plan: undefined, observed: undefined });
     expect(destroy).toMatchObject({ release: false, savesOnce: true, plan: undefined, observed: undefined });
+  });
+
+  it("that was requested says so in the stack's history", async () => {
+    expect((await told({}, memcached, "Requested")).up.message).toBe("requested");
+    expect((await told({})).up.message).toBeUndefined();
   });
 
   it("with a plan is bound to it, and an update compares with what is alive first", async () => {

@@ -115,16 +115,6 @@ describe("composeStatus", () => {
     },
   );
 
-  it("puts what is new over what was, and keeps the rest", async () => {
-    const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready, synced] });
-    const status = await compose(before, {
-      observedGeneration: 2,
-      conditions: updatingConditions("Updating", true),
-    });
-    expect(status).toMatchObject({ stack, observedGeneration: 2, lastHandledReconcile: "a" });
-    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
-  });
-
   it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", async () => {
     const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
     const updating = await compose(withStatus({}), { conditions: updatingConditions("Creating", false) });
@@ -156,12 +146,6 @@ describe("composeStatus", () => {
     expect(status).toMatchObject({ namespaceCount: 7, stack });
     expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
   });
-
-  it("is pure: it changes neither the object nor what it owns", async () => {
-    const object = Object.freeze(withStatus(Object.freeze({ conditions: Object.freeze([ready, synced]) })));
-    const first = await compose(object, { conditions: succeededConditions() }, [adopted]);
-    expect(await compose(object, { conditions: succeededConditions() }, [adopted])).toEqual(first);
-  });
 });
 
 describe("the conditions of a kind's own", () => {
@@ -186,13 +170,6 @@ describe("the conditions of a kind's own", () => {
     expect(await conditionsOf({ conditions: failedConditions([failure]) })).toContainEqual(
       expect.objectContaining({ type: "Degraded", status: "True", message: "the API server is away" }),
     );
-  });
-
-  it("know that nothing failed, while a pause holds something up as well", async () => {
-    const sound = expect.objectContaining({ type: "Degraded", status: "False" });
-    expect(await conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(sound);
-    const conditions = pausedConditions(undefined, ["The spec has changed"], synced);
-    expect(await conditionsOf({ conditions }, { conditions: [ready, synced] })).toContainEqual(sound);
   });
 });
 

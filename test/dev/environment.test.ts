@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { environmentFile, environmentOf } from "../../src/dev/environment";
+import { environmentFile, environmentOf } from "../../src/dev/cluster";
 import { layoutOf } from "../../src/dev/layout";
 
 const shell = (script: string) =>
@@ -34,6 +34,7 @@ describe("the file of variables", () => {
       KINDSTACK_WORK_DIR: `${process.cwd()}/some dir/dev/work`,
       PSQL_HOST: "127.0.0.1",
       PSQL_PORT: "5432",
+      DATABASE_URL: "postgres://u:p@127.0.0.1:5432/d",
       KINDSTACK_METRICS_URL: "http://127.0.0.1:8080/metrics",
     });
   });

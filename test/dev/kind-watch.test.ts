@@ -29,6 +29,7 @@ function watchKinds(): KindWatch {
     client: {} as never,
     host: { serve: unused },
     operator: { serve: unused, withdraw: unused },
+    keep: () => undefined,
     prepare: unused,
     restartAdmission: unused,
     signal: new AbortController().signal,

@@ -221,20 +221,6 @@ describe("a tenant", () => {
     await untilNamespaces(tenant, [first]);
   });
 
-  it("is refused what the API server can tell is wrong, with the field", async () => {
-    const refused = (spec: object) =>
-      expect(apply({ ...tenant, spec: { ...(tenant.spec as object), ...spec } })).rejects;
-    await refused({ ingressClasses: { allowedRegex: "(" } }).toThrow(/allowedRegex.*missing closing \)/);
-    await refused({ externalServiceIPs: { allowed: ["10.0.0.0/33"] } }).toThrow(/externalServiceIPs.allowed\[0\]/);
-    await refused({ resourceQuotas: [{ hard: { pods: "ten" } }] }).toThrow(/resourceQuotas\[0\].hard.pods/);
-    await refused({
-      networkPolicies: [{ podSelector: {}, ingress: [{ from: [{ ipBlock: { cidr: "10.0.0.0/40" } }] }] }],
-    }).toThrow(/ipBlock.cidr/);
-    await refused({ namespacesMetadata: { additionalLabels: { "kindstack.dev/owner-uid": "me" } } }).toThrow(
-      /additionalLabels/,
-    );
-  });
-
   it("leaves its namespaces when it is deleted with the policy Orphan", async () => {
     await edit(tenant, { metadata: { annotations: { "kindstack.dev/deletion-policy": "Orphan" } } });
     await remove(tenant);

@@ -32,8 +32,11 @@ it("applies what its fleet's preview has told, and lets wait what has changed si
 
   for (const folder of [installed, branch])
     fs.cpSync(path.dirname(proposals.folder), path.dirname(folder), { recursive: true });
+  // Of an object, its spec becomes another one as well.
+  const more = `tone: Type.String({ default: "calm" })`;
   const source = path.join(branch, "index.ts");
-  fs.writeFileSync(source, fs.readFileSync(source, "utf8").replaceAll('"first"', '"second"'));
+  const text = fs.readFileSync(source, "utf8").replaceAll('"first"', '"second"');
+  fs.writeFileSync(source, text.replace("Type.Optional(Type.Boolean())", `$&, ${more}`));
   kindstack(["fleet", "fetch", "--kinds", installed, "-n", proposals.namespace, "--to", fleet]);
   kindstack(["fleet", "run", fleet, "--kinds", branch, "--to", declared]);
   const env = { ...controlPlane().env, PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` };
@@ -50,7 +53,7 @@ it("applies what its fleet's preview has told, and lets wait what has changed si
   await proposals.untilWaiting("changed");
   await proposals.drift("drifted", { text: "by hand" });
   await proposals.untilWaiting("drifted");
-  proposals.edition("second");
+  proposals.edition("second", more);
   for (const name of ["one", "two"]) {
     await eventually(async () => expect((await proposals.made(name))?.edition).toBe("second"));
     const { digest } = objects.find((one) => one.name === name) ?? {};

@@ -1,3 +1,4 @@
 import { fleetTruth } from "./fleet-truth";
 
-fleetTruth(3, 64);
+// Renames a field for a version with another conversion, drops the former version, and returns to it.
+fleetTruth(3, 253);

@@ -1,12 +1,11 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { Check } from "typebox/value";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
-import type { Report } from "../../src/preview/report";
-import { eventually } from "../../src/testing/eventually";
-import { findCondition } from "../../stacks/contract/condition";
-import { statusOf } from "../../stacks/contract/kind";
+import { type Report, reportSchema } from "../../src/preview/report";
+import { applySynced, removeKind } from "./notes";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
@@ -51,32 +50,24 @@ const operator = useOperator({ args: ["--kinds", rolledOut] });
 
 const specs = { one: "short", two: "short", moved: "move", broken: "throw", long: "a long text", still: "same" };
 beforeAll(async () => {
-  const { apiVersion, kind } = NOTE;
-  for (const [name, text] of Object.entries(specs)) {
-    const spec = { text, ...(name === "still" && { legacy: "x" }) };
-    await client.apply({ apiVersion, kind, metadata: { name, namespace }, spec });
-  }
-  for (const name of Object.keys(specs)) {
-    await eventually(async () => {
-      const live = await known(client.get(NOTE, name, namespace));
-      expect(live && findCondition(statusOf(live).conditions, "Synced")?.status).toBe("True");
-    });
-  }
+  const specOf = (name: string, text: string) => [name, { text, ...(name === "still" && { legacy: "x" }) }];
+  await applySynced(
+    NOTE,
+    namespace,
+    Object.fromEntries(Object.entries(specs).map(([name, text]) => specOf(name, text))),
+  );
 });
 beforeEach(() => fs.rmSync(branch, { recursive: true, force: true }));
 afterAll(async () => {
-  for (const name of Object.keys(specs)) await client.delete(NOTE, name, namespace);
-  for (const name of Object.keys(specs)) {
-    await eventually(async () => expect(await known(client.get(NOTE, name, namespace))).toBeUndefined());
-  }
-  await client.delete({ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" }, `notes.${group}`);
+  await removeKind(NOTE, namespace);
   fs.rmSync(directory, { recursive: true });
 });
 
-/** What the command prints, and whether it passes. */
-function fleet(...words: string[]): { text: string; passes: boolean } {
+const fleet = (...words: string[]) => reported(["preview", "--fleet", "--kinds", branch, ...words]);
+
+/** What a command prints, and whether it passes. */
+function reported(args: string[]): { text: string; passes: boolean } {
   try {
-    const args = ["preview", "--fleet", "--kinds", branch, ...words];
     return { text: kindstack(args, { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` }), passes: true };
   } catch (error) {
     return { text: (error as { stdout: string }).stdout, passes: false };
@@ -95,6 +86,7 @@ it("is told by groups of objects, and nothing is written", async () => {
   const { text, passes } = fleet("-o", "json");
   expect(passes).toBe(false);
   const { differences = [], summary } = JSON.parse(text) as Report;
+  expect(Check(reportSchema, JSON.parse(text))).toBe(true);
   const [invalid, failed, moved, updated] = differences;
   expect(differences).toHaveLength(5);
   expect(differences.filter(({ action }) => action === "invalid").map(({ objects }) => objects)).toEqual([
@@ -130,6 +122,29 @@ it("is told by groups of objects, and nothing is written", async () => {
   expect((await known(client.get(CONFIG_MAP, "one", namespace)))?.data).toMatchObject({ edition: "first" });
 });
 
+it("is told in the same way by `kindstack diff --all`, also for a kind that is new", () => {
+  write(
+    branch,
+    `version: "v1", spec: v1, program({ metadata, spec }, { owner }) {
+      make(metadata, owner, metadata.name + (spec.text === "move" ? "-moved" : ""), { text: spec.text, edition: "second" });
+    }, });
+export const memo = defineKind({ ...rest, kind: "Memo", plural: "memos", singular: "memo", version: "v1", spec: v1, program() {}`,
+  );
+  const diff = (...words: string[]) => reported(["diff", "--all", "--kinds", branch, ...words]);
+  for (const format of ["json", "text", "markdown"]) {
+    const told = diff("-o", format, "--fail-on", "replace");
+    expect(told).toEqual(fleet("-o", format, "--fail-on", "replace"));
+    expect(told).toMatchObject({ passes: true, text: expect.stringContaining(`memos.${group} is new`) });
+  }
+  const { differences = [] } = JSON.parse(diff("-o", "json").text) as Report;
+  expect(differences.map(({ action, objects }) => [action, objects.length])).toEqual([
+    ["update", 5],
+    ["update", 1],
+  ]);
+  expect(diff("--fail-on", "delete").passes).toBe(false);
+  expect(diff("--fail-on", "unchecked").passes).toBe(true);
+});
+
 it("finds the objects that the cluster has in a version which the program stores no more", () => {
   write(
     branch,
@@ -149,6 +164,8 @@ it("fails a gate where the program serves no version in which the cluster has ob
   write(branch, PROGRAM.replace('version: "v1"', 'version: "v3"'));
   const { text, passes } = fleet("--fail-on", "delete");
   expect(passes).toBe(false);
-  expect(text).toContain(`the objects of notes.${group} could not be listed: it serves none of v1`);
+  expect(text).toContain(
+    "Note: 6 invalid\n  error: the API server refuses the definition: objects may be stored in v1, which it does not serve",
+  );
   expect(text).toContain(`notes.${group}: the cluster serves v1, and this program does not`);
 });

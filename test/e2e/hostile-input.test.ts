@@ -1,13 +1,12 @@
 import { escapeIdentifier } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";
 import {
   apply,
@@ -32,9 +31,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(() => database.open());
-afterAll(() => database.close());
+const database = useDatabase();
 const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME: database.name } });
 
 const SQL = "x'); DROP TABLE victims; --";

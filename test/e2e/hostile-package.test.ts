@@ -79,11 +79,6 @@ it("a program that does what a mistake does fails its object alone, whatever els
   expect(operator.pid).toBe(pid);
 });
 
-it("a leak fails no object: the process starts afresh", async () => {
-  const names = await Promise.all(Array.from({ length: 12 }, () => odd("leak")));
-  for (const name of names) await untilSynced(ODD, name);
-});
-
 it("an error that comes after the update is told of the object", async () => {
   const name = await odd("late");
   await untilSynced(ODD, name);
@@ -99,21 +94,6 @@ it("an error that comes after the update is told of the object", async () => {
   });
   expect(await known(client.get(CONFIG_MAP, name, "default"))).toMatchObject({ data: { mode: "late" } });
 });
-
-it.each(["loop", "abort"])(
-  "a report that ends its process by %s is told, and keeps no program waiting",
-  async (mode) => {
-    const reason = mode === "loop" ? "ProgramTimedOut" : "ProgramFailed";
-    const names = await Promise.all(Array.from({ length: 3 }, () => odd(mode, "report")));
-    for (const name of names) {
-      await untilSynced(ODD, name);
-      await untilCondition(ODD, name, "Ready", { status: "False", reason });
-      expect(await known(client.get(CONFIG_MAP, name, "default"))).toMatchObject({ data: { mode } });
-    }
-    await untilSynced(ODD, await odd("fine"));
-    for (const name of names) await deleted(ODD, name);
-  },
-);
 
 it("an object whose validation ends its process is not Ready, and can be deleted", async () => {
   const name = await odd("loop", "validate");
@@ -138,10 +118,4 @@ it("an object whose provider cannot delete stays, and says why; with the policy 
   const metadata = { name: kept, namespace: "default", annotations };
   await client.apply({ apiVersion: ODD.apiVersion, kind: ODD.kind, metadata }, { fieldManager: "test" });
   await untilGone(ODD, kept);
-});
-
-it("has no process of the package when nothing is asked of it", async () => {
-  await eventually(() =>
-    expect(operator.children().filter(({ command }) => command.includes("packages/child.js"))).toEqual([]),
-  );
 });

@@ -5,13 +5,15 @@ import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import { MAX_REQUEST_BYTES } from "../../src/preview/api";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
+import { DEFINITION_TYPE } from "../../stacks/contract/crd";
+import { INSTALLED_IN_LABEL } from "../../stacks/contract/installation";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
@@ -79,6 +81,26 @@ function recordedKubeconfig(recorder: ApiRecorder, token: string, directory: str
     }),
   );
   return file;
+}
+
+/** Field managers of Flux and of Argo CD. */
+const GITOPS = ["kustomize-controller", "argocd-controller"];
+
+/** What Flux would change, by its own code. */
+async function fluxDiff(manifests: readonly Manifest[]): Promise<string> {
+  return execFileSync(await resolveBinary(testTools["flux-diff"]), {
+    input: JSON.stringify(manifests),
+    env: { ...process.env, KUBECONFIG: controlPlane().kubeconfig },
+    encoding: "utf8",
+  });
+}
+
+/** That nothing would change, by a dry run of a GitOps tool's server-side apply. */
+async function expectNoDifference(manifests: readonly Manifest[], fieldManager: string): Promise<void> {
+  for (const manifest of manifests) {
+    const predicted = await apply(manifest, { fieldManager, dryRun: "All" });
+    expect(withoutBookkeeping(predicted)).toEqual(withoutBookkeeping(await get(manifest)));
+  }
 }
 
 beforeAll(async () => {
@@ -314,7 +336,7 @@ describe("the operator under the installed service account", () => {
       ca = path.join(operator.directory, "ca.crt");
       fs.writeFileSync(
         ca,
-        Buffer.from((secret as unknown as { data: Record<string, string> }).data["ca.crt"] ?? "", "base64"),
+        Buffer.from((secret as LiveObject & { data: Record<string, string> }).data["ca.crt"] ?? "", "base64"),
       );
 
       const role: Manifest = {
@@ -475,34 +497,21 @@ describe("the operator under the installed service account", () => {
       "delete /limitranges",
       "delete kindstack.dev/approvals", // once they have expired
       "delete networking.k8s.io/networkpolicies",
-      "list apiextensions.k8s.io/customresourcedefinitions", // where a type is not served any more
       "propose kindstack.dev/plans", // a policy asks for it
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
     ]);
   });
 
-  it.each(["kustomize-controller", "argocd-controller"])(
+  it.each(GITOPS)(
     "differs in nothing from what is applied by %s, by a dry run of that tool's server-side apply",
-    async (fieldManager) => {
-      for (const manifest of installed) {
-        const predicted = await apply(manifest, { fieldManager, dryRun: "All" });
-        expect(withoutBookkeeping(predicted)).toEqual(withoutBookkeeping(await get(manifest)));
-      }
-    },
+    (fieldManager) => expectNoDifference(installed, fieldManager),
   );
 
   it("differs in nothing for Flux, by its own code, which would see a changed field", async () => {
-    const program = await resolveBinary(testTools["flux-diff"]);
-    const diff = (manifests: readonly Manifest[]) =>
-      execFileSync(program, {
-        input: JSON.stringify(manifests),
-        env: { ...process.env, KUBECONFIG: controlPlane().kubeconfig },
-        encoding: "utf8",
-      });
     const deployment = installedOf("Deployment");
 
-    expect(diff(installed)).toBe("");
-    expect(diff([{ ...deployment, spec: { ...(deployment.spec as object), minReadySeconds: 1 } }])).toBe(
+    expect(await fluxDiff(installed)).toBe("");
+    expect(await fluxDiff([{ ...deployment, spec: { ...(deployment.spec as object), minReadySeconds: 1 } }])).toBe(
       `Deployment/${NAMESPACE}/kindstack configured\n`,
     );
   });
@@ -614,3 +623,82 @@ describe("an operator of chosen kinds under the rights of their installation", (
     expect(types).not.toMatch(/tenants|postgreswriters|memcacheds|deployments|admissionregistration/);
   });
 });
+
+describe("an operator of a kind that serves several versions", () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-versions-"));
+  const folder = path.join(directory, "fleet");
+  const group = `${uniqueName("fleets")}.example.com`;
+  const fleet = (version: string): ResourceType => {
+    return { apiVersion: `${group}/${version}`, kind: "Fleet", plural: "fleets", namespaced: true };
+  };
+  const operator = new TestOperator({ args: ["--kinds", folder, "--admission-port", "0"], installCrds: false });
+  let manifests: Manifest[];
+  let definition: Manifest;
+
+  beforeAll(async () => {
+    fs.mkdirSync(folder);
+    fs.symlinkSync(path.resolve(__dirname, "../../node_modules"), path.join(directory, "node_modules"));
+    fs.writeFileSync(path.join(folder, "index.js"), TWO_VERSIONS.replace("GROUP", group));
+    const { configuration, kinds: own } = withLoadedKinds(
+      parseConfiguration({ kinds: JSON.stringify([folder]), passphrase: "p" }, "1.2.3"),
+    );
+    manifests = await platformManifests(configuration, own);
+    definition = manifests.find(({ metadata }) => metadata.name === `fleets.${group}`) as Manifest;
+    for (const manifest of manifests) await apply(manifest);
+    await operator.start({ env: { KINDSTACK_NAMESPACE: NAMESPACE } });
+  });
+  afterAll(async () => {
+    await operator.dispose();
+    await removeAdmission(client);
+    for (const manifest of installed) await apply(manifest);
+    await client.delete(fleet("v2"), "one", "default");
+    await client.mergePatch(DEFINITION_TYPE, definition.metadata.name ?? "", undefined, {
+      metadata: { labels: { [INSTALLED_IN_LABEL]: "" } },
+    });
+    await remove(definition);
+    fs.rmSync(directory, { recursive: true });
+  });
+
+  it("has no difference for GitOps tools at rest, and is unchanged by further applies of kubectl's", async () => {
+    const served = (version: string) => known(client.get(fleet(version), "one", "default"));
+    const [{ apiVersion: stored }, { apiVersion: former }] = [fleet("v2"), fleet("v1")];
+    await apply({
+      apiVersion: stored,
+      kind: "Fleet",
+      metadata: { name: "one", namespace: "default" },
+      spec: { image: { name: "a" } },
+    });
+    await eventually(async () =>
+      expect(await served("v1"), operator.log.slice(-2_000)).toMatchObject({
+        apiVersion: former,
+        spec: { image: "a" },
+      }),
+    );
+
+    for (const tool of GITOPS) await expectNoDifference(manifests, tool);
+    expect(await fluxDiff(manifests)).toBe("");
+    const applied = () => apply(definition, { force: "false" });
+    const before = await applied();
+    expect(await applied()).toEqual(before);
+    expect(await served("v1")).toMatchObject({ spec: { image: "a" } });
+  });
+});
+
+const TWO_VERSIONS = `
+const { defineKind, servedVersion, Type } = require("kindstack");
+exports.fleet = defineKind({
+  group: "GROUP", version: "v2", kind: "Fleet", plural: "fleets", singular: "fleet", scope: "Namespaced", description: "",
+  columns: [], owns: [], directory: __dirname, spec: Type.Object({ image: Type.Object({ name: Type.String() }) }),
+  status: Type.Object({}), report: () => ({}), program: () => {},
+  capabilities: {
+    versions: [
+      servedVersion({
+        version: "v1",
+        spec: Type.Object({ image: Type.String() }),
+        toStored: ({ spec: { image }, annotations }) => ({ spec: { image: { name: image } }, annotations }),
+        fromStored: ({ spec, annotations }) => ({ spec: { image: spec.image.name }, annotations }),
+      }),
+    ],
+  },
+});
+`;

@@ -136,9 +136,13 @@ async function lose(...objects: Manifest[]): Promise<string[]> {
   for (const object of objects) {
     const { stack } = statusOf(await get(object));
     if (stack === undefined) throw new Error(`${object.metadata.name} has no stack`);
-    const files = operator.stateFiles(`/${stack.name}`).filter((file) => !file.includes("/locks/"));
-    expect(files).not.toEqual([]);
-    for (const file of files) fs.rmSync(file);
+    await eventually(async () => {
+      const files = operator.stateFiles(`/${stack.name}`);
+      expect(files).not.toEqual([]);
+      // An operation that runs would write its state again.
+      expect(files.filter((file) => file.includes("/locks/"))).toEqual([]);
+      for (const file of files) fs.rmSync(file);
+    });
     stacks.push(stack.name);
   }
   return stacks;

@@ -25,67 +25,30 @@ config.loadFromFile(controlPlane().kubeconfig);
 /** Acts as the cluster's administrator. */
 export const client = new KubernetesClient(config);
 
-export const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
-export const ROLE_BINDING: ResourceType = {
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "RoleBinding",
-  plural: "rolebindings",
+const namespaced = (apiVersion: string, kind: string, plural: string): ResourceType => ({
+  ...{ apiVersion, kind, plural },
   namespaced: true,
-};
-export const TENANT: ResourceType = {
-  apiVersion: "multitenancy.codereliant.io/v1",
-  kind: "Tenant",
-  plural: "tenants",
+});
+const clusterScoped = (apiVersion: string, kind: string, plural: string): ResourceType => ({
+  ...{ apiVersion, kind, plural },
   namespaced: false,
-};
+});
+export const NAMESPACE = clusterScoped("v1", "Namespace", "namespaces");
+export const ROLE_BINDING = namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings");
+export const TENANT = clusterScoped("multitenancy.codereliant.io/v1", "Tenant", "tenants");
 export const CAPSULE_TENANT: ResourceType = { ...TENANT, apiVersion: "capsule.clastix.io/v1alpha1" };
-export const POSTGRES_WRITER: ResourceType = {
-  apiVersion: "demo.yash.com/v1",
-  kind: "PostgresWriter",
-  plural: "postgreswriters",
-  namespaced: true,
-};
-export const POD_SET: ResourceType = {
-  apiVersion: "batch.tutorial.kubebuilder.io/v1",
-  kind: "PodSet",
-  plural: "podsets",
-  namespaced: true,
-};
-export const MEMCACHED: ResourceType = {
-  apiVersion: "cache.example.com/v1alpha1",
-  kind: "Memcached",
-  plural: "memcacheds",
-  namespaced: true,
-};
-export const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
-export const DEPLOYMENT: ResourceType = {
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  plural: "deployments",
-  namespaced: true,
-};
-const EVENT: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
+export const POSTGRES_WRITER = namespaced("demo.yash.com/v1", "PostgresWriter", "postgreswriters");
+export const POD_SET = namespaced("batch.tutorial.kubebuilder.io/v1", "PodSet", "podsets");
+export const MEMCACHED = namespaced("cache.example.com/v1alpha1", "Memcached", "memcacheds");
+export const POD = namespaced("v1", "Pod", "pods");
+export const DEPLOYMENT = namespaced("apps/v1", "Deployment", "deployments");
+const EVENT = namespaced("events.k8s.io/v1", "Event", "events");
 /** The kinds that the operator serves. */
 const KINDS = [TENANT, CAPSULE_TENANT, POSTGRES_WRITER, POD_SET, MEMCACHED];
-export const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
-export const LIMIT_RANGE: ResourceType = {
-  apiVersion: "v1",
-  kind: "LimitRange",
-  plural: "limitranges",
-  namespaced: true,
-};
-export const RESOURCE_QUOTA: ResourceType = {
-  apiVersion: "v1",
-  kind: "ResourceQuota",
-  plural: "resourcequotas",
-  namespaced: true,
-};
-export const NETWORK_POLICY: ResourceType = {
-  apiVersion: "networking.k8s.io/v1",
-  kind: "NetworkPolicy",
-  plural: "networkpolicies",
-  namespaced: true,
-};
+export const CONFIG_MAP = namespaced("v1", "ConfigMap", "configmaps");
+export const LIMIT_RANGE = namespaced("v1", "LimitRange", "limitranges");
+export const RESOURCE_QUOTA = namespaced("v1", "ResourceQuota", "resourcequotas");
+export const NETWORK_POLICY = namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies");
 const TYPES = [
   NAMESPACE,
   ROLE_BINDING,

@@ -22,12 +22,7 @@ const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory,
 const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
 const ARCHIVE: ResourceType = { apiVersion: `${group}/v1`, kind: "Archive", plural: "archives", namespaced: true };
 const RECORD: ResourceType = { apiVersion: `${group}/v1`, kind: "Record", plural: "records", namespaced: true };
-const ENVELOPE: ResourceType = {
-  apiVersion: `${group}/v1`,
-  kind: "Envelope",
-  plural: "envelopes",
-  namespaced: true,
-};
+const ENVELOPE: ResourceType = { apiVersion: `${group}/v1`, kind: "Envelope", plural: "envelopes", namespaced: true };
 const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
 
 const PROVIDER = `import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -172,8 +167,11 @@ const letter = (name: string, text: string): Manifest => ({
   spec: { text },
 });
 const apply = (manifest: Manifest) => client.apply(manifest, { fieldManager: "test" });
-const ready = async (name: string) =>
-  findCondition(statusOf((await known(client.get(LETTER, name, "default"))) ?? ({} as never)).conditions, "Ready");
+const conditionOf = async (type: ResourceType, name: string, condition: string) => {
+  const object = await known(client.get(type, name, "default"));
+  return object && findCondition(statusOf(object).conditions, condition);
+};
+const ready = (name: string) => conditionOf(LETTER, name, "Ready");
 
 describe("kinds of one's own", () => {
   it("are reported by name when they cannot be served", () => {
@@ -205,10 +203,7 @@ describe("kinds of one's own", () => {
     const name = uniqueName("envelope");
     const file = path.join(shelf, name);
     const envelope = (text: string) => ({ ...letter(name, text), kind: ENVELOPE.kind });
-    const readiness = async () => {
-      const { conditions } = statusOf((await known(client.get(ENVELOPE, name, "default"))) as never);
-      return findCondition(conditions, "Ready");
-    };
+    const readiness = () => conditionOf(ENVELOPE, name, "Ready");
     await apply(envelope("forbidden"));
     await eventually(async () =>
       expect(await readiness()).toMatchObject({ status: "False", reason: "ResourceFailed" }),
@@ -246,8 +241,7 @@ describe("kinds of one's own", () => {
         message: expect.stringContaining("spec.text: this text is forbidden"),
       }),
     );
-    const { conditions } = statusOf((await known(client.get(LETTER, name, "default"))) ?? ({} as never));
-    expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
+    expect(await conditionOf(LETTER, name, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await known(client.get(LETTER, name, "default"))).toBeUndefined());
   });
@@ -257,10 +251,7 @@ describe("a kind that is renamed", () => {
   it("leaves its resources to the objects of the new name, as docs/versions.md says", async () => {
     const name = uniqueName("renamed");
     const manifest = letter(name, "old papers");
-    const readiness = async (type: ResourceType) => {
-      const object = await known(client.get(type, name, "default"));
-      return findCondition(statusOf(object ?? ({} as never)).conditions, "Ready");
-    };
+    const readiness = (type: ResourceType) => conditionOf(type, name, "Ready");
     await apply({ ...manifest, kind: ARCHIVE.kind });
     await eventually(async () => expect(await readiness(ARCHIVE)).toMatchObject({ status: "True" }));
     const before = await known(client.get(CONFIG_MAP, name, "default"));
@@ -290,10 +281,7 @@ describe("a deletion that something holds", () => {
   const gone = (name: string) =>
     eventually(async () => expect(await known(client.get(ARCHIVE, name, "default"))).toBeUndefined());
   const told = (name: string, condition: object) =>
-    eventually(async () => {
-      const { conditions } = statusOf((await known(client.get(ARCHIVE, name, "default"))) ?? ({} as never));
-      expect(findCondition(conditions, "Ready")).toMatchObject(condition);
-    });
+    eventually(async () => expect(await conditionOf(ARCHIVE, name, "Ready")).toMatchObject(condition));
   async function made(): Promise<string> {
     const name = uniqueName("archive");
     await apply(archive(name));
@@ -315,22 +303,11 @@ describe("a deletion that something holds", () => {
     await client.delete(ARCHIVE, name, "default");
     await told(name, { reason: "DeletionFailed", message: expect.stringContaining("because it is protected") });
     expect(await configMap(name)).toMatchObject({ data: { text: "old papers" } });
-    const { conditions } = statusOf((await known(client.get(ARCHIVE, name, "default"))) ?? ({} as never));
-    const { message = "" } = findCondition(conditions, "Ready") ?? {};
+    const { message = "" } = (await conditionOf(ARCHIVE, name, "Ready")) ?? {};
     const command = /kindstack (state unprotect \S+ '[^']+')/.exec(message)?.[1]?.replaceAll("'", "").split(" ") ?? [];
     expect(kindstack(command, stateOf(operator))).toContain("unprotected");
     await gone(name);
     expect(await configMap(name)).toBeUndefined();
-  });
-
-  it("as it is protected, is over with Orphan, which leaves all of it", async () => {
-    const name = await made();
-    await client.delete(ARCHIVE, name, "default");
-    await told(name, { reason: "DeletionFailed" });
-    await orphan(name);
-    await gone(name);
-    expect(await configMap(name)).toMatchObject({ data: { text: "old papers" } });
-    expect((await configMap(name))?.metadata.labels ?? {}).toEqual({});
   });
 
   it("by a finalizer of what was made, is said, and over when that goes", async () => {
@@ -447,6 +424,17 @@ describe("an edit of a kind", () => {
     expect((await definition())?.metadata.generation).toBe(before?.metadata.generation);
     await apply(letter(name, "on Friday"));
     await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Friday at noon!"));
+  });
+
+  it("that was refused is not what a process runs that starts again", async () => {
+    const processes = operator.children().filter(({ command }) => command.includes("packages/child.js"));
+    for (const { pid } of processes) process.kill(pid, "SIGKILL");
+    await apply(letter(name, "on Saturday"));
+    await eventually(async () => {
+      const message = expect.stringContaining("its files have changed since the operator loaded them");
+      expect(await conditionOf(LETTER, name, "Synced")).toMatchObject({ reason: "ProgramFailed", message });
+    });
+    expect(fs.readFileSync(file, "utf8")).toBe("on Friday at noon!");
   });
 
   it("changes the schema, also after one that was refused", async () => {

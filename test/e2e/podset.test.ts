@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
@@ -14,7 +13,6 @@ import {
   conditionOf,
   create,
   edit,
-  find,
   get,
   namespace,
   POD,
@@ -152,16 +150,6 @@ describe("a PodSet that is scaled", () => {
     expect(row.split(/\s+/).slice(0, 4)).toEqual([name, "3", "3", "True"]);
   });
 
-  it("keeps the Pods that are ready", async () => {
-    const { name, pods } = await settled("choosy", 4);
-    // Neither the first nor the last by name: no order but the readiness leads to this choice.
-    const [ready1 = "", bad1 = "", bad2 = "", ready2 = ""] = pods;
-    await Promise.all([bad1, bad2].map((pod) => report(pod, notReady)));
-    await eventually(async () => expect((await get(podSet(name, 4))).status).toMatchObject({ readyReplicas: 2 }));
-    await scale(name, 2);
-    expect(await untilSettled(name, 2)).toEqual([ready1, ready2]);
-  });
-
   it("ends with the right number when Pods are deleted meanwhile", async () => {
     const { name } = await settled("raced", 3);
     /** Scales, deletes some of the Pods that were there while the update runs, and looks for them afterwards. */
@@ -181,15 +169,6 @@ describe("a PodSet that is scaled", () => {
 });
 
 describe("a Pod of a PodSet", () => {
-  it.each(["Failed", "Succeeded"])("that is %s is replaced", async (phase) => {
-    const { name, pods } = await settled(phase.toLowerCase(), 3);
-    const [ended = "", ...others] = pods;
-    await report(ended, { phase });
-    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(ended));
-    const names = await untilSettled(name, 3);
-    expect(names).toEqual(expect.arrayContaining(others));
-  });
-
   it("that fails as the one before did is replaced later, which the PodSet says; a new number is made at once", async () => {
     const { name, pods } = await settled("failing", 1);
     await report(pods[0] ?? "", { phase: "Failed" });
@@ -204,14 +183,6 @@ describe("a Pod of a PodSet", () => {
     await scale(name, 2);
     await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(next));
     await untilSettled(name, 2);
-  });
-
-  it("that was deleted is replaced", async () => {
-    const { name, pods } = await settled("deleted", 2);
-    const [deleted = "", other] = pods;
-    await remove({ kind: "Pod", metadata: { name: deleted, namespace: "default" } });
-    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(deleted));
-    expect(await untilSettled(name, 2)).toContain(other);
   });
 
   it("that becomes ready or not is told by the status, and starts no update", async () => {
@@ -251,28 +222,5 @@ describe("a Pod of a PodSet", () => {
     await eventually(async () => expect(namesOf(await podsOf(name))).toEqual([`${name}-foreign`]));
     expect((await get(foreign)).metadata).toMatchObject({ uid });
     await remove(foreign);
-  });
-});
-
-describe("a PodSet whose operator is killed while it is scaled", () => {
-  const name = uniqueName("killed");
-
-  it.each([
-    [0, 5],
-    [50, 2],
-  ])("%i ms into the update to %i has exactly as many Pods after a restart", async (ms, replicas) => {
-    await operator.untilUpdating(1, () => apply(podSet(name, replicas)));
-    await delay(ms);
-    await operator.kill();
-    await operator.start();
-    await untilSettled(name, replicas);
-  });
-
-  it("leaves no Pod behind when it is deleted", async () => {
-    await remove(podSet(name, 0));
-    await untilGone(podSet(name, 0));
-    await eventually(async () => expect(await podsOf(name)).toEqual([]));
-    await eventually(() => expect(operator.stateFiles(name)).toEqual([]));
-    expect(await find(podSet(name, 0))).toBeUndefined();
   });
 });

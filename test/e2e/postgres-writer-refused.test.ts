@@ -1,12 +1,11 @@
 import fs from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { eventually } from "../../src/testing/eventually";
 import { FINALIZER } from "../../stacks/contract/object";
-import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
   conditionOf,
@@ -14,7 +13,6 @@ import {
   create,
   edit,
   eventsAbout,
-  find,
   get,
   postgresWriter,
   remove,
@@ -25,39 +23,13 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(() => database.open());
-afterAll(() => database.close());
+const database = useDatabase();
 const operator = useOperator({
   args: ["--concurrency", "8", "--drift-interval", "1"],
   env: { PSQL_DBNAME: database.name },
 });
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-
-describe("a PostgresWriter that makes no sense is refused by the API server", () => {
-  it.each<[string, Partial<PostgresWriterSpec>, RegExp]>([
-    ["a negative age", { age: -1 }, /spec\.age: Invalid value: -1: .*greater than or equal to 0/],
-    ["an age that no integer column holds", { age: 2 ** 31 }, /spec\.age: Invalid value: 2147483648/],
-    ["an age with a fraction", { age: 1.5 }, /spec\.age/],
-    ["an age in words", { age: "old" as unknown as number }, /spec\.age: Invalid value: "string"/],
-    ["an empty table", { table: "" }, /spec\.table: Invalid value: ""/],
-    ["a table in a database in a server", { table: "a.b.c" }, /spec\.table: Invalid value: "a\.b\.c"/],
-  ])("because of %s", async (_, spec, message) => {
-    const writer = postgresWriter(uniqueName("invalid"), spec);
-    await expect(create(writer)).rejects.toMatchObject({ status: 422, message: expect.stringMatching(message) });
-    expect(await find(writer)).toBeUndefined();
-  });
-
-  it.each(["table", "name", "age", "country"])("because of a missing %s", async (field) => {
-    const { spec, ...manifest } = postgresWriter(uniqueName("invalid"), {});
-    const incomplete = Object.fromEntries(Object.entries(spec as object).filter(([name]) => name !== field));
-    await expect(create({ ...manifest, spec: incomplete })).rejects.toMatchObject({
-      status: 422,
-      message: expect.stringContaining(`spec.${field}: Required value`),
-    });
-  });
-});
 
 describe("60 objects whose table is missing", () => {
   it("are tried by one of them, and are Ready once it is made", async () => {
@@ -89,36 +61,6 @@ describe("60 objects whose table is missing", () => {
 });
 
 describe.concurrent("what time can heal is tried again", () => {
-  it("when the table does not exist yet", async () => {
-    const table = uniqueName("late").replace("-", "_");
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    const waiting = await untilCondition(writer, "Ready", "False", "TableMissing");
-    expect(conditionOf(waiting, "Ready").message).toContain(`relation "${table}" does not exist`);
-    expect(conditionOf(waiting, "Reconciling").status).toBe("True");
-    expect(conditionTypes(waiting)).not.toContain("Stalled");
-    await eventually(async () => {
-      expect(await eventsAbout(waiting)).toMatchObject([{ type: "Warning", reason: "TableMissing" }]);
-    });
-
-    await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
-    await untilReady(writer);
-    expect(await rowsOf(table)).toMatchObject([{ id: `default/${writer.metadata.name}`, age: 23 }]);
-  });
-
-  it("when the table goes away and comes back", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    await untilReady(writer);
-
-    await database.query(`CREATE TABLE ${table}_aside (LIKE ${table} INCLUDING ALL); DROP TABLE ${table}`);
-    await untilCondition(writer, "Ready", "False", "TableMissing");
-    await database.query(`ALTER TABLE ${table}_aside RENAME TO ${table}`);
-    await untilReady(writer);
-    expect(await rowsOf(table)).toHaveLength(1);
-  });
-
   it("when another owner's row has the key; that row is left alone", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
@@ -133,18 +75,6 @@ describe.concurrent("what time can heal is tried again", () => {
     await database.query(`DELETE FROM ${table}`);
     await untilReady(writer);
     expect(await rowsOf(table)).toMatchObject([{ id, name: "alex" }]);
-  });
-
-  it("and does not outlive the object: what was never ours is not deleted with it", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await database.query(`INSERT INTO ${table} (id) VALUES ($1)`, [`default/${writer.metadata.name}`]);
-    await apply(writer);
-    await untilCondition(writer, "Ready", "False", "RowConflict");
-
-    await remove(writer);
-    await untilGone(writer);
-    expect(await rowsOf(table)).toHaveLength(1);
   });
 });
 
@@ -163,20 +93,6 @@ describe("what only its author can correct", () => {
     await untilReady(writer);
     expect(await rowsOf(fitting)).toHaveLength(1);
     expect(await rowsOf(table)).toEqual([]);
-  });
-
-  it("waits for the author: a table that is not on the list", async () => {
-    const [allowed, closed] = [await database.createStudents(), await database.createStudents()];
-    await operator.restart({ env: { KINDSTACK_POSTGRES_TABLES: allowed } });
-    const writer = postgresWriter(uniqueName("writer"), { table: closed });
-    await apply(writer);
-    const stalled = await untilCondition(writer, "Stalled", "True", "TableNotAllowed");
-    expect(conditionOf(stalled, "Stalled").message).toContain(closed);
-    expect(await rowsOf(closed)).toEqual([]);
-
-    await edit(writer, { spec: { table: allowed } });
-    await untilReady(writer);
-    expect(await rowsOf(allowed)).toHaveLength(1);
   });
 });
 

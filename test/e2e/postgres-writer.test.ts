@@ -1,12 +1,10 @@
 import fs from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
@@ -15,7 +13,6 @@ import {
   conditionTypes,
   edit,
   eventsAbout,
-  find,
   get,
   namespace,
   postgresWriter,
@@ -28,12 +25,8 @@ import {
 } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(async () => {
-  await database.open();
-  await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
-});
-afterAll(() => database.close());
+const database = useDatabase();
+beforeAll(() => database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)"));
 const operator = useOperator({
   args: ["--concurrency", "8", "--drift-interval", "1"],
   env: { PSQL_DBNAME: database.name },
@@ -86,31 +79,6 @@ describe.concurrent("a PostgresWriter", () => {
     expect(await rowsOf(table)).toEqual([]);
   });
 
-  it("moves its row when its table changes", async () => {
-    const [before, after] = [await database.createStudents(), await database.createStudents()];
-    const writer = postgresWriter(uniqueName("writer"), { table: before });
-    await apply(writer);
-    await untilReady(writer);
-
-    await edit(writer, { spec: { table: `public.${after}` } });
-    await untilReady(writer);
-    expect(await rowsOf(before)).toEqual([]);
-    expect(await rowsOf(after)).toMatchObject([{ id: `default/${writer.metadata.name}`, age: 23 }]);
-  });
-
-  it("has one row, with the last values, after a burst of changes", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    for (let age = 1; age <= 20; age++) {
-      await edit(writer, { spec: { age }, metadata: { annotations: { burst: String(age) } } });
-    }
-    await untilReady(writer);
-    expect(await rowsOf(table)).toEqual([
-      { id: `default/${writer.metadata.name}`, name: "alex", age: 20, country: "canada" },
-    ]);
-  });
-
   it("has a row of its own, also when an object in another namespace has its name", async () => {
     const table = await database.createStudents();
     const here = postgresWriter(uniqueName("writer"), { table });
@@ -127,20 +95,6 @@ describe.concurrent("a PostgresWriter", () => {
     await remove(namespace(elsewhere)); // takes what is in it along
     await untilGone(namespace(elsewhere));
     expect(await rowsOf(table)).toMatchObject([{ id: `default/${here.metadata.name}` }]);
-  });
-
-  it("has a row again when it is created again under its name", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    const { metadata } = await untilReady(writer);
-    await remove(writer);
-    await untilGone(writer);
-
-    await apply(postgresWriter(metadata.name, { table, age: 1 }));
-    await untilReady(writer);
-    expect((await get(writer)).metadata.uid).not.toBe(metadata.uid);
-    expect(await rowsOf(table)).toMatchObject([{ id: `default/${metadata.name}`, age: 1 }]);
   });
 });
 
@@ -278,106 +232,5 @@ describe.concurrent("a row that a user changed by hand", () => {
     await untilReady(writer);
     expect(await rowsOf(table)).toEqual([row]);
     await untilTold(writer, "Updated", new RegExp(`table ${table} did not exist`));
-  });
-
-  it("again and again, by another client after each write, is a conflict, which ends with that client", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    await untilReady(writer);
-    await database.query(`CREATE FUNCTION tell_${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        NOTIFY ${table}; RETURN NULL;
-      END $$;
-      CREATE TRIGGER tell AFTER INSERT OR UPDATE ON ${table}
-        FOR EACH ROW WHEN (NEW.country <> upper(NEW.country)) EXECUTE FUNCTION tell_${table}()`);
-    const other = await database.connect();
-    let reverts = 0;
-    other.on("notification", async () => {
-      const { rowCount } = await other.query(
-        `UPDATE ${table} SET country = upper(country) WHERE country <> upper(country)`,
-      );
-      reverts += rowCount ?? 0;
-    });
-    await other.query(`LISTEN ${table}`);
-    await edit(writer, { spec: { age: 24 } });
-    const told = await untilCondition(writer, "FieldConflict", "True", "RepairsReverted");
-    // In the words of the write that was undone, or in those of the comparison that found it.
-    expect(conditionOf(told, "FieldConflict").message).toMatch(/country"? (was|is) "CANADA" in place of "canada"/);
-    expect(conditionOf(told, "Ready")).toMatchObject({ status: "False", reason: "FieldConflict" });
-    const before = reverts;
-    await delay(4_000); // four comparisons
-    expect(reverts - before).toBeLessThanOrEqual(1);
-
-    await other.end();
-    await eventually(async () => expect(await rowsOf(table)).toMatchObject([{ country: "canada", age: 24 }]));
-    await edit(writer, { metadata: { annotations: { "kindstack.dev/reconcile": "the other client is gone" } } });
-    await untilCondition(writer, "FieldConflict", "False", "Settled");
-    await untilReady(writer);
-  });
-
-  it("whose table was replaced is told, and is no field conflict", async () => {
-    const [table, other] = [await database.createStudents(), await database.createStudents()];
-    const writers = [table, other].map((name) => postgresWriter(uniqueName("writer"), { table: name }));
-    await Promise.all(writers.map(apply));
-    await Promise.all(writers.map(untilReady));
-    await database.query(
-      `ALTER TABLE ${table} RENAME TO swap; ALTER TABLE ${other} RENAME TO ${table}; ALTER TABLE swap RENAME TO ${other}`,
-    );
-    for (const writer of writers) {
-      const told = await untilCondition(writer, "DriftUnknown", "True", "TableReplaced");
-      expect(conditionOf(told, "DriftUnknown").message).toContain("is another table");
-      expect(conditionTypes(told)).not.toContain("FieldConflict");
-    }
-  });
-
-  it("is repaired beside a table whose column has another type, of which its objects tell", async () => {
-    const [sound, broken] = [await database.createStudents(), await database.createStudents()];
-    const [writer, unsure] = [sound, broken].map((table) => postgresWriter(uniqueName("writer"), { table })) as [
-      Manifest,
-      Manifest,
-    ];
-    await Promise.all([writer, unsure].map(apply));
-    await Promise.all([writer, unsure].map(untilReady));
-
-    await database.query(`ALTER TABLE ${broken} ALTER name TYPE json USING to_json(name)`);
-    const told = await untilCondition(unsure, "Stalled", "True", "WrongType");
-    expect(conditionOf(told, "Ready").message).toMatch(/invalid input syntax for type json/);
-    await database.query(`UPDATE ${sound} SET age = 99`);
-    await eventually(async () => expect(await rowsOf(sound)).toMatchObject([{ age: 23 }]));
-    await untilReady(writer);
-
-    await database.query(`ALTER TABLE ${broken} ALTER name TYPE text USING name #>> '{}'`);
-    await edit(unsure, { metadata: { annotations: { "kindstack.dev/reconcile": "the column is text again" } } });
-    await untilReady(unsure);
-  });
-
-  it("does not keep its object from being deleted, when it is gone or its whole table", async () => {
-    const [kept, dropped] = [await database.createStudents(), await database.createStudents()];
-    const writers = [kept, dropped].map((table) => postgresWriter(uniqueName("writer"), { table }));
-    await Promise.all(writers.map(apply));
-    await Promise.all(writers.map(untilReady));
-
-    await database.query(`DELETE FROM ${kept}; DROP TABLE ${dropped}`);
-    await Promise.all(writers.map(remove));
-    await Promise.all(writers.map(untilGone));
-    expect(await rowsOf(kept)).toEqual([]);
-  });
-
-  it("stays, where it is none of ours", async () => {
-    const table = await database.createStudents("id text PRIMARY KEY, name text, age int, country text, note text");
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    await untilReady(writer);
-    await database.query(`UPDATE ${table} SET note = 'ours'`);
-    await database.query(`INSERT INTO ${table} (id) VALUES ('someone else')`);
-
-    await edit(writer, { spec: { age: 24 } });
-    await untilReady(writer);
-    expect(await rowsOf(table)).toMatchObject([{ age: 24, note: "ours" }, { id: "someone else" }]);
-
-    await remove(writer);
-    await untilGone(writer);
-    expect(await rowsOf(table)).toMatchObject([{ id: "someone else" }]);
-    expect(await find(writer)).toBeUndefined();
   });
 });

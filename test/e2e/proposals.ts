@@ -24,11 +24,11 @@ const ROOT = path.resolve(__dirname, "../..");
 const RBAC = "rbac.authorization.k8s.io";
 
 /** A program that makes a ConfigMap with the object's text and the program's edition, and another one where it is asked to. */
-const kindModule = (group: string, edition: string) => `import { defineKind, Type } from "kindstack";
+const kindModule = (group: string, edition: string, more: string) => `import { defineKind, Type } from "kindstack";
 import { KubernetesObject } from "kindstack/providers/kubernetes";
 export const note = defineKind({
   group: ${JSON.stringify(group)}, version: "v1", kind: "Note", plural: "notes", singular: "note", scope: "Namespaced",
-  description: "", spec: Type.Object({ text: Type.String(), extra: Type.Optional(Type.Boolean()) }), status: Type.Object({}),
+  description: "", spec: Type.Object({ text: Type.String(), extra: Type.Optional(Type.Boolean()), ${more} }), status: Type.Object({}),
   columns: [], owns: [{ apiVersion: "v1", kind: "ConfigMap" }], directory: __dirname, report: () => ({}), capabilities: {},
   program({ metadata: { name, namespace = "" }, spec }, { owner }) {
     const make = (name: string, data: Record<string, string>) =>
@@ -68,11 +68,11 @@ export class Proposals {
     return path.join(this.#directory, "note");
   }
 
-  /** Gives the kind another program. */
-  edition(edition: string): void {
+  /** Gives the kind another program. @param more of its schema */
+  edition(edition: string, more = ""): void {
     fs.mkdirSync(this.folder, { recursive: true });
     fs.writeFileSync(path.join(this.folder, "tsconfig.json"), JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
-    fs.writeFileSync(path.join(this.folder, "index.ts"), kindModule(this.group, edition));
+    fs.writeFileSync(path.join(this.folder, "index.ts"), kindModule(this.group, edition, more));
   }
 
   /** Sets the mode of the namespace, as its administrator may. */

@@ -6,18 +6,14 @@ import type { Report } from "../../src/preview/report";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { apply, edit, eventsAbout, sampleFile, untilSynced } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /* A preview gives the digests of the operator for each kind, whatever its program reads and its provider observes. */
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(async () => {
-  await database.open();
-  await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
-});
-afterAll(() => database.close());
+const database = useDatabase();
+beforeAll(() => database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)"));
 const operator = useOperator({ env: { PSQL_DBNAME: database.name } });
 
 /** Each sample, and how it is changed. */

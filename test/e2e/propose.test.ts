@@ -83,19 +83,6 @@ describe("an object whose changes wait", () => {
     expect((await proposals.made(name))?.text).toBe("two");
   });
 
-  it("is not changed by the approval of what it was to be before", async () => {
-    const name = await applied();
-    await proposals.write(name, { text: "two" });
-    const former = await proposals.untilWaiting(name);
-    await proposals.write(name, { text: "three" });
-    const plan = await proposals.untilWaiting(name, former);
-    await proposals.decide(former);
-    await proposals.write(name, { text: "four" });
-    await proposals.decide(await proposals.untilWaiting(name, plan));
-    await proposals.untilSynced(name);
-    expect((await proposals.made(name))?.text).toBe("four");
-  });
-
   it("is not changed by an approval that came before the world was another", async () => {
     const name = await applied();
     await proposals.write(name, { text: "two" });
@@ -109,22 +96,6 @@ describe("an object whose changes wait", () => {
     expect((await proposals.made(name))?.text).toBe("two");
   });
 
-  it("has a plan for what has drifted, and another one for what is left of that", async () => {
-    const name = await applied();
-    await proposals.drift(name, { text: "of another" });
-    const plan = await proposals.untilWaiting(name);
-    expect(plan.spec.cause.reason).toBe("Drifted");
-    expect((await proposals.made(name))?.text).toBe("of another");
-    await proposals.drift(name, { text: "one" });
-    const takesOver = await proposals.untilWaiting(name, plan);
-    expect(takesOver.spec.steps).toMatchObject([{ action: "update", fields: [] }]); // the field is another manager's now
-    await proposals.drift(name, { text: "of another once more" });
-    await proposals.decide(await proposals.untilWaiting(name, takesOver));
-    await proposals.untilSynced(name);
-    await eventually(async () => expect(await proposals.plan(name)).toBeUndefined());
-    expect((await proposals.made(name))?.text).toBe("one");
-  });
-
   it("stays when it is deleted, until that is approved", async () => {
     const name = await applied();
     await proposals.owner.delete(proposals.type, name, proposals.namespace);
@@ -135,46 +106,6 @@ describe("an object whose changes wait", () => {
     await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
     expect(await proposals.made(name)).toBeUndefined();
     await eventually(async () => expect(await proposals.plan(name)).toBeUndefined());
-  });
-
-  it("goes at once when it was never applied", async () => {
-    const name = uniqueName("note");
-    await proposals.write(name, { text: "one" });
-    await proposals.untilWaiting(name);
-    await proposals.owner.delete(proposals.type, name, proposals.namespace);
-    await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
-  });
-
-  it("tells why its plan was rejected, until the rejection expires", async () => {
-    const name = await applied();
-    const written = Date.now();
-    await proposals.write(name, { text: "two" });
-    const plan = await proposals.untilWaiting(name);
-    // It is shown before it expires: it takes less than a plan does.
-    const expiresAt = new Date(Date.now() + 4_000 + 2 * (Date.now() - written)).toISOString();
-    await proposals.decide(plan, "Reject", { reason: "not on a Friday", expiresAt });
-    await eventually(async () =>
-      expect((await proposals.synced(name))?.message).toContain("rejected by jane: not on a Friday"),
-    );
-    expect((await proposals.plan(name))?.status).toMatchObject({ state: "Rejected", message: "not on a Friday" });
-    await eventually(async () => expect((await proposals.synced(name))?.message).toContain("approve it with"));
-    expect((await proposals.made(name))?.text).toBe("one");
-  });
-
-  it("is not changed by an approval that has expired", async () => {
-    const name = await applied();
-    await proposals.write(name, { text: "two" });
-    const plan = await proposals.untilWaiting(name);
-    await operator.kill();
-    const expiresAt = new Date(Date.now() + 2_000).toISOString();
-    await proposals.decide(plan, "Approve", { expiresAt });
-    await eventually(() => expect(Date.now()).toBeGreaterThan(Date.parse(expiresAt)));
-    await operator.start();
-    await proposals.write(name, { text: "three" });
-    await proposals.untilWaiting(name, plan);
-    await proposals.write(name, { text: "two" });
-    await proposals.untilWaiting(name);
-    expect((await proposals.made(name))?.text).toBe("one");
   });
 
   it("is applied at once when the mode is loosened, which its owner may not do", async () => {

@@ -32,7 +32,8 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     afterAll(async () => {
       await reader.run(`kubectl delete tenant.multitenancy/acme postgreswriter/sample-student --timeout=60s
         kubectl delete namespace kindstack-system
-        kubectl delete clusterrole,clusterrolebinding kindstack`);
+        kubectl delete clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings \
+          -l app.kubernetes.io/part-of=kindstack`);
       await reader.close();
     });
 

@@ -1,9 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
   client,
@@ -21,13 +19,11 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 let table = "";
 beforeAll(async () => {
-  await database.open();
   table = await database.createStudents();
 });
-afterAll(() => database.close());
 const operator = useOperator({
   args: ["--concurrency", "8"],
   env: { PSQL_DBNAME: database.name },
@@ -146,48 +142,6 @@ describe("the rows of a cluster that was rebuilt", () => {
     expect(await database.query(records, [`default/${name}`])).toEqual([
       { cluster_uid: (await get(namespace("kube-system"))).metadata.uid, former_cluster_uids: ["former"] },
     ]);
-  });
-});
-
-describe("a SIGKILL in the middle of updates and deletions", () => {
-  /** Each is made in one test, deleted in the next one at the latest, and looked for in the last one. */
-  const pairs: Pair[] = [];
-
-  async function untilInTheMiddle(ms: number): Promise<Pair> {
-    const old = pairs.at(-1);
-    const fresh = new Pair("fresh");
-    pairs.push(fresh);
-    await operator.untilUpdating(2, () => Promise.all([fresh.apply(), old?.remove()]));
-    await delay(ms);
-    return fresh;
-  }
-
-  it.each([0, 50])("of the operator, after %i ms: a restart completes the updates", async (ms) => {
-    const fresh = await untilInTheMiddle(ms);
-    await operator.kill();
-    await operator.start();
-    await fresh.expectWhole();
-  });
-
-  it.each([0, 50])("of the engine alone, after %i ms: the operator tries again", async (ms) => {
-    const fresh = await untilInTheMiddle(ms);
-    for (const { pid } of operator.engineProcesses()) process.kill(pid, "SIGKILL");
-    await fresh.expectWhole();
-  });
-
-  it.each([0, 50])("of the operator, after %i ms: a restart deletes what was deleted meanwhile", async (ms) => {
-    const fresh = await untilInTheMiddle(ms);
-    await operator.kill();
-    await fresh.remove();
-    await operator.start();
-    await untilGone(fresh.writer);
-    expect(await fresh.rows()).toEqual([]);
-  });
-
-  it("leaves nothing of what was deleted, and no lock", async () => {
-    await pairs.at(-1)?.remove();
-    for (const pair of pairs) await pair.expectGone();
-    await eventually(() => expect(operator.locks()).toEqual([]));
   });
 });
 

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
   capsuleTenant,
-  client,
   conditionOf,
-  deploymentOf,
   edit,
   eventsAbout,
   find,
   get,
   memcached,
   namespace,
-  POD,
   podSet,
   postgresWriter,
   remove,
@@ -32,12 +28,8 @@ import { useOperator } from "./operator";
 const WORKERS = 2;
 const HELD = "example.com/held";
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(async () => {
-  await database.open();
-  await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
-});
-afterAll(() => database.close());
+const database = useDatabase();
+beforeAll(() => database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)"));
 const operator = useOperator({
   args: ["--concurrency", String(WORKERS)],
   env: { PSQL_DBNAME: database.name },
@@ -140,39 +132,6 @@ describe("Tenants whose namespaces were deleted by hand and hold something with 
     expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
     await Promise.all(names.map((name) => remove(tenant(name))));
     await untilAllGone(names.map((name) => tenant(name)));
-  });
-});
-
-describe("Memcacheds whose Pods have a finalizer", () => {
-  it("say which, while others are served, and go when that goes", async () => {
-    const names = Array.from({ length: 2 * WORKERS }, () => uniqueName("cache"));
-    const podsOf = async (name: string) =>
-      (await client.list(POD, { namespace: "default", labelSelector: `app.kubernetes.io/instance=${name}` })).items;
-    await Promise.all(names.map((name) => apply(memcached(name))));
-    for (const name of names) await untilReady(memcached(name));
-    for (const name of names) {
-      const [pod] = await eventually(async () => {
-        const pods = await podsOf(name);
-        expect(pods).toHaveLength(1);
-        return pods;
-      });
-      if (pod !== undefined) await edit(pod, { metadata: { finalizers: [HELD] } });
-    }
-
-    await Promise.all(names.map((name) => remove(memcached(name))));
-    await expectRoomForOthers();
-    const [first = ""] = names;
-    const [pod] = await podsOf(first);
-    await eventually(async () => {
-      const { message } = conditionOf(await get(memcached(first)), "Ready");
-      expect(message).toContain(`the finalizers ${HELD} of Pod ${pod?.metadata.name}`);
-    });
-
-    for (const name of names) {
-      for (const pod of await podsOf(name)) await edit(pod, { metadata: { finalizers: null } });
-    }
-    await untilAllGone(names.map((name) => memcached(name)));
-    await untilGone(deploymentOf(memcached(first)));
   });
 });
 

@@ -35,8 +35,9 @@ const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: S
 function faults(): Record<Phase, Fault> {
   const crashes = PHASES.map((phase, index) => {
     const counted = COUNTED[index % COUNTED.length] as Counted;
-    const after = 1 + Math.floor((shares[index] as number) * sequence.counts[phase][counted]);
-    // The objects are changed before anyone has seen what was made of them.
+    // The objects are changed before anyone has seen what was made of them: a change of what is not made yet is a creation.
+    const fewest = Math.min(sequence.counts[phase][counted], sequence.counts.create[counted]);
+    const after = 1 + Math.floor((shares[index] as number) * fewest);
     return [phase, { crashes: [{ victim: "both", counted, after }], hurried: phase === "create" }];
   });
   return Object.fromEntries(crashes) as Record<Phase, Fault>;

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { Check } from "typebox/value";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB } from "../../providers/kubernetes/object";
 import { type Declared, declarationsSchema, FLEET_FORMAT, type Fleet } from "../../src/fleet/artefact";
@@ -26,9 +26,10 @@ const live = (name: string, text: unknown = name) =>
     metadata: { name, namespace: "team-a", uid: `uid-${name}`, resourceVersion: "1", generation: 3 },
   }) as LiveObject;
 
+const NOTHING_BESIDES = { alternatives: [], stored: ["v1"], owned: { types: [], objects: [] }, watched: [] };
 const fleetOf = (objects: LiveObject[], changes: Partial<Fleet["kinds"][number]> = {}): Fleet => ({
-  ...{ format: FLEET_FORMAT, references: [], notes: [], unchecked: [] },
-  kinds: [{ kind: "notes.example.com", objects, owned: { types: [], objects: [] }, watched: [], ...changes }],
+  ...{ format: FLEET_FORMAT, at: "2026-11-27T00:00:00Z", references: [], notes: [], unchecked: [] },
+  kinds: [{ kind: "notes.example.com", objects, ...NOTHING_BESIDES, ...changes }],
 });
 
 function make(
@@ -87,6 +88,21 @@ describe("the programs of a fleet", () => {
       make("ConfigMap", object, context, { data: { ...metadata.labels } });
     };
     expect(await outcomeOf(pushed)).toMatchObject({ type: "declared" });
+  });
+
+  it("that never end are run for three objects, as each takes a minute", async () => {
+    vi.useFakeTimers();
+    try {
+      const never = kindOf(() => new Promise<void>(() => {}) as never);
+      const all = ["a", "b", "c", "d", "e"].map((name) => live(name));
+      const running = runFleet(fleetOf(all), [never]);
+      await vi.advanceTimersByTimeAsync(200_000);
+      const outcomes = (await running).objects.map(({ outcome }) => outcome);
+      expect(outcomes.map(({ type }) => type)).toEqual(["failed", "failed", "failed", "unchecked", "unchecked"]);
+      expect(outcomes.at(-1)).toMatchObject({ message: expect.stringContaining("was not run") });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("fail alone, and what their schema refuses is invalid", async () => {

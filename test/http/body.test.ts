@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { describe, expect, it } from "vitest";
-import { parseBody, readBody } from "../../src/http/body";
+import { parseBody, readBody } from "../../src/http/answer";
 import { Flight } from "../../src/http/flight";
 
 const schema = Compile(Type.Object({ name: Type.String() }));

@@ -3,7 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import fc from "fast-check";
 import Type, { type TObject, type TSchema } from "typebox";
 import { Check } from "typebox/value";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { isApiError, KubernetesClient, known } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { permittedKinds } from "../../src/operator/rights";
@@ -14,15 +14,10 @@ import { structuralSchema } from "../../stacks/contract/structural";
 import { kinds } from "../../stacks/kinds/index";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
-import { controlPlane } from "../control-plane";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-});
-afterAll(() => cluster.close());
+const cluster = TestCluster.use();
 
 const definitions = () => cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
 

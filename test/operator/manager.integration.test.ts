@@ -2,10 +2,10 @@ import { createSecretKey, randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import Type from "typebox";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../providers/errors";
 import {
-  KubernetesClient,
+  type KubernetesClient,
   known,
   type LiveObject,
   type Manifest,
@@ -41,7 +41,7 @@ const gadget = defineKind({
   owns: [],
   capabilities: {
     claims: { of: ({ spec }) => spec.holds },
-    external: { findDrift: () => findDrift(), removeOrphans: async () => {} },
+    external: { findDrift: () => findDrift(), removeUntracked: async () => {} },
   },
 });
 /** How the kind finds drift. */
@@ -126,12 +126,6 @@ function start(
   };
 }
 
-/** An update that continues until it is interrupted. */
-const endless = ({ signal }: UpOptions) =>
-  new Promise<UpResult>((resolve) => {
-    signal?.addEventListener("abort", () => resolve(upResult({ result: "failed" }, { interrupted: true })));
-  });
-
 async function make(holds: string[]): Promise<string> {
   const name = `gadget-${randomBytes(4).toString("hex")}`;
   const metadata = { name, namespace: cluster.namespace };
@@ -148,42 +142,6 @@ const becomes = (name: string, condition: string, reason: string) =>
   expect.poll(async () => reasonOf(await find(name), condition)).toBe(reason);
 const isGone = (name: string) => expect.poll(() => find(name)).toBeUndefined();
 
-/** An object that is deleted while no operator runs, and whose last update was cut off by the end of one. */
-async function deleteUnfinished(): Promise<string> {
-  start(endless);
-  const name = await make([]);
-  await becomes(name, "Reconciling", "Creating");
-  await stop?.();
-  await remove(name);
-  calls = [];
-  return name;
-}
-
-describe("an object that is deleted", () => {
-  it("is destroyed, and only that, when its last update succeeded", async () => {
-    start();
-    const name = await make([]);
-    await becomes(name, "Ready", "Succeeded");
-    await remove(name);
-    await isGone(name);
-    expect(calls).toEqual(["up", "destroy"]);
-  });
-
-  it("is updated once more before, when no one saw the end of its last update: that may have made something", async () => {
-    const name = await deleteUnfinished();
-    start();
-    await isGone(name);
-    expect(calls).toEqual(["up", "destroy"]);
-  });
-
-  it("is destroyed also when that update cannot succeed", async () => {
-    const name = await deleteUnfinished();
-    start(() => Promise.reject(new Error("broken")));
-    await isGone(name);
-    expect(calls).toEqual(["up", "destroy"]);
-  });
-});
-
 describe("what a user took off an object", () => {
   it("comes back: the finalizer without an update, a status with one", async () => {
     start();
@@ -197,17 +155,6 @@ describe("what a user took off an object", () => {
     await cluster.client.replaceStatus(object, {});
     await becomes(name, "Ready", "Succeeded");
     await edit(name, { metadata: { finalizers: null } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
-  });
-
-  it("stays off while the object is paused", async () => {
-    start();
-    const name = await make([]);
-    await becomes(name, "Ready", "Succeeded");
-    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: null } });
-    await becomes(name, "Paused", "Paused");
-    expect((await find(name))?.metadata.finalizers).toBeUndefined();
-    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
     await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
   });
 });
@@ -230,39 +177,7 @@ describe("a search for drift", () => {
   });
 });
 
-describe("a repair of which an operator never said how it ended", () => {
-  it("is tried again by the next one", async () => {
-    start();
-    const name = await make([]);
-    await becomes(name, "Ready", "Succeeded");
-    await stop?.();
-    const object = (await find(name)) as LiveObject;
-    const { conditions = [], ...status } = statusOf(object);
-    const left = { type: "Reconciling", status: "True", reason: "Repairing", message: "", observedGeneration: 1 };
-    const lastTransitionTime = conditions[0]?.lastTransitionTime;
-    await cluster.client.replaceStatus(object, {
-      ...status,
-      conditions: [...conditions, { ...left, lastTransitionTime }],
-    });
-    calls = [];
-    start();
-    await expect.poll(async () => reasonOf(await find(name), "Reconciling")).toBeUndefined();
-    expect(calls).toEqual(["up"]);
-  });
-});
-
 describe("what two objects claim", () => {
-  it("is held by the first, and taken by the second when the first is destroyed", async () => {
-    start();
-    const first = await make(["the-only-one"]);
-    await becomes(first, "Ready", "Succeeded");
-    const second = await make(["the-only-one"]);
-    await becomes(second, "Ready", "Conflict");
-    await remove(first);
-    await becomes(second, "Ready", "Succeeded");
-    expect(calls).toEqual(["up", "destroy", "up"]);
-  });
-
   it("is free as well when the first's finalizer was removed by force", async () => {
     start();
     const first = await make(["the-only-one"]);
@@ -310,7 +225,7 @@ describe("a type that the operator may not read any more", () => {
     const reads = { verbs: ["get", "list", "watch"] };
     await grant(user, "namespaces", [""], { ...reads, resources: ["namespaces"] });
     const revoke = await grant(user, "config-maps", [""], { ...reads, resources: ["configmaps"] });
-    const client = clientOf(user);
+    const client = cluster.as(user);
     start(undefined, [{ ...gadget, owns: [CONFIG_MAP], capabilities: {} }], { client, relistIntervalMs: 1_500 });
     const name = await make([]);
     await becomes(name, "Synced", "Succeeded");
@@ -327,23 +242,13 @@ describe("a type that the operator may not read any more", () => {
       .toBeUndefined();
   });
 
-  const clients: KubernetesClient[] = [];
   const granted: Manifest[] = [];
   afterEach(async () => {
     await stop?.();
-    for (const client of clients.splice(0)) await client.close();
     for (const { apiVersion, kind, metadata } of granted.splice(0)) {
       await cluster.client.delete({ apiVersion, kind }, metadata.name ?? "");
     }
   });
-
-  function clientOf(impersonateUser: string): KubernetesClient {
-    const config = cluster.config();
-    config.users = config.users.map((known) => ({ ...known, impersonateUser }));
-    const client = new KubernetesClient(config);
-    clients.push(client);
-    return client;
-  }
 
   /** Gives a user a right. @returns what takes it away */
   async function grant(
@@ -466,11 +371,6 @@ describe("loosening a mode", () => {
   ];
   const APPROVES = { apiGroups: ["kindstack.dev"], resources: ["plans"], verbs: ["approve"] };
 
-  const clients: KubernetesClient[] = [];
-  afterAll(async () => {
-    for (const client of clients) await client.close();
-  });
-
   /** A user who may do everything with gadgets of the namespace, and more. */
   async function user(name: string, extra: object[]): Promise<KubernetesClient> {
     const metadata = { name, namespace: cluster.namespace };
@@ -480,11 +380,7 @@ describe("loosening a mode", () => {
       roleRef: { apiGroup: RBAC, kind: "Role", name },
       subjects: [{ apiGroup: RBAC, kind: "User", name }],
     });
-    const config = cluster.config();
-    config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));
-    const client = new KubernetesClient(config);
-    clients.push(client);
-    return client;
+    return cluster.as(name);
   }
   const annotate = (client: KubernetesClient, name: string, mode: string | null) =>
     client.mergePatch(type, name, cluster.namespace, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });

@@ -1,12 +1,15 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { cpuSeconds } from "../../bench/processes";
 import { openFence } from "../../providers/fence";
 import { declaredBy } from "../../providers/registration";
 import { Packages } from "../../src/packages/packages";
-import type { PackageLimits } from "../../src/packages/runner";
+import { type PackageLimits, PackageRunner } from "../../src/packages/runner";
 import { eventually } from "../../src/testing/eventually";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, parseServed } from "../../stacks/contract/kind";
@@ -34,6 +37,7 @@ const { stub, provider } = defineProvider("shelf", {
     if (inputs.mode === "signal") await new Promise((_, fail) => context.signal.addEventListener("abort", () => fail(context.signal.reason)));
     context?.log.info("made", { of: context.object?.name });
     fs.writeFileSync(inputs.file, "made");
+    context?.progress("written");
     return { id: inputs.file, outs: inputs };
   },
   read: async (id, outs) => ({ id, props: outs }),
@@ -51,6 +55,7 @@ module.exports.odd = defineKind({
   validate({ spec }) { if (spec.mode === "invalid") throw new TerminalError("Invalid", "spec.mode: not this one"); },
   report({ spec }) {
     if (spec.mode === "loop") for (;;);
+    if (spec.mode === "large") return { mode: "x".repeat(2e7) };
     return spec.mode === "wrong" ? "a text" : { mode: spec.mode };
   },
   async program({ metadata, spec: { mode } }, { owner, log, read }) {
@@ -68,6 +73,11 @@ module.exports.odd = defineKind({
     if (mode === "leak") { leaked.push(Buffer.alloc(8e6, 1)); await new Promise((resolve) => setTimeout(resolve, 20)); }
     if (mode === "write") fs.writeFileSync(metadata.labels.file, "written");
     if (mode === "read") fs.readFileSync(metadata.labels.file);
+    if (mode === "large") throw new Error("x".repeat(2e7));
+    if (mode === "long line") log.info("x".repeat(2e7));
+    if (mode === "send") process.send?.({ ready: true });
+    if (mode === "signal") process.kill(process.ppid, "SIGTERM");
+    if (mode === "flood") for (let line = 0; line < 20_000; line++) console.log(line);
     if (mode === "spawn") require("node:child_process").execFileSync("true");
     log.info("declares", { environment: Object.keys(process.env), secret: read("login")?.data });
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: metadata.name, namespace: "default" }, data: { mode } };
@@ -90,7 +100,7 @@ module.exports.odd = defineKind({
     providers: [{ stub, provider, version: 1 }],
     external: {
       findDrift: async (objects) => ({ drifted: new Map([["a", "size"]]), unknown: new Map([["b", new TerminalError("Forbidden", "no")]]) }),
-      removeOrphans: async (owner, kept, options, { fence }) => { fence.check(); fs.writeFileSync(kept[0].file, owner.uid); },
+      removeUntracked: async (owner, kept, options, { fence }) => { fence.check(); fs.writeFileSync(kept[0].file, owner.uid); },
     },
     maintain: async ({ spec }, { apply, memory, owned }) => {
       memory.set("times", (memory.get("times") ?? 0) + 1);
@@ -267,6 +277,35 @@ describe("code that does what a mistake does", () => {
     }
   });
 
+  it("that looks for a parent process finds none, and signals none", async () => {
+    expect(await declare(odd, objectOf("send"))).toHaveLength(2);
+    const message = expect.stringContaining("which is not its own process");
+    const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
+    await expect(declare(odd, objectOf("signal"))).rejects.toMatchObject(refused);
+  });
+
+  it("by endless lines of the log keeps the operator from nothing: the rest is left out", async () => {
+    const kind = await serve(); // with a budget of its own
+    const logged: unknown[] = [];
+    expect(await declare(kind, objectOf("flood"), logged)).toHaveLength(2);
+    expect(logged.length).toBeLessThan(5_000);
+    expect(logged).toContainEqual({ message: expect.stringContaining("the rest is left out") });
+    packages.close();
+  });
+
+  it("by what is too large fails its object, and gives the operator nothing to read", async () => {
+    const refused = {
+      errorClass: "terminal",
+      reason: "InvalidProgram",
+      message: expect.stringContaining("more than 16 MiB"),
+    };
+    await expect(report("large")).rejects.toMatchObject(refused);
+    await expect(declare(odd, objectOf("large"))).rejects.toMatchObject(refused);
+    const logged: unknown[] = [];
+    expect(await declare(odd, objectOf("long line"), logged)).toHaveLength(2);
+    expect(logged).toContainEqual({ message: expect.stringContaining("too large") });
+  });
+
   it("among 1,000 objects that wait fails no other one", async () => {
     const kind = await serve();
     const results = await Promise.allSettled(
@@ -278,6 +317,8 @@ describe("code that does what a mistake does", () => {
       result.status === "rejected" ? [[index, result.reason.reason]] : [],
     );
     expect(failed).toEqual([[500, "ProgramTimedOut"]]);
+    // Its code was seen to run: it is called once.
+    expect(lines.filter((line) => line.includes("process of a package ended"))).toHaveLength(1);
     packages.close();
   });
 
@@ -330,6 +371,47 @@ describe("the process of a package", () => {
     packages.close();
   });
 
+  it("starts with no other code than what is served, and ends when nothing of it is", async () => {
+    const kind = await serve({}, 50);
+    const file = path.join(folder, "odd/index.js");
+    const answer = async () => kind.report(objectOf("fine"), []);
+    expect(await answer()).toEqual({ mode: "fine" });
+    fs.writeFileSync(file, CODE.replace("{ mode: spec.mode };", '{ mode: "edited" };'));
+    try {
+      await declare(kind, objectOf("abort")).catch(() => undefined);
+      const message = expect.stringContaining("files have changed");
+      await expect(answer()).rejects.toMatchObject({ errorClass: "retryable", reason: "ProgramFailed", message });
+      fs.writeFileSync(file, CODE);
+      await eventually(async () => expect(await answer()).toEqual({ mode: "fine" }));
+
+      fs.writeFileSync(file, CODE.replace("{ mode: spec.mode };", '{ mode: "edited" };'));
+      packages.keep([]);
+      await eventually(() => expect(packages.pids).toEqual([]));
+    } finally {
+      fs.writeFileSync(file, CODE);
+      packages.close();
+    }
+  });
+
+  it("stays while its files differ from those that it has loaded", async () => {
+    let [changed, asked] = [false, 0];
+    const isChanged = () => {
+      asked++;
+      return changed;
+    };
+    const entry = path.join(folder, "odd/index.js");
+    const options = { name: "odd", entry, environment: process.env, limits: LIMITS, idleMs: 20, isChanged, logger };
+    const runner = new PackageRunner(options);
+    const call = runner.call({ type: "describe" }, [], { what: "the package", limitMs: undefined, isPure: true });
+    const { pid } = runner;
+    await call;
+    [changed, asked] = [true, 0];
+    await eventually(() => expect(asked).toBeGreaterThan(3));
+    expect(runner.pid).toBe(pid);
+    changed = false;
+    await eventually(() => expect(runner.pid).toBeUndefined());
+  });
+
   it("ends with the operator's last word", async () => {
     const kind = await serve();
     await kind.report(objectOf("fine"), []);
@@ -340,13 +422,52 @@ describe("the process of a package", () => {
   });
 });
 
+it("starts one process to learn of its kinds, unless their settings may depend on what they declare of the environment", async () => {
+  const plain = path.join(folder, "plain");
+  fs.cpSync(path.join(folder, "odd"), plain, { recursive: true });
+  fs.writeFileSync(path.join(plain, "index.js"), CODE.replace("settings:", "// settings:"));
+  const environment = { ...process.env, ODD_SETTING: "set" };
+  for (const [module, pids] of [
+    ["plain", 0],
+    ["odd", 1],
+  ] as const) {
+    const served = new Packages({ limits: LIMITS, environment, logger });
+    const [kind] = (await served.load([path.join(folder, module)])).kinds;
+    expect(served.pids).toHaveLength(pids);
+    await kind?.report(objectOf("fine"), []);
+    expect(served.pids).toHaveLength(1);
+    served.close();
+  }
+});
+
+it("ends its process with the operator's, also where that is killed while the code loops", async () => {
+  const script = `
+    const { Packages } = require(${JSON.stringify(path.join(ROOT, "dist/src/packages/packages.js"))});
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const packages = new Packages({ limits: ${JSON.stringify(LIMITS)}, environment: process.env, logger: log });
+    packages.load([${JSON.stringify(path.join(folder, "odd"))}]).then(({ kinds: [kind] }) => {
+      const object = { metadata: { name: "a", uid: "a", generation: 1 }, spec: { mode: "loop" } };
+      console.log(packages.pids[0]);
+      kind.report(object, []).catch(() => undefined);
+    });
+  `;
+  const operator = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = (await once(operator.stdout, "data")) as [Buffer];
+  const pid = Number(line.toString());
+  const before = (await cpuSeconds(pid)).own;
+  await eventually(async () => expect((await cpuSeconds(pid)).own).toBeGreaterThan(before + 0.3));
+  operator.kill("SIGKILL");
+  await eventually(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"));
+});
+
 describe("a provider of a package", () => {
   const contextOf = (log: unknown[] = [], name = "a") => {
     const end = new AbortController();
     const info = (message: string, fields?: object) => void log.push({ message, ...fields });
     const object = { apiVersion: "odd.example.com/v1", kind: "Odd", name, uid: name };
     const fence = { check: () => {}, signal: end.signal };
-    return { context: { fence, signal: end.signal, log: { debug: info, info, warn: info, error: info }, object }, end };
+    const told = { log: { debug: info, info, warn: info, error: info }, progress: info };
+    return { context: { fence, signal: end.signal, ...told, object }, end };
   };
   const providerOf = (kind: AnyKind) => {
     const provider = kind.capabilities.providers?.[0]?.provider;
@@ -361,7 +482,7 @@ describe("a provider of a package", () => {
     const made = await providerOf(kind).create({ file }, contextOf(log).context);
     expect(made).toMatchObject({ id: file, outs: { file } });
     expect(fs.readFileSync(file, "utf8")).toBe("made");
-    expect(log).toEqual([{ message: "made", of: "a" }]);
+    expect(log).toEqual([{ message: "made", of: "a" }, { message: "written" }]);
     await expect(providerOf(kind).create({ file: path.join(outside, "b") }, contextOf().context)).rejects.toThrow();
     packages.close();
   });
@@ -392,18 +513,15 @@ describe("a provider of a package", () => {
     }
     await expect(create("abort", "d")).rejects.toMatchObject({ reason: "ProgramFailed" });
     expect(await create("wait", "other")).toMatchObject({ id: path.join(shelf, "other") });
-    const release = () => providerOf(kind).release("d", { mode: "abort" }, contextOf([], "d").context);
-    await expect(release()).rejects.toMatchObject({ reason: "Interrupted" });
-    await release();
+    await providerOf(kind).release("d", { mode: "abort" }, contextOf([], "d").context);
     packages.close();
   });
 
   it("removes orphans within the right to write", async () => {
     const kind = await serve({}, 50);
     const file = path.join(shelf, "e");
-    const log = contextOf().context.log;
-    const context = { fence: openFence(), signal: new AbortController().signal, log };
-    await kind.capabilities.external?.removeOrphans(owner, [{ file }], { release: false }, context);
+    const context = { ...contextOf().context, fence: openFence() };
+    await kind.capabilities.external?.removeUntracked(owner, [{ file }], { release: false }, context);
     expect(fs.readFileSync(file, "utf8")).toBe("u");
     await eventually(() => expect(packages.pids).toEqual([]));
     packages.close();

@@ -2,9 +2,13 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Target } from "../../src/packages/messages";
 import { Suspicions, subjectOf } from "../../src/packages/suspicion";
 
-const report = { type: "function", kind: 0, path: ["report"] } as const;
-const validate = { type: "function", kind: 0, path: ["validate"] } as const;
-const convert = { type: "function", kind: 0, path: ["capabilities", "versions", 0, "toStored"] } as const;
+const report = { type: "function", kind: "odds.example.com", path: ["report"] } as const;
+const validate = { type: "function", kind: "odds.example.com", path: ["validate"] } as const;
+const convert = {
+  type: "function",
+  kind: "odds.example.com",
+  path: ["capabilities", "versions", 0, "toStored"],
+} as const;
 const object = (uid: string, generation: number) => ({ metadata: { uid, generation } });
 const keyOf = (target: Target, args: unknown[]) => subjectOf(target, args, { context: undefined }).key;
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Turns } from "../../src/packages/turns";
+import { Turns } from "../../src/packages/process";
 
 /** Takes a turn, and tells of its begin; {@link end} ends it. */
 function taking(turns: Turns) {

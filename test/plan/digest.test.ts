@@ -6,9 +6,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { withObserved } from "../../providers/observation";
 import type { PlannedChange } from "../../src/automation/planned-changes";
-import { type PlanBasis, planDigests } from "../../src/plan/digest";
+import { type PlanBasis, planDigests, planKey } from "../../src/plan/digest";
 import { changedFields } from "../../src/plan/fields";
-import { planKey } from "../../src/plan/key";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 

@@ -3,8 +3,8 @@ import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { PreviewOptions, PreviewResult } from "../../src/automation/engine";
 import type { PlannedChange } from "../../src/automation/planned-changes";
+import type { View } from "../../src/plan/plan";
 import { changesAnything, type PlanRequest, planDestroy, planUpdate, refuseUnknown } from "../../src/plan/plan";
-import type { View } from "../../src/plan/view";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { applied, marksOf } from "../objects";
 

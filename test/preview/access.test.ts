@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/access";
+import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/api";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/kinds/index";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";

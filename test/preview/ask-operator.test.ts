@@ -102,13 +102,13 @@ describe("what an operator answers", () => {
 
 describe("an operator's certificate", () => {
   it("is refused when its CA is not known, and the error names the option for that", async () => {
-    const { ca: authority, serving } = await renew(undefined, {
-      name: "a CA of the test",
+    const of = {
       names: ["127.0.0.1"],
       lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
       now: Date.now(),
       nextIsKnown: false,
-    });
+    };
+    const { ca: authority, serving } = await renew(undefined, { ...of, name: "a CA of the test" });
     const secure = https.createServer({ cert: serving.certificate, key: serving.key });
     await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
     const { port } = secure.address() as AddressInfo;
@@ -117,7 +117,14 @@ describe("an operator's certificate", () => {
       askOperator({ url: `https://127.0.0.1:${port}`, token: "t" }, "/v1/history", object),
     ).rejects.toMatchObject({
       reason: "Misconfigured",
-      message: expect.stringContaining("--server-ca"),
+      message: `the certificate of https://127.0.0.1:${port} is of no CA that Node.js trusts: name its CA with --server-ca`,
+    });
+    const other = await renew(undefined, { ...of, name: "another CA" });
+    await expect(
+      askOperator({ url: `https://127.0.0.1:${port}`, token: "t", ca: other.ca.certificate }, "/v1/history", object),
+    ).rejects.toMatchObject({
+      reason: "Misconfigured",
+      message: `the certificate of https://127.0.0.1:${port} is of no CA in the file of --server-ca`,
     });
     const ca = authority.certificate;
     await expect(

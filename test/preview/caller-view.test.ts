@@ -15,7 +15,7 @@ const look = async () => ({ outcome: "unknown", error: new Error("forbidden") })
 /** What a caller sees who may read nothing, unless it is said here. */
 function viewOf(known: Partial<KnownObject>, cluster: object = {}) {
   const identity = () => Promise.reject(new Error("forbidden"));
-  const nothing = { unreachable: undefined, look, identity, observed: async () => undefined, ...cluster };
+  const nothing = { unreachable: undefined, look, identity, watched: async () => undefined, ...cluster };
   const object = { kind: podSet, key: "default/web", live, owned: undefined, recorded: [recorded] };
   return callerView(stub<ClusterView>(nothing), { ...object, ...known });
 }
@@ -53,14 +53,14 @@ describe("what is deleted with an object though others made it", () => {
       ...{ apiVersion: others.apiVersion, kind: others.kind },
       metadata: { ...others.metadata, labels: Object.fromEntries([selectorOf("oil")]) },
     } as LiveObject;
-    const observed = async () => [theirs, named("Namespace", "oil-prod")];
-    const view = viewOf({ kind: capsuleTenant, key: "oil" }, { observed });
+    const watched = async () => [theirs, named("Namespace", "oil-prod")];
+    const view = viewOf({ kind: capsuleTenant, key: "oil" }, { watched });
     expect((await view.deletedWith()).map(objectId)).toEqual([objectId(theirs)]);
   });
 
   it("costs kinds without it no request", async () => {
-    const observed = () => Promise.reject(new Error("not to be asked for"));
-    expect(await viewOf({}, { observed }).deletedWith()).toEqual([]);
+    const watched = () => Promise.reject(new Error("not to be asked for"));
+    expect(await viewOf({}, { watched }).deletedWith()).toEqual([]);
   });
 
   function selectorOf(key: string): [string, string] {

@@ -1,18 +1,14 @@
 import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import { ApiError, KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
-import { clusterOf } from "../../providers/kubernetes/cluster";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import type { ObjectPlan } from "../../src/preview/report";
-import { parseObject } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
-import { runProgram } from "../../stacks/contract/run-program";
 import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 import { bundle } from "./bundle";
-import { openTestEngine } from "./engine";
+import { makeObject, openTestEngine } from "./engine";
 
 /* Whatever read fails during a preview, and how: what was not looked at is not said to be created, deleted or unchanged. */
 
@@ -48,7 +44,7 @@ beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [bundle]);
   stacks = await openTestEngine();
-  for (const name of ["kept", "gone"]) await make(name);
+  for (const name of ["kept", "gone"]) await makeObject(stacks.engine, cluster.client, bundle, manifestOf(name));
   await cluster.client.create(cluster.configMap("adopting", { text: "theirs" }));
   return async () => {
     await stacks.close();
@@ -64,21 +60,6 @@ const manifestOf = (name: string): Manifest => ({
     parts: [{ resource: "r", at: name, type: "ConfigMap", text: "1", label: "x", immutable: false, replaces: false }],
   },
 });
-
-async function make(name: string): Promise<void> {
-  const { object } = await cluster.client.apply(manifestOf(name), { fieldManager: "kubectl" });
-  const key = `${cluster.namespace}/${name}`;
-  const identity = await clusterOf(cluster.client);
-  const context = {
-    owner: { uid: object.metadata.uid, description: `Bundle.preview.kindstack.dev/${key}` },
-    ...(identity && { cluster: identity }),
-    ...{ owned: [], recorded: new Set<string>(), watched: [] },
-  };
-  const result = await stacks.engine.up(stackName(bundle, key), () =>
-    runProgram(bundle, parseObject(bundle, object), context),
-  );
-  expect(result.failures).toEqual([]);
-}
 
 async function look(client: KubernetesClient): Promise<ObjectPlan[]> {
   const sourced = (...names: string[]) => ({

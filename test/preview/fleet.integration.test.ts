@@ -9,21 +9,19 @@ import { installKinds } from "../../src/operator/install";
 import type { Requests } from "../../src/preview/api";
 import { askOperator } from "../../src/preview/ask-operator";
 import { startInspectionServer } from "../../src/preview/server";
-import { kindName, ownerOf, parseObject } from "../../stacks/contract/kind";
-import { objectKey, stackName } from "../../stacks/contract/object";
-import { runProgram } from "../../stacks/contract/run-program";
+import { kindName } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
 import { bundle, type Part } from "./bundle";
-import { openTestEngine } from "./engine";
+import { makeObject, openTestEngine } from "./engine";
+import { previewerToken } from "./previewer-token";
 
 /*
  * Declarations come from who can run any code: whoever has a token for previews tries to learn by them, or to do, what the
  * token does not allow.
  */
 
-const RBAC = "rbac.authorization.k8s.io";
 const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
 const READ: object[] = [{ ...KINDS, verbs: ["get"] }];
 const HELD = "held-by-the-state";
@@ -68,45 +66,18 @@ afterAll(async () => {
   await cluster.close();
 });
 
-async function tokenOf(name: string, rules: object[]): Promise<string> {
-  const metadata = { name, namespace: cluster.namespace };
-  const previews = { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create"] };
-  const roleRef = { apiGroup: RBAC, kind: "Role", name };
-  const manifests: Manifest[] = [
-    { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    { apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules: [previews, ...rules] },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata,
-      roleRef,
-      subjects: [{ kind: "ServiceAccount", ...metadata }],
-    },
-  ];
-  for (const manifest of manifests) await cluster.client.create(manifest);
-  const path = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/${name}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-  return (await cluster.client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
-}
+const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);
 
 const part = (at: string, type: Part["type"]): Part => ({
   ...{ resource: at, at, type, text: HELD, label: "x", immutable: false, replaces: false },
 });
 
 /** An object of the cluster, with its resources as its program made them. */
-async function apply(name: string, parts: readonly Part[]): Promise<LiveObject> {
-  const metadata = { name, namespace: cluster.namespace };
-  const { object } = await cluster.client.apply({
-    ...{ apiVersion: `${bundle.group}/v1`, kind: bundle.kind, metadata, spec: { parts } },
+const apply = (name: string, parts: readonly Part[]) =>
+  makeObject(stack.engine, cluster.client, bundle, {
+    ...{ apiVersion: `${bundle.group}/v1`, kind: bundle.kind, spec: { parts } },
+    metadata: { name, namespace: cluster.namespace },
   });
-  const context = { owner: ownerOf(bundle, object), owned: [], recorded: new Set<string>(), watched: [] };
-  const parsed = parseObject(bundle as never, object);
-  const result = await stack.engine.up(stackName(bundle, objectKey(metadata)), () =>
-    runProgram(bundle, parsed, context),
-  );
-  expect(result.failures).toEqual([]);
-  return object;
-}
 
 /** What a program is said to declare: an object of this name, with this text. */
 function declared(
@@ -283,7 +254,7 @@ describe("a request with declarations", () => {
     ]);
     expect(report.unchecked).toEqual(["1 objects of others.example.com, which is not installed"]);
     expect(report.objects.map(({ action, errors }) => [action, errors])).toEqual([
-      ["unchecked", ["the object could not be looked up: it is gone"]],
+      ["unchecked", ["it was deleted after it was fetched"]],
       ["unchecked", ["it has changed since it was fetched"]],
     ]);
     expect(report.notes.join()).toContain("no proof");

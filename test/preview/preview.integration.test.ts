@@ -1,47 +1,33 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
-import { hostname, tmpdir } from "node:os";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { parse, stringify } from "yaml";
-import { ProviderHost } from "../../providers/host/host";
-import { providersOf } from "../../providers/index";
-import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
-import { clusterOf } from "../../providers/kubernetes/cluster";
-import type { EngineProcesses } from "../../src/automation/engine-processes";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
+import { stringify } from "yaml";
+import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import { runProgram as runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
-import { readManifestsAt } from "../../src/preview/revision";
-import { resolveBinary } from "../../src/toolchain/resolve";
-import { type AnyKind, kindName, parseServed } from "../../stacks/contract/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
-import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { violatedRules } from "../../stacks/contract/rules";
-import { runProgram } from "../../stacks/contract/run-program";
 import { kinds } from "../../stacks/kinds/index";
 import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestDatabase } from "../providers/postgres/database";
+import { makeObject, openTestEngine } from "./engine";
 
 const database = new TestDatabase(controlPlane().env);
 let cluster: TestCluster;
 let directory: string;
-let processes: EngineProcesses;
-const stateUrl = () => pathToFileURL(join(directory, "state")).href;
-let host: ProviderHost;
+let stacks: Awaited<ReturnType<typeof openTestEngine>>;
 let table: string;
 let otherTable: string;
 
@@ -50,21 +36,13 @@ beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
-  directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));
-  host = new ProviderHost(providersOf());
-  processes = await openEngine({
-    file: await resolveBinary("engine"),
-    workDirectory: join(directory, "work"),
-    backendUrl: stateUrl(),
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: process.env,
-    log: console,
-  });
+  stacks = await openTestEngine({ previewsAtOnce: 4 });
+  directory = stacks.directory;
   for (const name of ["same", "changed", "moved", "gone"]) await make(writer(name));
   await make(tenant({ namespaces: [`${cluster.namespace}-a`, `${cluster.namespace}-b`] }));
   await make(podSet(2));
   return async () => {
-    await processes.close();
+    await stacks.close();
     for (const kind of kinds) {
       const type = await cluster.client.resourceType(`${kind.group}/${kind.version}`, kind.kind);
       for (const { metadata } of (await cluster.client.list(type)).items) {
@@ -78,7 +56,6 @@ beforeAll(async () => {
     }
     await cluster.close();
     await database.close();
-    await rm(directory, { recursive: true, force: true });
   };
 });
 
@@ -111,44 +88,24 @@ function podSet(replicas?: number): Named {
   };
 }
 
-/** Does what the operator would: the object in the cluster, and an update of its stack. */
-async function make(manifest: Named): Promise<LiveObject> {
-  const kind = kindOf(kinds, manifest) as AnyKind;
-  const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
-  const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
-  const parsed = await parseServed(kind, object);
-  const key = objectKey(object.metadata);
-  const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
-  const identity = await clusterOf(cluster.client);
-  const context = {
-    owner,
-    ...(identity && { cluster: identity }),
-    owned: [],
-    recorded: new Set<string>(),
-    watched: [],
-  };
-  const result = await engine.up(stackName(kind, key), () => runProgram(kind, parsed, context));
-  expect(result.failures).toEqual([]);
-  return object;
-}
+const make = (manifest: Named) =>
+  makeObject(stacks.engine, cluster.client, kindOf(kinds, manifest) as AnyKind, manifest);
 
 interface Look {
   client?: KubernetesClient;
   refresh?: boolean;
   before?: Named[];
-  within?: EngineProcesses;
 }
 
 /** Previews manifests as if they were in a file. */
-async function look(manifests: Named[], { client, refresh = false, before = [], within }: Look = {}): Promise<Report> {
-  const engine = new GoEngine({ processes: within ?? processes, host, timeoutMs: 60_000, previewsAtOnce: 4 });
+async function look(manifests: Named[], { client, refresh = false, before = [] }: Look = {}): Promise<Report> {
   const view = await ClusterView.open(client ?? cluster.client);
   const sourced = (objects: Named[]) => ({
     objects: objects.map((manifest) => ({ manifest, file: "objects.yaml" })),
     problems: [],
   });
   const selection = selectCandidates(kinds, "default", sourced(manifests), sourced(before));
-  return preview({ engine, cluster: view, refresh }, selection);
+  return preview({ engine: stacks.engine, cluster: view, refresh }, selection);
 }
 
 /** A client of a cluster that does not answer. */
@@ -274,26 +231,6 @@ describe("a preview", () => {
     });
   });
 
-  it.each(kinds.map((kind) => [kindName(kind), kind] as const))(
-    "takes what the API server would take: the sample of %s",
-    async (_, kind) => {
-      const sample = parse(await readFile(join(kind.directory, "sample.yaml"), "utf8")) as Named;
-      const manifest = {
-        ...sample,
-        metadata: { ...sample.metadata, ...(kind.scope === "Namespaced" && { namespace: "default" }) },
-      };
-      expect(await (await ClusterView.open(cluster.client)).validate(manifest)).toEqual({ type: "valid" });
-      expect(await violatedRules(kind, manifest)).toEqual([]);
-    },
-  );
-
-  it("refuses a field that does not exist, with and without a server", async () => {
-    for (const client of [cluster.client, unreachable()]) {
-      const report = await look([writer("same", { agee: 3 })], { client });
-      expect(report.objects).toMatchObject([{ action: "invalid", errors: ["spec.agee: there is no such field"] }]);
-    }
-  });
-
   it("has the same changes by the state alone when no cluster answers, and is not sure of any object", async () => {
     const report = await look(
       [writer("changed", { age: 24 }), writer("same"), podSet(2), tenant({ namespaces: [`${cluster.namespace}-a`] })],
@@ -333,33 +270,6 @@ describe("a preview", () => {
         resources: [["update", "Row", { path: "values.age", before: "99", after: 23 }]],
       },
     ]);
-  });
-
-  it("names the drifted fields of a Kubernetes object", async () => {
-    const name = `${cluster.namespace}-a`;
-    await cluster.applyAs("someone", {
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name, annotations: { adminEmail: "someone@example.com" } },
-    });
-    const namespaces = [name, `${cluster.namespace}-b`];
-
-    const report = await look([tenant({ namespaces })], { refresh: true });
-    await make(tenant({ namespaces }));
-
-    expect(plansOf(report)[0]?.resources).toEqual([
-      [
-        "update",
-        "Namespace",
-        { path: "metadata.annotations.adminEmail", before: "someone@example.com", after: "admin@example.com" },
-      ],
-    ]);
-  });
-
-  it("says that one cannot be previewed, and previews the others", async () => {
-    const report = await look([writer("same"), writer("changed", { table: "pg_catalog.pg_class" })]);
-    expect(report.objects.map(({ action }) => action)).toEqual(["none", "invalid"]);
-    expect(report.objects[1]?.errors[0]).toContain("pg_class");
   });
 
   it("shows what would be refused because another client has it, or wants it too", async () => {
@@ -420,7 +330,7 @@ describe("a preview", () => {
   });
 
   it("says where it could not look for what another client has", async () => {
-    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: clientOf("stranger") });
+    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: cluster.as("stranger") });
 
     expect(report.objects).toMatchObject([
       { action: "unchecked", resources: [{ operation: "unchecked" }, { operation: "unchecked" }] },
@@ -494,45 +404,25 @@ describe("a preview", () => {
     expect(files).toEqual(["an-update.json"]);
   });
 
-  it("finds what a pull request removes", async () => {
-    const repository = join(directory, "repository");
-    const git = (...words: string[]) => promisify(execFile)("git", ["-C", repository, ...words]);
-    await promisify(execFile)("git", ["init", "-q", repository]);
-    await git("config", "user.email", "somebody@example.com");
-    await git("config", "user.name", "somebody");
-    const file = join(repository, "objects.yaml");
-    await writeFile(file, [writer("same"), writer("gone")].map((object) => stringify(object)).join("---\n"));
-    await git("add", ".");
-    await git("commit", "-qm", "both");
-    await writeFile(file, stringify(writer("same")));
-
-    const selection = selectCandidates(
-      kinds,
-      "default",
-      await readManifests([repository]),
-      await readManifestsAt("HEAD", [repository]),
-    );
-    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
-    const view = await ClusterView.open(cluster.client);
-    const report = await preview({ engine, cluster: view, refresh: false }, selection);
-
-    expect(report.objects.map(({ name, action }) => [name, action])).toEqual([
-      ["same", "none"],
-      ["gone", "delete"],
-    ]);
-  });
-});
-
-describe("an engine", () => {
-  it("tells a stack's state and history, and reports a missing stack", async () => {
-    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
-    const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
-
-    const state = await engine.exportStack(stack);
-    expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");
-    expect((await engine.history(stack))?.[0]).toMatchObject({ kind: "update", result: "succeeded" });
-    expect(await engine.exportStack("missing")).toBeUndefined();
-    expect(await engine.history("missing")).toBeUndefined();
+  it.each([
+    ["the object", "PostgresWriter"],
+    ["its namespace", "Namespace"],
+  ])("tells what the mode of %s makes of the changes", async (_, annotated) => {
+    const isOwn = annotated === "PostgresWriter";
+    const [type, name] = isOwn
+      ? ([await cluster.client.resourceType("demo.yash.com/v1", annotated), "gone"] as const)
+      : ([NAMESPACE, cluster.namespace] as const);
+    const setMode = async (mode: string | null) => {
+      const annotations = { "kindstack.dev/mode": mode };
+      await cluster.client.mergePatch(type, name, isOwn ? cluster.namespace : undefined, { metadata: { annotations } });
+    };
+    await setMode("observe");
+    const updated = await look([writer("gone", { age: 24 })]);
+    const removed = await look([], { before: [writer("gone")] });
+    await setMode(null);
+    const notes = ["mode Observe: nothing is written; the changes are those of another mode"];
+    expect(updated.objects).toMatchObject([{ action: "update", notes }]);
+    expect(removed.objects).toMatchObject([{ action: "orphan", notes }]);
   });
 });
 
@@ -551,7 +441,7 @@ describe("the commands", () => {
   });
 
   const run = (...words: string[]) => {
-    database.use({ PULUMI_BACKEND_URL: stateUrl(), PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
+    database.use({ PULUMI_BACKEND_URL: stacks.stateUrl, PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
     vi.stubEnv("PULUMI_CONFIG_PASSPHRASE_FILE", undefined);
     return runCommand(words);
   };
@@ -569,14 +459,6 @@ describe("the commands", () => {
     expect(output.stderr).toContain("--fail-on replace,delete: PostgresWriter");
   });
 
-  it("end with 1 after a report that has something invalid in it", async () => {
-    const file = join(directory, "invalid.yaml");
-    await writeFile(file, `${stringify(writer("invalid", { age: -1 }))}---\na: [\n`);
-    expect(await run("preview", "-f", file)).toBe(1);
-    expect(output.stdout).toContain("1 invalid, 1 file unreadable");
-    expect(output.stderr).toBe("kindstack: 1 problem with files; 1 invalid\n");
-  });
-
   it("show as deleted what the cluster has with these labels and the files have not", async () => {
     const labelled = (name: string): Named => ({ ...writer(name), metadata: { ...writer(name).metadata, labels } });
     const labels = { pruned: cluster.namespace };
@@ -588,21 +470,6 @@ describe("the commands", () => {
     expect(await run("preview", "-f", file, ...selector, "--output", "json", "--fail-on", "delete")).toBe(1);
     const { objects } = JSON.parse(output.stdout) as Report;
     expect(objects.map(({ name, action }) => `${action} ${name}`)).toEqual(["none stays", "delete pruned"]);
-  });
-
-  it("say that what exists already is adopted, and let that be a gate", async () => {
-    const name = `${cluster.namespace}-found`;
-    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-    const file = join(directory, "adopting.yaml");
-    await writeFile(file, stringify(tenant({ namespaces: [name] }, "adopting")));
-
-    expect(await run("preview", "-f", file, "--output", "json", "--fail-on", "delete,replace,adopt")).toBe(1);
-    await cluster.client.delete(NAMESPACE, name);
-    const { objects } = JSON.parse(output.stdout) as Report;
-    expect(objects[0]?.resources).toMatchObject([
-      { operation: "adopt", type: "Namespace", checked: true },
-      { operation: "create", type: "RoleBinding", checked: true },
-    ]);
   });
 
   it("say that one object hands over to another what it adopted, and let that be a gate", async () => {
@@ -669,7 +536,7 @@ describe("the commands", () => {
     const env = {
       ...process.env,
       KUBECONFIG: kubeconfig,
-      PULUMI_BACKEND_URL: stateUrl(),
+      PULUMI_BACKEND_URL: stacks.stateUrl,
       PULUMI_CONFIG_PASSPHRASE: "x",
     };
 
@@ -770,7 +637,7 @@ async function chmodAll(root: string, { writable }: { writable: boolean }): Prom
 /** A client of a user whom the cluster lets get and list, and nothing else. */
 async function readOnlyClient(): Promise<KubernetesClient> {
   await grantReading();
-  return clientOf("reader");
+  return cluster.as("reader");
 }
 
 async function grantReading(): Promise<void> {
@@ -790,12 +657,4 @@ async function grantReading(): Promise<void> {
     roleRef: { apiGroup, kind: "ClusterRole", name },
     subjects: [{ apiGroup, kind: "User", name: "reader" }],
   });
-}
-
-function clientOf(impersonateUser: string): KubernetesClient {
-  const config = cluster.config();
-  const user = config.getCurrentUser();
-  if (user === null) throw new Error("the kubeconfig has no user");
-  Object.assign(user, { impersonateUser });
-  return new KubernetesClient(config);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RequestQueue } from "../../src/preview/request-queue";
+import { RequestQueue } from "../../src/preview/server";
 
 const never = new AbortController().signal;
 const nothing = async () => {};

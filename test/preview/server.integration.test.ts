@@ -1,7 +1,6 @@
 import { createSecretKey } from "node:crypto";
 import pino from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Manifest } from "../../providers/kubernetes/client";
 import type { StackEngine } from "../../src/automation/engine";
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
@@ -16,6 +15,7 @@ import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
 import { bundle, type Part } from "./bundle";
 import { openTestEngine } from "./engine";
+import { previewerToken } from "./previewer-token";
 
 const RBAC = "rbac.authorization.k8s.io";
 const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
@@ -47,26 +47,7 @@ beforeAll(async () => {
   };
 });
 
-/** A service account of the namespace with these rights there, and that to ask for previews. */
-async function tokenOf(name: string, rules: object[]): Promise<string> {
-  const metadata = { name, namespace: cluster.namespace };
-  const previews = { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create"] };
-  const manifests: Manifest[] = [
-    { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    { apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules: [previews, ...rules] },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata,
-      roleRef: { apiGroup: RBAC, kind: "Role", name },
-      subjects: [{ kind: "ServiceAccount", ...metadata }],
-    },
-  ];
-  for (const manifest of manifests) await cluster.client.create(manifest);
-  const path = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/${name}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-  return (await cluster.client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
-}
+const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);
 
 /** @param preview in place of the engine's own */
 async function serve(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";

@@ -1,26 +1,27 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { batched } from "../../providers/batched";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import type { Fence } from "../../providers/fence";
+import { type Fence, openFence } from "../../providers/fence";
+import { batched } from "../../providers/postgres/row-batch";
 
 /** Batches that end when they are told to, and what was in them. */
 class HeldBatches {
   readonly begun: string[][] = [];
   readonly #ends: (() => void)[] = [];
-  readonly #refuse: (items: readonly string[]) => Error | undefined;
+  readonly #refuse: (items: readonly string[], fence: Fence | undefined) => Error | undefined;
   readonly do: (item: string, fence?: Fence) => Promise<string>;
 
   constructor(
-    refuse: (items: readonly string[]) => Error | undefined = () => undefined,
+    refuse: (items: readonly string[], fence: Fence | undefined) => Error | undefined = () => undefined,
     isForAll: (error: unknown) => boolean = () => false,
   ) {
     this.#refuse = refuse;
     const batch = batched<string, string>({
       isForAll,
-      run: async (items) => {
+      run: async (items, fence) => {
         this.begun.push([...items]);
         await new Promise<void>((resolve) => this.#ends.push(resolve));
-        const error = this.#refuse(items);
+        const error = this.#refuse(items, fence);
         if (error !== undefined) throw error;
         return `in a batch of ${items.length}`;
       },
@@ -57,14 +58,55 @@ describe("batched", () => {
     expect(results[1]).toEqual(fulfilled("in a batch of 3"));
   });
 
-  it("does what has another key, or another fence, apart and at the same time", async () => {
+  it("does what has another key apart and at the same time", async () => {
     const held = new HeldBatches();
-    const fence = { check: () => {}, signal: new AbortController().signal };
 
-    const asked = [held.do("a1"), held.do("b1"), held.do("a2", fence)];
+    const asked = [held.do("a1"), held.do("b1"), held.do("a2")];
 
-    expect(held.begun).toEqual([["a1"], ["b1"], ["a2"]]);
+    expect(held.begun).toEqual([["a1"], ["b1"]]);
     await held.all(asked);
+  });
+
+  it("does together what has different fences, under all of them", async () => {
+    const checked: string[] = [];
+    const fence = (name: string) => ({ check: () => void checked.push(name), signal: new AbortController().signal });
+    const held = new HeldBatches((_, common) => void common?.check());
+
+    await held.all(["a1", "a2", "a3"].map((item) => held.do(item, fence(item))));
+
+    expect(held.begun).toEqual([["a1"], ["a2", "a3"]]);
+    expect(checked).toEqual(["a1", "a2", "a3"]);
+  });
+
+  it("does the others again, and at once, when the fence of one has ended", async () => {
+    const ended = new RetryableError("LeaseLost", "another replica continues");
+    const silence = new RetryableError("ConnectionLost", "no answer");
+    const ends = new AbortController();
+    const lost = { check: () => ends.signal.throwIfAborted(), signal: ends.signal };
+    const open = () => ({ check: () => {}, signal: new AbortController().signal });
+    const held = new HeldBatches(
+      (items, common) => {
+        if (items.length === 2) ends.abort(ended);
+        if (!common?.signal.aborted) return undefined;
+        return items.length === 1 ? ended : silence; // the connection was cut off
+      },
+      (error) => error === silence,
+    );
+
+    const results = await held.all([held.do("a1"), held.do("a2", lost), held.do("a3", open())]);
+
+    expect(held.begun).toEqual([["a1"], ["a2", "a3"], ["a2"], ["a3"]]);
+    expect(results.slice(1)).toEqual([rejected(ended), fulfilled("in a batch of 1")]);
+  });
+
+  it("listens to no fence any more when a batch has ended", async () => {
+    const signal = new AbortController().signal;
+    const listeners = () => getEventListeners(signal, "abort").length;
+    const held = new HeldBatches(() => void expect(listeners()).toBeLessThanOrEqual(1));
+
+    await held.all([held.do("a1"), held.do("a2", { check: () => {}, signal }), held.do("a3", openFence())]);
+
+    expect(listeners()).toBe(0);
   });
 
   it("does each of a batch that was refused again, and only who is to blame fails", async () => {

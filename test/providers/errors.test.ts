@@ -1,6 +1,6 @@
 import fs from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { asError, failureOf, TerminalError } from "../../providers/errors";
+import { asError, failureOf, RetryableError, TerminalError } from "../../providers/errors";
 import { defineReason, REASONS } from "../../providers/reasons";
 
 describe("the class and the reason of an error", () => {
@@ -20,6 +20,27 @@ describe("the class and the reason of an error", () => {
 
   it.each([new TypeError("x is undefined"), "text", undefined])("are a bug's for %s", (error) => {
     expect(failureOf(error)).toMatchObject({ errorClass: "bug", reason: "InternalError" });
+  });
+});
+
+describe("a message", () => {
+  const caBundle = /^connect: .*certificate.*; trust its CA: the key caBundle of the installation; [^;]*$/;
+  it.each([
+    "unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-system-ca",
+    "self-signed certificate in certificate chain",
+    "unable to get local issuer certificate",
+    "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+  ])("says once how to trust the CA of a certificate: %s", (words) => {
+    const { message } = failureOf(new RetryableError("Unreachable", `connect: ${words}`));
+    expect(message).toMatch(caBundle);
+    expect(failureOf(new Error(message)).message).toBe(message);
+  });
+
+  it("has the words of its cause where it lacks them, as that of fetch does", () => {
+    const cause = new Error("connect ECONNREFUSED 127.0.0.1:1");
+    expect(failureOf(new TypeError("fetch failed", { cause })).message).toBe(`fetch failed: ${cause.message}`);
+    expect(failureOf(new Error(`no: ${cause.message}`, { cause })).message).toBe(`no: ${cause.message}`);
+    expect(failureOf(new TypeError("fetch failed", { cause: "text" })).message).toBe("fetch failed");
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { movingRenamed } from "../../providers/moves";
+import { movingRenamed } from "../../providers/dynamic";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import { testContext } from "./test-context";
 

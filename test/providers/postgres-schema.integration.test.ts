@@ -16,7 +16,7 @@ let stack: string;
 
 beforeAll(async () => {
   await database.open();
-  vi.stubEnv("SCHEMAS_DATABASE_URL", database.backendUrl());
+  vi.stubEnv("DATABASE_URL", database.backendUrl());
   const own = [...providersOf([{ capabilities: { providers: [postgresSchema] } }])].filter(([key]) => key === stub);
   engine = await TestEngine.open(undefined, {}, own);
   return async () => {
@@ -79,9 +79,9 @@ describe("a provider of a kind's own", () => {
     expect(await failure({})).toMatchObject([
       { errorClass: "terminal", reason: "Conflict", message: `the schema ${stack} belongs to another` },
     ]);
-    vi.stubEnv("SCHEMAS_DATABASE_URL", "postgres://127.0.0.1:1/none");
+    vi.stubEnv("DATABASE_URL", "postgres://127.0.0.1:1/none");
     const refused = await failure({});
-    vi.stubEnv("SCHEMAS_DATABASE_URL", database.backendUrl());
+    vi.stubEnv("DATABASE_URL", database.backendUrl());
     expect(refused).toMatchObject([{ errorClass: "retryable", reason: "ConnectionRefused" }]);
 
     await up({ name: `${stack}_d` });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineProvider } from "../../providers/dynamic";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
-import { RETAINED } from "../../providers/retained";
+import { RETAINED } from "../../providers/resource-options";
 import { testContext } from "./test-context";
 
 const told: Record<string, ProviderContext | undefined> = {};

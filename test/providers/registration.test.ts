@@ -33,14 +33,6 @@ describe("Registrations", () => {
 });
 
 describe("a program", () => {
-  it("is told what it throws, and declares nothing then", async () => {
-    const program = async () => {
-      new Thing("a", { key: "a", value: "1" });
-      throw new Error("the program's own");
-    };
-    await expect(declaredBy(program)).rejects.toThrow("the program's own");
-  });
-
   it("may pass resources between its async functions", async () => {
     const make = async (key: string) => new Thing(key, { key, value: "1" });
     const program = async () => {

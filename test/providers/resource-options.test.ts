@@ -1,4 +1,3 @@
-import type { Resource } from "@pulumi/pulumi/resource";
 import { describe, expect, it } from "vitest";
 import { component } from "../../providers/dynamic";
 import { KubernetesObject } from "../../providers/kubernetes/index";
@@ -92,18 +91,5 @@ describe("replaceOnChanges of a Kubernetes object", () => {
     const [resource] = await declaredBy(() => void new KubernetesObject("a", inputs, { replaceOnChanges }));
     expect(resource?.inputs).toMatchObject({ replaceOnChanges: ["spec.clusterIP", "spec.type", "*"] });
     expect(resource?.options).toBeUndefined();
-  });
-});
-
-describe("what a program does with a resource", () => {
-  const read = (use: (resource: Resource) => unknown) =>
-    declaredBy(() => void use(new Thing("a", { key: "a", value: "1" })));
-
-  it("is refused for good where it needs outputs", async () => {
-    await expect(read((resource) => resource.urn)).rejects.toMatchObject({
-      errorClass: "terminal",
-      reason: "InvalidProgram",
-      message: expect.stringContaining("sdkRuntime: true"),
-    });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineProvider } from "../../providers/dynamic";
-import { isRetained, RETAINED } from "../../providers/retained";
+import { isRetained, RETAINED } from "../../providers/resource-options";
 import { Things } from "../automation/things";
 
 const things = new Things();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { readOnce, type Snapshot } from "../../providers/snapshot";
 import { THING_STUB, Things } from "../automation/things";
 

@@ -4,5 +4,6 @@ import type { ProviderContext } from "../../providers/provider";
 
 /** What an operator tells a call. */
 export function testContext(parts: Partial<ProviderContext> = {}): ProviderContext {
-  return { fence: openFence(), signal: new AbortController().signal, log: standardError("test"), ...parts };
+  const { signal } = new AbortController();
+  return { fence: openFence(), signal, log: standardError("test"), progress: () => {}, ...parts };
 }

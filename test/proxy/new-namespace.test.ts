@@ -37,10 +37,15 @@ describe("a request that was forbidden", () => {
 
   /** @param may what reviews answer @param namespaces those of the name */
   function become(may: (attributes: Attributes) => boolean, ...namespaces: object[]) {
+    return request(attributes, may, ...namespaces);
+  }
+  function request(asked: typeof attributes, may: (attributes: Attributes) => boolean, ...namespaces: object[]) {
     const reviews: string[] = [];
+    const resources = [{ name: "secrets", kind: "Secret" }];
     const client = {
-      json: async (method: string, _path: string, request: { body?: unknown } = {}) => {
-        if (method === "GET") return { items: namespaces } as never;
+      json: async (method: string, path: string, request: { body?: unknown } = {}) => {
+        if (path === "/api/v1") return { resources } as never;
+        if (method === "GET") return { metadata: { resourceVersion: "7" }, items: namespaces } as never;
         const { spec } = request.body as { spec: { resourceAttributes: Attributes } };
         const { verb, resource } = spec.resourceAttributes;
         reviews.push(`${verb} ${resource}`);
@@ -48,7 +53,7 @@ describe("a request that was forbidden", () => {
       },
     };
     const options = { client, owners: { ownedBy: () => ["oil"] }, label: "tenant" };
-    return { reviews, allowed: new NewNamespaces(options).becomesAllowed(alice, attributes) };
+    return { reviews, allowed: new NewNamespaces(options).becomesAllowed(alice, asked) };
   }
   const made = (tenant: string, changes: object = {}) => ({
     metadata: { name: "oil-a", creationTimestamp: new Date().toISOString(), labels: { tenant }, ...changes },
@@ -101,5 +106,19 @@ describe("a request that was forbidden", () => {
       status: { reason: "NotFound", message: 'namespaces "oil-a" not found' },
     });
     expect(await become(() => false).allowed).toBe(false);
+    await expect(request({ ...attributes, verb: "watch" }, () => true).allowed).rejects.toMatchObject({ code: 404 });
+  });
+
+  it("lists nothing there, as the API server does for users with rights", async () => {
+    const list = { ...attributes, verb: "list" };
+    expect(await request(list, () => true).allowed).toEqual({
+      kind: "SecretList",
+      apiVersion: "v1",
+      metadata: { resourceVersion: "7" },
+      items: [],
+    });
+    expect(await request(list, () => false).allowed).toBe(false);
+    const unserved = request({ ...list, resource: "nothings" }, () => true);
+    await expect(unserved.allowed).rejects.toMatchObject({ code: 404 });
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Item } from "../../src/queue/fair-queue";
-import { Outages, type Retry } from "../../src/queue/outages";
+import { Outages, type Retry } from "../../src/queue/fair-queue";
 
 const item = (id: string): Item => ({ id });
 const items = (count: number) => Array.from({ length: count }, (_, index) => item(`${index}`));

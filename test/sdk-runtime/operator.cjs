@@ -6,7 +6,7 @@ const path = require("node:path");
 const { pathToFileURL } = require("node:url");
 const { secret } = require("@pulumi/pulumi/output");
 const { CustomResource, ProviderResource } = require("@pulumi/pulumi/resource");
-const { ProviderHost } = require("../../dist/providers/host/host");
+const { ProviderHost } = require("../../dist/providers/host/session");
 const { GoEngine } = require("../../dist/src/automation/go-engine");
 const { openEngine } = require("../../dist/src/automation/workspace");
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
 import type { EngineProcesses, EngineTiming } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
@@ -91,6 +91,29 @@ function runs(pid: number): boolean {
     return false;
   }
 }
+
+describe("the option import of a plugin's resource", () => {
+  it("is refused by name, and neither the resource nor what else there is changes", async () => {
+    await up("one");
+    await writeFile(path.join(directory, "there"), "made elsewhere");
+    const there = (options: CustomResourceOptions) => async () => {
+      const provider = new Vault("one/vault", { directory, token: secret(TOKEN) });
+      new Entry("one/entry", { path: "one", value: secret("a value") }, { provider });
+      new Entry("one/there", { path: "there", value: secret("made elsewhere") }, { provider, ...options });
+    };
+    const message = expect.stringMatching(/^the option "import" of one\/there: /);
+    const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
+    for (const method of ["preview", "up"] as const) {
+      const { failures } = await engine[method]("one", there({ import: "there" }), { sdkRuntime: true });
+      expect(failures).toEqual([refused]);
+    }
+    expect(await readFile(path.join(directory, "one"), "utf8")).toBe("a value");
+
+    expect(await engine.up("one", there({ id: "there" }), { sdkRuntime: true })).toMatchObject({ failures: [] });
+    expect(await engine.destroy("one")).toMatchObject({ failures: [] });
+    expect(await readFile(path.join(directory, "there"), "utf8")).toBe("made elsewhere");
+  });
+});
 
 describe("the process of a plugin", () => {
   it("serves updates of one configuration, side by side and one after another", async () => {

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";

@@ -5,7 +5,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/host";
+import { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
 import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";

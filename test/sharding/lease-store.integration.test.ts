@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { known } from "../../providers/kubernetes/client";
-import { kubernetesLeases, LeaseConflict, type LeaseStore } from "../../src/sharding/lease-store";
-import { controlPlane } from "../control-plane";
+import { kubernetesLeases, LeaseConflict } from "../../src/sharding/lease-store";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
-let cluster: TestCluster;
-let store: LeaseStore;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  store = kubernetesLeases(cluster.client, cluster.namespace, 10_000);
-});
-afterAll(() => cluster.close());
+const cluster = TestCluster.use();
+const store = kubernetesLeases(cluster.client, cluster.namespace, 10_000);
 
 let name = "";
 let count = 0;

@@ -3,7 +3,7 @@ import pino from "pino";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LeaseRecord } from "../../src/sharding/lease-store";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
-import { checkTiming, killAfterMs } from "../../src/sharding/timing";
+import { checkTiming, killAfterMs } from "../../src/sharding/step";
 import { LeaseMemory } from "./lease-memory";
 
 const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };

@@ -9,14 +9,10 @@ const named = (name: string) => tenantObject({}, { name });
 const overview: Overview = {
   kinds: [
     countObjects(tenant, [
-      withConditions(named("a"), { Synced: ["True", "Succeeded"], Ready: ["True", "Succeeded"] }),
-      withConditions(named("b"), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
-      withConditions(named("u"), {
-        Synced: ["True", "Succeeded"],
-        Ready: ["True", "Succeeded"],
-        DriftUnknown: ["True", "TableMissing"],
-      }),
-      ...["c", "d", "e", "f"].map((name) => withConditions(named(name), { Ready: ["False", "Unreachable"] })),
+      withConditions(named("a"), "Synced=True Succeeded", "Ready=True Succeeded"),
+      withConditions(named("b"), "Ready=False Conflict", "Stalled=True Conflict"),
+      withConditions(named("u"), "Synced=True Succeeded", "Ready=True Succeeded", "DriftUnknown=True TableMissing"),
+      ...["c", "d", "e", "f"].map((name) => withConditions(named(name), "Ready=False Unreachable")),
       named("\u001b[31mg"),
     ]),
     { kind: "podsets.batch.tutorial.kubebuilder.io", error: "not installed" },

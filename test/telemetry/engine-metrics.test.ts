@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, it } from "vitest";
-import { addEngineMetrics } from "../../src/telemetry/engine-metrics";
+import { addEngineMetrics } from "../../src/telemetry/metrics";
 
 it("the engine's metrics are those of the moment of a scrape", async () => {
   const registry = new Registry();

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Listener } from "../../src/http/server";
-import { listen } from "../../src/telemetry/listener";
+import { listen } from "../../src/telemetry/endpoints";
 
 let server: Listener;
 const sockets: net.Socket[] = [];

@@ -37,12 +37,6 @@ describe("createLogger", () => {
     }
   });
 
-  it("writes JSON on a terminal when it is told to", () => {
-    const { log, text } = logger({ KINDSTACK_LOG_FORMAT: "json" }, true);
-    log.info("started");
-    expect(JSON.parse(text())).toMatchObject({ msg: "started" });
-  });
-
   it("takes its level from KINDSTACK_LOG_LEVEL, info by default", () => {
     const usual = logger();
     usual.log.debug("hidden");

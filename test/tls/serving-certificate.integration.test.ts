@@ -1,20 +1,15 @@
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
-import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
 const DAY = 86_400_000;
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 const opened: { close(): void }[] = [];
 
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-});
-afterAll(() => cluster.close());
 afterEach(() => {
   vi.useRealTimers();
   for (const certificate of opened.splice(0)) certificate.close();

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { npmPackage } from "../../src/toolchain/npm";
+import { npmPackage } from "../../src/toolchain/tools";
 
 let root: string;
 let integrity: string;

@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"regexp"
 	"sync"
 	"time"
 
@@ -27,7 +26,9 @@ type collector struct {
 	counts display.ResourceChanges
 	// By URN, what changed, and what a refresh found that is not as it should be.
 	changed map[resource.URN]state.Change
-	drift   map[resource.URN][]state.FieldDrift
+	// What would have changed, and failed or waits.
+	unfinished map[resource.URN]state.Change
+	drift      map[resource.URN][]state.FieldDrift
 	// What a refresh found gone and the program has not made again.
 	gone map[resource.URN]bool
 	// The engine told of a step that is not in the operation's plan; of one that is in the plan only.
@@ -42,7 +43,7 @@ type collector struct {
 
 func newCollector(op *operation) *collector {
 	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64),
-		changed: map[resource.URN]state.Change{}, drift: map[resource.URN][]state.FieldDrift{}, gone: map[resource.URN]bool{}}
+		changed: map[resource.URN]state.Change{}, unfinished: map[resource.URN]state.Change{}, drift: map[resource.URN][]state.FieldDrift{}, gone: map[resource.URN]bool{}}
 	if op.Plans {
 		c.observer = &observer{op: op}
 	}
@@ -76,6 +77,9 @@ func (c *collector) receive(event engine.Event) {
 	case engine.ResourceOperationFailedPayload:
 		c.failed = true
 		c.failedSteps++
+		if step := payload.Metadata; operations[step.Op] != "" && !state.IsScaffolding(step.URN) {
+			c.unfinished[step.URN] = state.NewChange(operations[step.Op], step.URN)
+		}
 	case engine.DiagEventPayload:
 		if payload.Severity != diag.Error || isSummary(payload) {
 			return
@@ -111,9 +115,6 @@ func (c *collector) violates(message string) bool {
 	return c.outdated || violation.MatchString(message) || !c.failed && (c.omitted || omission.MatchString(message))
 }
 
-// summary is the engine's own account that an operation failed, which says nothing of why.
-var summary = regexp.MustCompile(`^\s*(error:\s*)*(update|preview|destroy|refresh) failed\s*$`)
-
 func isSummary(payload engine.DiagEventPayload) bool {
 	return payload.URN == "" && summary.MatchString(colors.Never.Colorize(payload.Message))
 }
@@ -136,6 +137,9 @@ func (c *collector) note(step engine.StepEventMetadata) {
 		c.gone[step.URN] = true
 	}
 	if operation, isChange := operations[step.Op]; isChange {
+		if step.Op == deploy.OpCreate && step.New != nil && state.IsAdopted(step.New.Outputs.Mappable()) {
+			operation = "adopt"
+		}
 		change := state.NewChange(operation, step.URN)
 		if step.Op == deploy.OpUpdate {
 			change.Drift = c.drift[step.URN]
@@ -143,6 +147,16 @@ func (c *collector) note(step engine.StepEventMetadata) {
 		c.changed[step.URN] = change
 		delete(c.gone, step.URN)
 	}
+}
+
+// changedNothing tells that no resource is another, in the real world or in what the state says of it.
+func (c *collector) changedNothing() bool {
+	for operation := range c.counts {
+		if operation != deploy.OpSame {
+			return false
+		}
+	}
+	return len(c.changed) == 0
 }
 
 // resourceChanges are the engine's counts, with the deletions that a refresh has seen.

@@ -175,7 +175,7 @@ func (op *operation) runWithout(ctx context.Context, done *outcome) (bool, error
 	return true, nil
 }
 
-// conclude removes the stack after a destroy, and makes the entry in its history after anything else.
+// conclude removes the stack after a destroy, and makes the entry in its history after anything else that is worth one.
 func (op *operation) conclude(ctx context.Context, done *outcome, collected *collector) error {
 	stacks := op.server.stacks
 	if done.Succeeded && op.method == "destroy" {
@@ -187,10 +187,18 @@ func (op *operation) conclude(ctx context.Context, done *outcome, collected *col
 			op.warn("failed to remove pending operations", err)
 		}
 	}
+	if op.changedNothing(done, collected) {
+		return nil
+	}
 	if err := stacks.Append(ctx, op.Stack, op.entry(done, collected)); err != nil {
 		op.warn("failed to write or clean up the stack's history", err)
 	}
 	return nil
+}
+
+// changedNothing tells of an update after which all is as it was. One with a message was asked for: it stays in the history.
+func (op *operation) changedNothing(done *outcome, collected *collector) bool {
+	return op.method == "up" && op.Message == "" && done.Succeeded && done.Exists && collected.changedNothing()
 }
 
 // execute calls the engine. It returns no collector when it could not.
@@ -268,7 +276,8 @@ var updateKinds = map[string]apitype.UpdateKind{
 }
 
 func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
-	entry := &state.Entry{Changes: state.SortedChanges(maps.Values(collected.changed)), UpdateInfo: backend.UpdateInfo{
+	changes, unfinished := state.SortedChanges(maps.Values(collected.changed)), state.SortedChanges(maps.Values(collected.unfinished))
+	entry := &state.Entry{Changes: changes, Unfinished: unfinished, UpdateInfo: backend.UpdateInfo{
 		Kind: updateKinds[op.method], StartTime: collected.started.Unix(), EndTime: time.Now().Unix(), Message: op.Message,
 		Config: config.Map{}, Result: backend.FailedResult, ResourceChanges: collected.resourceChanges(),
 	}}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
@@ -62,9 +61,3 @@ func resourcesOf(snapshot *deploy.Snapshot) []string {
 	slices.Sort(list)
 	return list
 }
-
-// The engine tells of a violation only in words.
-var violation = regexp.MustCompile("violates plan: |is not allowed by the plan: |no plan for resource ")
-
-// An omission is a step that the plan has and the operation had not: a violation, unless it ended before for another reason.
-var omission = regexp.MustCompile("expected resource operations for ")

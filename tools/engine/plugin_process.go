@@ -90,7 +90,7 @@ func (h *pluginHost) startPlugin(of pluginProgram, secrets *secretWords) (starte
 		return nil, err
 	}
 	root := os.TempDir()
-	own, err := plugin.NewContextWithRoot(ctx, sink, sink, host, root, root, nil, false, nil, nil, nil, nil)
+	own, err := plugin.NewContextWithRoot(ctx, sink, sink, host, root, root, nil, false, nil, nil, nil, nil, nil)
 	if err != nil {
 		_ = host.Close()
 		return nil, err

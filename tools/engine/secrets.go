@@ -8,6 +8,7 @@ import (
 	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
 	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/property"
 )
 
 // sealing encrypts outputs where the inputs are secrets, also of a resource that stays the same: the engine would keep its
@@ -60,35 +61,42 @@ type hidingDrift struct{ plugin.Provider }
 
 func (p hidingDrift) Create(ctx context.Context, request plugin.CreateRequest) (plugin.CreateResponse, error) {
 	answer, err := p.Provider.Create(ctx, request)
-	hideDrift(answer.Properties)
+	answer.Properties = withoutDrift(answer.Properties)
 	return answer, err
 }
 
 func (p hidingDrift) Read(ctx context.Context, request plugin.ReadRequest) (plugin.ReadResponse, error) {
 	answer, err := p.Provider.Read(ctx, request)
-	hideDrift(answer.Outputs)
+	if answer.Outputs != nil {
+		outputs := withoutDrift(*answer.Outputs)
+		answer.Outputs = &outputs
+	}
 	return answer, err
 }
 
 func (p hidingDrift) Update(ctx context.Context, request plugin.UpdateRequest) (plugin.UpdateResponse, error) {
 	answer, err := p.Provider.Update(ctx, request)
-	hideDrift(answer.Properties)
+	answer.Properties = withoutDrift(answer.Properties)
 	return answer, err
 }
 
-func hideDrift(outputs resource.PropertyMap) {
-	list := outputs["drift"]
-	if !list.IsArray() || !outputs.ContainsSecrets() {
-		return
+func withoutDrift(outputs property.Map) property.Map {
+	list := outputs.Get("drift")
+	if !list.IsArray() || !outputs.HasSecrets() {
+		return outputs
 	}
-	for _, item := range list.ArrayValue() {
-		if !item.IsObject() {
+	items := list.AsArray().AsSlice()
+	for i, item := range items {
+		if !item.IsMap() {
 			continue
 		}
-		for _, value := range []resource.PropertyKey{"wanted", "live"} {
-			if _, has := item.ObjectValue()[value]; has {
-				item.ObjectValue()[value] = resource.NewStringProperty(hidden)
+		values := item.AsMap()
+		for _, value := range []string{"wanted", "live"} {
+			if _, has := values.GetOk(value); has {
+				values = values.Set(value, property.New(hidden))
 			}
 		}
+		items[i] = property.New(values)
 	}
+	return outputs.Set("drift", property.New(items))
 }

@@ -47,6 +47,7 @@ import (
 //	Observe {id, request}         what a step would overwrite, see observe.go
 //	plugins {id}                  → {address, token} of the host of plugins
 //	stack {id, name, state}       → {} when the operator has taken it
+//	outputs {id}                  → {outputs} of the stack itself, see outputs.go
 //
 // and notifies it:
 //

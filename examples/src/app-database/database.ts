@@ -146,10 +146,9 @@ async function setPassword(client: Client, name: string): Promise<string> {
   return password;
 }
 
-/** As a role that may create others: by a URL, else by the variables that PostgreSQL's own programs read. */
+/** As a role that may create others. */
 async function connected<T>(work: (client: Client) => Promise<T>): Promise<T> {
-  const url = process.env.APP_DATABASES_URL;
-  const client = new Client(url ? { connectionString: url } : {});
+  const client = new Client({ connectionString: process.env.DATABASE_URL });
   try {
     await client.connect();
     return await work(client);

@@ -25,7 +25,7 @@ export const appDatabase = defineKind({
   capabilities: {
     sdkRuntime: true,
     providers: [database],
-    environment: { APP_DATABASES_URL: "the server of AppDatabases, as a role that may create roles and databases" },
+    environment: { DATABASE_URL: "the server of AppDatabases, as a role that may create roles and databases" },
     versions: [
       servedVersion({
         version: "v1alpha1",

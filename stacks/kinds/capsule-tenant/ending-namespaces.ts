@@ -26,7 +26,6 @@ const SEEN = "last use";
 /**
  * The namespaces of a tenant that are being deleted.
  *
- * @param owned the tenant's namespaces, among others
  * @returns by namespace: what it uses, `undefined` while that is not known; and what is to be written on them, so that it
  *   is known after a restart
  */

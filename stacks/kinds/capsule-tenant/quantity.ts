@@ -16,7 +16,6 @@ export const QUANTITY = "^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTP
 const ONE = parseAmount(1);
 const MEBI = parseAmount("1Mi");
 
-/** @throws RangeError when it is not an amount; see {@link parseQuantity} */
 export function parseAmount(quantity: string | number): Amount {
   const amount = parseQuantity(quantity);
   if (amount === undefined) throw new RangeError(`${String(quantity).slice(0, 64)} is not an amount`);

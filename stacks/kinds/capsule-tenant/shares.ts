@@ -23,8 +23,6 @@ export interface Slot {
  * As long as everybody has what it asks for and at least half a share in hand, none is lowered: each
  * change makes the API server count again. What is free all the same, such as the grant of a namespace that has gone, is
  * given out, so that all grants add up to `hard`. When nothing is left, each is granted what it uses.
- *
- * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
  */
 export function grants(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
   const reachable = sum(slots.map(reach));

@@ -1,4 +1,9 @@
-import { findDriftedRows, parseTableName, refuseTableName, removeOrphanRows } from "../../../providers/postgres/index";
+import {
+  findDriftedRows,
+  parseTableName,
+  refuseTableName,
+  removeUntrackedRows,
+} from "../../../providers/postgres/index";
 import { defineKind, objectKey } from "../../contract/index";
 import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
 import { postgresWriterSpec, postgresWriterStatus } from "./schema";
@@ -27,7 +32,8 @@ export const postgresWriter = defineKind({
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
-      removeOrphans: (owner, kept, options, context) => removeOrphanRows(owner, KEY_COLUMN, kept, options, context),
+      removeUntracked: (owner, kept, options, context) =>
+        removeUntrackedRows(owner, KEY_COLUMN, kept, options, context),
     },
   },
 });

@@ -54,8 +54,6 @@ export type TenantStatus = Type.Static<typeof tenantStatus>;
 /**
  * Refuses what only the operator knows to be protected, groups that everybody is in, and duplicates, which an older CRD may not refuse: they would be
  * resources of one name.
- *
- * @throws TerminalError naming the field and the value
  */
 export function validateTenant({ spec: { namespaces, ...groups } }: KindObject<TenantSpec>): void {
   for (const field of ["adminGroups", "userGroups"] as const) {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { StackResource } from "../../../src/automation/event-log";
-import type { UpdateFailure } from "../../../src/automation/failures";
+import type { StackResource, UpdateFailure } from "../../../src/automation/event-log";
 import { DELETION_POLICY_ANNOTATION, ORPHANED_ANNOTATION } from "../../../stacks/contract/annotations";
 import { upResult } from "../../automation/up-result";
 import { destroyed, Harness, KEY, kindWith } from "./harness";
@@ -15,12 +14,13 @@ it("a destroy that is interrupted after a wait still knows what the one before h
   const deleted = [gone("a"), gone("b")];
   harness.destroys.push(
     destroyed({ result: "failed", resourceChanges: { delete: 2 } }, { failures: [pending], deleted }),
-    destroyed({ result: "failed" }, { interrupted: true }),
+    destroyed({ result: "failed", resourceChanges: { delete: 1 } }, { interrupted: true, deleted: [gone("d")] }),
     destroyed({ resourceChanges: { delete: 1 } }, { deleted: [gone("c")] }),
   );
   expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
   harness.remove();
   expect(await harness.reconcile()).toBe("retry");
+  expect(harness.notes.at(-1)).toBe("1 deleted: Pod d");
   expect(await harness.reconcile()).toBe("done");
   expect(harness.notes.at(-1)).toBe("3 deleted: Pod a; Pod b; Pod c");
 });
@@ -186,5 +186,51 @@ describe("a deletion after an update that was cut off", () => {
     harness.destroys.push(destroyed());
     await harness.settle();
     expect(harness.released).toEqual([true]);
+  });
+});
+
+describe("a deletion during an update", () => {
+  /** An object that is deleted while it is updated. @param unrecorded see {@link UpResult.unrecorded} */
+  async function deletedInUpdate(unrecorded: boolean): Promise<Harness> {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.changeSpec();
+    harness.program.mockImplementationOnce(() => {
+      harness.delete();
+      harness.setMetadata({ generation: 3, resourceVersion: "1000" });
+      harness.reconciler.noteChange(harness.object);
+    });
+    harness.interrupted = true;
+    harness.unrecorded = unrecorded;
+    expect(await harness.reconcile()).toBe("retry");
+    expect(harness.isStopped).toBe(true);
+    harness.interrupted = false;
+    harness.destroys.push(destroyed());
+    return harness;
+  }
+
+  it("is followed by the destroy, where the state has all that was made", async () => {
+    const harness = await deletedInUpdate(false);
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(2);
+    expect(harness.released).toEqual([false]);
+  });
+
+  it("is followed by one more update, where something may have been made that it does not have", async () => {
+    const harness = await deletedInUpdate(true);
+    expect(await harness.settle()).toBe("done");
+    expect(harness.updates).toBe(3);
+    expect(harness.released).toEqual([false]);
+  });
+
+  it("interrupts no other object's", async () => {
+    const harness = new Harness();
+    harness.program.mockImplementationOnce(() => {
+      const { metadata } = harness.object;
+      const former = { ...metadata, uid: "former", deletionTimestamp: "2026-01-01T00:00:00Z" };
+      harness.reconciler.noteChange({ ...harness.object, metadata: former });
+    });
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.isStopped).toBe(false);
   });
 });

@@ -268,6 +268,31 @@ describe("an object whose changes wait for an approval", () => {
     expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
   });
 
+  it("tells who has approved what was done before a crash", async () => {
+    const harness = await changed();
+    decide(harness, "Approve");
+    harness.interrupted = true;
+    await harness.reconcile();
+    harness.interrupted = false;
+    harness.planned = [change("same")];
+    await harness.reconcile();
+    expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
+    expect(harness.plan).toBeUndefined();
+  });
+
+  it("has no approver of what needs no approval, though another update was approved and begun", async () => {
+    const harness = await changed("ProposeDestructive", [change("delete")]);
+    decide(harness, "Approve");
+    harness.interrupted = true;
+    await harness.reconcile();
+    expect(harness.plan?.status.state).toBe("Applying");
+    harness.interrupted = false;
+    harness.planned = [change("update", 4)];
+    await harness.reconcile();
+    expect(harness.synced()?.status).toBe("True");
+    expect(statusOf(harness.object).stack?.approval).toBeUndefined();
+  });
+
   it.each([
     ["no other approval for what it has deleted before a crash, though the state still has it", true],
     ["another one for what others have changed since the crash", false],

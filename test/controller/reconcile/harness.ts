@@ -6,10 +6,10 @@ import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from 
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../../providers/kubernetes/ownership";
 import { withObserved } from "../../../providers/observation";
-import type { BindingPlan } from "../../../src/automation/binding-plan";
+import type { WorkContext } from "../../../providers/provider";
 import type { PreviewOptions, PreviewResult, UpOptions, UpResult } from "../../../src/automation/engine";
-import type { UpdateFailure } from "../../../src/automation/failures";
-import type { PlannedChange } from "../../../src/automation/planned-changes";
+import type { UpdateFailure } from "../../../src/automation/event-log";
+import type { BindingPlan, PlannedChange } from "../../../src/automation/planned-changes";
 import type { Refusal } from "../../../src/backend/ownership";
 import { Claims } from "../../../src/controller/claims";
 import type { KindContext, Result } from "../../../src/controller/context";
@@ -168,8 +168,13 @@ export class Harness {
   readonly released: boolean[] = [];
   /** Why updates ran. */
   readonly causes: string[] = [];
-  /** Whether updates are interrupted. */
+  /** Whether updates are interrupted, and leave what the state does not have. */
   interrupted = false;
+  unrecorded = false;
+  /** What providers do in an update. */
+  inUpdate: (context: WorkContext | undefined) => Promise<void> = async () => {};
+  /** Whether the last update was told to stop. */
+  isStopped: boolean | undefined;
   /** What writes of the status wait for. */
   statusWrites: Promise<void> = Promise.resolve();
   readonly program = vi.fn<AnyKind["program"]>();
@@ -228,17 +233,19 @@ export class Harness {
     };
     const client = clientOf(requests);
     const engine: KindContext["engine"] = {
-      up: async (_stack: string, program: () => void, options: UpOptions) => {
+      up: async (_stack: string, program: () => void | Promise<void>, options: UpOptions) => {
         fenceOf(options).check();
         this.held.push(options.plan);
         if (this.lost && options.object?.mustExist) return upResult({ result: "failed" }, { failures: [LOST] });
-        program();
+        await program();
         if (this.refusal !== undefined) return this.#refused(this.refusal);
         if (this.lost) {
           this.lost = false;
           return { ...this.#up(), found: false };
         }
-        if (this.interrupted) return { ...this.#up(), interrupted: true };
+        await this.inUpdate(options.context);
+        this.isStopped = options.stop?.aborted;
+        if (this.interrupted) return { ...this.#up(), interrupted: true, unrecorded: this.unrecorded };
         return this.#up();
       },
       previewDestroy: async () => {
@@ -264,7 +271,8 @@ export class Harness {
       listStacks: async () => [],
       forgetDestroyed: async () => {},
     };
-    const recorder: Pick<EventRecorder, "event"> = {
+    const recorder: Pick<EventRecorder, "event" | "wrote"> = {
+      wrote: () => {},
       event: (_object, _type, reason, note) => {
         this.events.push(reason);
         this.notes.push(note);

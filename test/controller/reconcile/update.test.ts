@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { UpdateFailure } from "../../../src/automation/failures";
+import type { UpdateFailure } from "../../../src/automation/event-log";
 import type { Result } from "../../../src/controller/context";
 import { findCondition } from "../../../stacks/contract/condition";
 import { statusOf } from "../../../stacks/contract/kind";
@@ -84,6 +84,34 @@ it("an update that is interrupted is not over before the report of its progress 
   expect(over).toBe(false);
   land();
   expect(await reconciled).toBe("retry");
+});
+
+describe("what a provider tells of a long update", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it("is in the status after a while, as one line of bounded length", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    harness.request();
+    const messages: (string | undefined)[] = [];
+    harness.inUpdate = async (context) => {
+      for (let step = 0; step < 100; step++) {
+        context?.progress(`step ${step}`);
+        await vi.advanceTimersByTimeAsync(100);
+        messages.push(harness.reconciling()?.message);
+      }
+      context?.progress(`\u001b[2J${"x".repeat(1_000)}`);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(harness.reconciling()?.message).toMatch(/: \\u001b\[2Jx+…$/);
+      expect(harness.reconciling()?.message.length).toBeLessThan(300);
+    };
+    await harness.reconcile();
+    const [before, ...told] = new Set(messages);
+    expect(before).toBe("comparing all resources, as requested");
+    expect(told).toEqual([`${before}: step 49`, `${before}: step 99`]);
+    expect(harness.reconciling()).toBeUndefined();
+  });
 });
 
 describe("an update that is refused for good", () => {
@@ -237,32 +265,33 @@ describe("an object that was restored from a backup", () => {
 });
 
 describe("what an update of which no one saw the end has made", () => {
-  const removeOrphans = vi.fn(async () => {});
+  const removeUntracked = vi.fn(async () => ["row a of table public.students"]);
   const findDrift = async () => ({ drifted: new Map(), unknown: new Map() });
-  beforeEach(() => void removeOrphans.mockClear());
+  beforeEach(() => void removeUntracked.mockClear());
 
   it("is removed after the next success, except what that one has, and not again", async () => {
-    const harness = new Harness(kindWith({ external: { findDrift, removeOrphans } }));
+    const harness = new Harness(kindWith({ external: { findDrift, removeUntracked } }));
     await harness.reconcile();
-    expect(removeOrphans).toHaveBeenCalledExactlyOnceWith(
+    expect(removeUntracked).toHaveBeenCalledExactlyOnceWith(
       { uid: "uid-cache", description: "Memcached.cache.example.com/default/cache" },
       [expect.objectContaining({ manifest: DEPLOYMENT })],
       { release: false },
       expect.objectContaining({ object: expect.objectContaining({ name: "cache", uid: "uid-cache" }) }),
     );
+    expect(harness.notes).toContain("removed row a of table public.students, which its stack did not have");
     harness.edit();
     await harness.reconcile();
-    expect(removeOrphans).toHaveBeenCalledOnce();
+    expect(removeUntracked).toHaveBeenCalledOnce();
   });
 
   it("keeps the object from being Ready as long as it cannot be removed", async () => {
-    removeOrphans.mockRejectedValueOnce(new Error("the database is away"));
-    const harness = new Harness(kindWith({ external: { findDrift, removeOrphans } }));
+    removeUntracked.mockRejectedValueOnce(new Error("the database is away"));
+    const harness = new Harness(kindWith({ external: { findDrift, removeUntracked } }));
     const ready = () => harness.ready()?.status;
     expect(await harness.reconcile()).toBe("retry");
     expect(ready()).toBe("False");
     expect(await harness.reconcile()).toBe("done");
     expect(ready()).toBe("True");
-    expect(removeOrphans).toHaveBeenCalledTimes(2);
+    expect(removeUntracked).toHaveBeenCalledTimes(2);
   });
 });

@@ -5,12 +5,12 @@ import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
 import type { OpMap, UpResult } from "@pulumi/pulumi/automation/stack";
 import type { DefinedProvider } from "../../../providers/dynamic";
-import { ProviderHost } from "../../../providers/host/host";
+import { ProviderHost } from "../../../providers/host/session";
 import { providersOf } from "../../../providers/index";
 import { GoEngine } from "../../../src/automation/go-engine";
 import type { Program } from "../../../src/automation/program";
 import { openEngine } from "../../../src/automation/workspace";
-import { environmentFile } from "../../../src/dev/environment";
+import { environmentFile } from "../../../src/dev/cluster";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 
 const ROOT = path.resolve(__dirname, "../../..");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { RetryableError, TerminalError } from "../../../providers/errors";
 import type { Fence } from "../../../providers/fence";
-import { ProviderHost } from "../../../providers/host/host";
-import { runningProgram } from "../../../providers/running-program";
+import { ProviderHost } from "../../../providers/host/session";
+import { runningProgram } from "../../../providers/registration";
 import { THING_STUB, Things } from "../../automation/things";
 import { testContext } from "../test-context";
 
@@ -79,12 +79,36 @@ describe("a provider session", () => {
 
   it("tells its calls to end early when it is interrupted, and leaves them the right to write", async () => {
     const interrupt = new AbortController();
-    const session = host.openSession({ signal: interrupt.signal });
+    const session = host.openSession({ signals: [interrupt.signal] });
     await session.call("Create", { urn: URN, properties: inputs });
     interrupt.abort(new Error("enough"));
     expect(things.lastContext?.signal.reason).toEqual(new Error("enough"));
     expect(session.context.fence.signal.aborted).toBe(false);
     session.context.fence.check();
+  });
+
+  it.each([
+    ["an error that tells what it made", { id: "a" }, false],
+    ["any other error", {}, true],
+  ])("knows from %s whether all that was made is recorded", async (_, told, unrecorded) => {
+    const session = host.openSession();
+    things.onWrite = () => {
+      throw Object.assign(new RetryableError("Interrupted", "enough"), told);
+    };
+    await expect(session.call("Create", { urn: URN, properties: inputs })).rejects.toThrow("enough");
+    things.onWrite = () => {};
+    expect(session.unrecorded).toBe(unrecorded);
+  });
+
+  it("does not know what a creation has made that has not ended", async () => {
+    const session = host.openSession();
+    const { entered, release } = things.holdSlow();
+    const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "slow" } });
+    await entered;
+    expect(session.unrecorded).toBe(true);
+    release();
+    await create;
+    expect(session.unrecorded).toBe(false);
   });
 
   it("writes what its calls print by `console` to the log of the work", async () => {

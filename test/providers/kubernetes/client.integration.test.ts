@@ -1,19 +1,19 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, known, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
+import {
+  KubernetesClient,
+  known,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../../providers/kubernetes/client";
 import { eventually } from "../../../src/testing/eventually";
-import { controlPlane } from "../../control-plane";
 import { tokenOf } from "../../e2e/objects";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
-let cluster: TestCluster;
-let client: KubernetesClient;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  client = cluster.client;
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
+const { client } = cluster;
 
 const make = (name: string, data: Record<string, string> = {}) => client.create(cluster.configMap(name, data));
 const refusal = (request: Promise<unknown>) =>
@@ -117,6 +117,90 @@ describe("what is not there", () => {
       reason: "NotFound",
       message: 'configmaps "missing" not found',
     });
+  });
+});
+
+describe("an apply of what is new", () => {
+  const metadata = (name: string) => ({ name, namespace: cluster.namespace });
+  const container = { name: "c", image: "x" };
+  it.each<[string, () => Manifest]>([
+    ["a ConfigMap", () => cluster.configMap("new", { a: "1" })],
+    ["a Secret", () => ({ apiVersion: "v1", kind: "Secret", metadata: metadata("new"), stringData: { a: "1" } })],
+    [
+      "a Service",
+      () => ({ apiVersion: "v1", kind: "Service", metadata: metadata("new"), spec: { ports: [{ port: 80 }] } }),
+    ],
+    [
+      "a Pod",
+      () => ({
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: metadata("new"),
+        spec: { automountServiceAccountToken: false, containers: [container] },
+      }),
+    ],
+    [
+      "a RoleBinding",
+      () => ({
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: metadata("new"),
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+      }),
+    ],
+    ["a Namespace", () => ({ apiVersion: "v1", kind: "Namespace", metadata: { name: `${cluster.namespace}-new` } })],
+    [
+      "a PersistentVolumeClaim",
+      () => ({
+        apiVersion: "v1",
+        kind: "PersistentVolumeClaim",
+        metadata: metadata("new"),
+        spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Mi" } } },
+      }),
+    ],
+    [
+      "a CustomResourceDefinition",
+      () => {
+        const group = `${cluster.namespace}.example.com`;
+        const schema = { openAPIV3Schema: { type: "object" } };
+        return {
+          apiVersion: "apiextensions.k8s.io/v1",
+          kind: "CustomResourceDefinition",
+          metadata: { name: `news.${group}` },
+          spec: {
+            group,
+            names: { kind: "New", plural: "news", singular: "new", listKind: "NewList" },
+            scope: "Namespaced",
+            versions: [{ name: "v1", served: true, storage: true, schema }],
+          },
+        };
+      },
+    ],
+  ])("creates %s with the managers of any apply, and leaves one that is there as it is", async (_, manifest) => {
+    const labelled = (value: string) => {
+      const { metadata, ...rest } = manifest();
+      return { ...rest, metadata: { ...metadata, labels: { value } } };
+    };
+    const made = await client.applyNew(labelled("ours"), { fieldManager: "one" });
+    expect(made.metadata.managedFields).toMatchObject([{ manager: "one", operation: "Apply" }]);
+    const { name, namespace } = made.metadata;
+    const uid = made.metadata.uid;
+    expect(await refusal(client.applyNew(labelled("theirs"), { fieldManager: "two" }))).toMatchObject({ status: 409 });
+    const live = await known(client.get(made, name, namespace));
+    expect(live?.metadata).toMatchObject({ uid, labels: { value: "ours" } });
+    expect(live?.metadata.managedFields?.some(({ manager }) => manager === "two")).toBe(false);
+    await client.delete(made, name, namespace);
+  });
+
+  it("leaves one that is ending, and one with other values of immutable fields", async () => {
+    const manifest = cluster.configMap("kept", { a: "1" }, { finalizers: ["example.com/kept"] });
+    const immutable = { ...manifest, immutable: true };
+    const { metadata } = await client.create(immutable);
+    expect(await refusal(client.applyNew(cluster.configMap("kept", { a: "2" })))).toMatchObject({ status: 409 });
+    await client.delete(CONFIG_MAP, "kept", cluster.namespace);
+    expect(await refusal(client.applyNew(cluster.configMap("kept", { a: "2" })))).toMatchObject({ status: 409 });
+    expect(await cluster.find("kept")).toMatchObject({ data: { a: "1" }, metadata: { uid: metadata.uid } });
+    await cluster.edit("kept", { metadata: { finalizers: null } });
   });
 });
 

@@ -1,18 +1,11 @@
-import { beforeAll, expect, it } from "vitest";
-import type { KubernetesClient, Manifest } from "../../../providers/kubernetes/client";
+import { expect, it } from "vitest";
+import type { Manifest } from "../../../providers/kubernetes/client";
 import { MESSAGES } from "../../../providers/kubernetes/messages";
-import { controlPlane } from "../../control-plane";
 import { TestCluster } from "./test-cluster";
 
 /* What is told in words alone, by the API server itself; `refusals.integration.test.ts`, here and of previews, has the rest. */
 
-let client: KubernetesClient;
-let namespace: string;
-beforeAll(async () => {
-  const cluster = await TestCluster.open(controlPlane());
-  ({ client, namespace } = cluster);
-  return () => cluster.close();
-});
+const { client, namespace } = TestCluster.use();
 
 const serviceWith = (spec: object): Manifest => ({
   apiVersion: "v1",

@@ -1,19 +1,14 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
 import { KubernetesClient, known, type Manifest } from "../../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
-import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
 import { heldCalls, outdated, type Write } from "../held-calls";
 import { CONFIG_MAP, ROLE_BINDING, TestCluster } from "./test-cluster";
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
 afterEach(() => void vi.restoreAllMocks());
 
 const { observe, write } = heldCalls(OBJECT_STUB);
@@ -29,7 +24,7 @@ const made = async (manifest: Manifest, inputs: Partial<ObjectInputs> = {}) =>
 const dataOf = async (name: string) => (await cluster.find(name))?.data;
 
 /** Another client acts between the provider's look and its next request of this kind. */
-function rightBefore(request: "apply" | "create" | "delete" | "mergePatch", act: () => Promise<unknown>): void {
+function rightBefore(request: "apply" | "applyNew" | "delete", act: () => Promise<unknown>): void {
   const original = KubernetesClient.prototype[request] as (...given: unknown[]) => Promise<never>;
   vi.spyOn(KubernetesClient.prototype, request).mockImplementationOnce(async function (
     this: KubernetesClient,
@@ -174,7 +169,7 @@ describe("a held creation of an object", () => {
   it("leaves also what appears between its look and its write", async () => {
     const create = creation(cluster.configMap("late", { a: "1" }));
     const observed = await observe(create);
-    rightBefore("create", () => cluster.client.create(cluster.configMap("late", { a: "theirs" })));
+    rightBefore("applyNew", () => cluster.client.create(cluster.configMap("late", { a: "theirs" })));
     await expect(write(observed, create)).rejects.toMatchObject(outdated());
     const live = await cluster.find("late");
     expect([live?.data, live?.metadata.labels]).toEqual([{ a: "theirs" }, undefined]);
@@ -209,7 +204,7 @@ describe("a held creation of an object", () => {
     await expect.poll(() => cluster.client.list(type).catch(() => undefined)).toMatchObject({ items: [] });
     const create = creation(thing(1));
     const observed = await observe(create);
-    rightBefore("create", () => cluster.client.create(thing(7)));
+    rightBefore("applyNew", () => cluster.client.create(thing(7)));
     await expect(write(observed, create)).rejects.toMatchObject(outdated());
     expect(await known(cluster.client.find(thing(1) as never))).toMatchObject({ spec: { size: 7 } });
     await cluster.client.delete({ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" }, name);
@@ -224,16 +219,6 @@ describe("a held creation of an object", () => {
     expect(await cluster.find("twice")).toMatchObject({ metadata: { annotations: { [CREATED_ANNOTATION]: "true" } } });
     await cluster.edit("twice", { data: { a: "other" } });
     await expect(write(observed, create)).rejects.toMatchObject(outdated());
-  });
-
-  it.each(["apply", "mergePatch"] as const)("is repeated after a crash before its %s", async (request) => {
-    const create = creation(cluster.configMap(`cut-${request.toLowerCase()}`, { a: "1" }));
-    const observed = await observe(create);
-    rightBefore(request, () => Promise.reject(new RetryableError("LeaseLost", "a crash")));
-    await expect(write(observed, create)).rejects.toThrow("a crash");
-    await write(observed, create);
-    const live = await cluster.find(`cut-${request.toLowerCase()}`);
-    expect(live?.metadata.managedFields?.map(({ operation }) => operation)).toEqual(["Apply"]);
   });
 
   it("takes no object of another owner that is just the same", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { liveFields } from "../../../providers/kubernetes/field-drift";
+import { liveFields } from "../../../providers/kubernetes/field-differences";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { overwrittenBy, removedFrom } from "../../../providers/kubernetes/object-observation";
 import type { LiveObject, Manifest } from "../../../providers/kubernetes/types";

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   KubernetesClient,
   known,
@@ -9,16 +9,11 @@ import {
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
-import { removeOrphan } from "../../../providers/kubernetes/remove-object";
-import { controlPlane } from "../../control-plane";
+import { removeUntrackedObject } from "../../../providers/kubernetes/remove-object";
 import { acme, globex } from "../../objects";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
 
 const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
 const DEPLOYMENT: ResourceType = {
@@ -196,19 +191,38 @@ describe("a Deployment that is deleted", () => {
   });
 });
 
+describe("a namespace that was protected after it was made", () => {
+  it.each<[string, (outs: ObjectOutputs, live: LiveObject) => Promise<unknown>]>([
+    ["a deletion", (outs) => remove(outs)],
+    ["a removal of what no state knows", (_, live) => removeUntrackedObject(cluster.client, live, { release: false })],
+  ])("stays, unmanaged, after %s", async (gesture, take) => {
+    const name = `${cluster.namespace}-${gesture.length}`;
+    const manifest: Manifest = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+    const outs = await create(manifest);
+    const find = () => known(cluster.client.get(NAMESPACE, name));
+    vi.stubEnv("KINDSTACK_PROTECTED_NAMESPACES", `${cluster.namespace}-*`);
+    await take(outs, (await find()) as LiveObject);
+    vi.unstubAllEnvs();
+    const live = await find();
+    await cluster.client.delete(NAMESPACE, name);
+    expect(live?.metadata.deletionTimestamp).toBeUndefined();
+    expect(ownershipOf(live)).toEqual([]);
+  });
+});
+
 describe("what no state knows", () => {
   const found = async (name: string) => (await cluster.find(name)) as LiveObject;
 
   it("is deleted when Kindstack made it", async () => {
     await create(cluster.configMap("orphan", { a: "1" }));
-    await removeOrphan(cluster.client, await found("orphan"), { release: false });
+    await removeUntrackedObject(cluster.client, await found("orphan"), { release: false });
     expect(await cluster.find("orphan")).toBeUndefined();
   });
 
   it("is only released when it existed before", async () => {
     await cluster.applyAs("someone", cluster.configMap("adopted-orphan", { theirs: "1" }));
     await create(cluster.configMap("adopted-orphan", { ours: "1" }));
-    await removeOrphan(cluster.client, await found("adopted-orphan"), { release: false });
+    await removeUntrackedObject(cluster.client, await found("adopted-orphan"), { release: false });
     const live = await found("adopted-orphan");
     expect(live).toMatchObject({ data: { theirs: "1" } });
     expect(ownershipOf(live)).toEqual([]);
@@ -226,7 +240,7 @@ describe("what no state knows", () => {
     await cluster.client.delete(NAMESPACE, namespace);
     remove.mockClear();
 
-    await removeOrphan(cluster.client, seen, { release: false });
+    await removeUntrackedObject(cluster.client, seen, { release: false });
 
     expect(remove).not.toHaveBeenCalled();
     remove.mockRestore();
@@ -237,7 +251,7 @@ describe("what no state knows", () => {
     const outs = await create(cluster.configMap("former-orphan", { a: "1" }));
     const seen = await found("former-orphan");
     await release(outs);
-    await removeOrphan(cluster.client, seen, { release: false });
+    await removeUntrackedObject(cluster.client, seen, { release: false });
     expect(await cluster.find("former-orphan")).toMatchObject({ data: { a: "1" } });
   });
 
@@ -245,7 +259,7 @@ describe("what no state knows", () => {
     const { uid } = (await cluster.applyAs("someone", cluster.configMap("its-owner"))).metadata;
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "its-owner", uid }];
     await create(cluster.configMap("released-orphan", { a: "1" }, { ownerReferences }), { owner: { ...acme, uid } });
-    await removeOrphan(cluster.client, await found("released-orphan"), { release: true });
+    await removeUntrackedObject(cluster.client, await found("released-orphan"), { release: true });
     const live = await found("released-orphan");
     expect(live).toMatchObject({ data: { a: "1" } });
     expect(ownershipOf(live)).toEqual([]);

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   KubernetesClient,
   known,
@@ -11,17 +11,12 @@ import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import type { ProviderContext } from "../../../providers/provider";
-import { RETAINED } from "../../../providers/retained";
-import { controlPlane } from "../../control-plane";
+import { RETAINED } from "../../../providers/resource-options";
 import { acme, globex } from "../../objects";
 import { testContext } from "../test-context";
 import { CONFIG_MAP, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
 
 const inputs = (manifest: Manifest, owner = acme): ObjectInputs => ({ manifest, owner });
 const create = async (manifest: Manifest, owner = acme, context?: ProviderContext) =>
@@ -48,6 +43,39 @@ describe("create", () => {
     });
     const { uid, resourceVersion } = live?.metadata ?? {};
     expect(outs).toMatchObject({ manifest, owner: acme, uid, resourceVersion, created: true, drifted: false });
+  });
+
+  it("takes one request where nothing has the name, and reads what has it", async () => {
+    const requests = vi.spyOn(KubernetesClient.prototype, "send");
+    onTestFinished(() => requests.mockRestore());
+    const methods = () => requests.mock.calls.splice(0).map(([method]) => method);
+    await create(cluster.configMap("unread", { a: "1" }));
+    expect(methods()).toEqual(["PATCH"]);
+    await create(cluster.configMap("unread", { a: "2" }));
+    expect(methods()).toEqual(["PATCH", "GET", "PATCH"]);
+    expect(await cluster.find("unread")).toMatchObject({ data: { a: "2" } });
+  });
+
+  it("leaves what another owner has made between its look and its write as it is", async () => {
+    const taken = () => create(cluster.configMap("overtaken-create", { a: "theirs" }), globex);
+    const held = await create(cluster.configMap("overtaken-create", {}, { finalizers: ["example.com/held"] }));
+    await cluster.client.delete(CONFIG_MAP, "overtaken-create", cluster.namespace);
+    const original = KubernetesClient.prototype.applyNew;
+    const write = vi.spyOn(KubernetesClient.prototype, "applyNew");
+    onTestFinished(() => write.mockRestore());
+    write.mockImplementationOnce(original); // is refused: the predecessor is there
+    write.mockImplementationOnce(async function (this: KubernetesClient, ...given) {
+      await taken();
+      return original.apply(this, given);
+    });
+    const creating = create(cluster.configMap("overtaken-create", { a: "ours" }));
+    creating.catch(() => {});
+    await vi.waitFor(() => expect(write).toHaveBeenCalled());
+    await cluster.edit("overtaken-create", { metadata: { finalizers: null } });
+    await expect(creating).rejects.toMatchObject({ reason: "Conflict" });
+    const live = await cluster.find("overtaken-create");
+    expect(live).toMatchObject({ data: { a: "theirs" }, metadata: { labels: { [OWNER_UID_LABEL]: globex.uid } } });
+    expect(live?.metadata.uid).not.toBe(held.uid);
   });
 
   it("that is repeated after a crash leaves one object, and it is still one that was created", async () => {

@@ -64,6 +64,12 @@ describe("diff", () => {
     expect(failures).toEqual([{ property: "replaceOnChanges", reason }]);
   });
 
+  it("refuses to delete what holds data before it makes its own", async () => {
+    const volume = manifest("v1", "PersistentVolumeClaim", {});
+    const { failures } = await provider.check({}, { manifest: volume, owner: acme, adopt: "replace" });
+    expect(failures).toMatchObject([{ property: "adopt", reason: expect.stringContaining("holds data") }]);
+  });
+
   it.each<[string, Manifest, Manifest]>([
     ["a Pod's label", pod("a:1"), pod("a:1", { team: "a" })],
     ["a Deployment's size", deployment({ replicas: 1 }), deployment({ replicas: 2 })],

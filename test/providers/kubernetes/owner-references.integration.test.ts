@@ -1,11 +1,10 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { FIELD_MANAGER, known, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { correctedReferences } from "../../../providers/kubernetes/owner-references";
 import { ownedFieldsDigest } from "../../../providers/kubernetes/ownership";
 import { eventually } from "../../../src/testing/eventually";
-import { controlPlane } from "../../control-plane";
 import { acme } from "../../objects";
 import { CONFIG_MAP, TestCluster } from "./test-cluster";
 
@@ -13,11 +12,7 @@ import { CONFIG_MAP, TestCluster } from "./test-cluster";
  * References to the stack's object, with the real garbage collector. A ConfigMap is the object.
  */
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
 
 const POD = { apiVersion: "v1", kind: "Pod" } as const;
 

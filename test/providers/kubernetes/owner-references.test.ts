@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Manifest } from "../../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
+import { lastingOwner } from "../../../providers/kubernetes/owner-references";
 import { acme } from "../../objects";
+import { lookupOf } from "./lookup-of";
 
 const own = { apiVersion: "example.com/v1", kind: "Note", name: "n", uid: acme.uid, controller: true };
 const other = { apiVersion: "v1", kind: "ConfigMap", name: "other", uid: "other" };
@@ -29,4 +31,24 @@ describe("the owner references that a program gives", () => {
     const manifest = object(kind, references);
     expect(await checked({ manifest })).toEqual({ owner: acme, manifest });
   });
+});
+
+it("the namespace of Pods is read once for all calls, each of which has a client of its own", async () => {
+  const reads: string[] = [];
+  const shared = {};
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "default", uid: "uid-of-default" } };
+  const clientOfCall = () => ({
+    shared,
+    async get(_type: unknown, name: string) {
+      reads.push(name);
+      return lookupOf(namespace as LiveObject);
+    },
+  });
+
+  for (let call = 0; call < 3; call++) {
+    const found = await lastingOwner(clientOfCall(), object("Pod", [own]), undefined);
+    expect(found).toEqual({ apiVersion: "v1", kind: "Namespace", name: "default", uid: "uid-of-default" });
+  }
+
+  expect(reads).toEqual(["default"]);
 });

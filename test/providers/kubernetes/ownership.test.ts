@@ -1,15 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { LiveObject, ManagedFieldsEntry } from "../../../providers/kubernetes/client";
+import type { ManagedFieldsEntry } from "../../../providers/kubernetes/client";
 import {
   describeConflict,
+  mayBeOwnerOf,
   OWNER_ANNOTATION,
   OWNER_UID_LABEL,
   ownedFieldsDigest,
   ownerUidOf,
+  stackOwnerUid,
   wasCreated,
 } from "../../../providers/kubernetes/ownership";
-import { acme, applied, marksOf, namespace } from "../../objects";
+import { acme, applied, liveObject, marksOf, namespace } from "../../objects";
 
 const withFields = (...managedFields: ManagedFieldsEntry[]) => namespace("acme", { managedFields });
 const fields = { "f:metadata": { "f:labels": { "f:team": {} }, "f:annotations": { "f:adminEmail": {} } } };
@@ -35,13 +37,6 @@ describe("ownedFieldsDigest", () => {
           ownedFieldsDigest(withFields(applied("kindstack", fieldsV1))),
         );
       }),
-    );
-  });
-
-  it("changes when a field is taken away from Kindstack", () => {
-    const less = { "f:metadata": { "f:labels": { "f:team": {} } } };
-    expect(ownedFieldsDigest(withFields(applied("kindstack", less)))).not.toBe(
-      ownedFieldsDigest(withFields(applied("kindstack", fields))),
     );
   });
 
@@ -82,26 +77,61 @@ describe("the ownership labels and annotations", () => {
   });
 });
 
+const DIGEST = "0123456789".repeat(6);
+const [ONE, TWO] = [stackOwnerUid("team-prod", DIGEST), stackOwnerUid("other", DIGEST)];
+
+it("a stack of pulumi up has owners whose UIDs are labels, however long its name is", () => {
+  const uid = stackOwnerUid(`${"a".repeat(99)}.b`, DIGEST);
+  expect(uid).toMatch(/^stack-a{36}-\d{20}$/);
+  expect(uid.length).toBeLessThanOrEqual(63);
+});
+
+it.each([
+  ["widget.team.web-0123456789abcdef012", true],
+  [`${"w".repeat(20)}.team.web-0123456789abcdef012`, true],
+  [`${"w".repeat(32)}.team.web-0123456789abcdef012`, true],
+  [`${"w".repeat(40)}.team.web-0123456789abcdef012`, true],
+  ["widget.team.website-0123456789abcdef012", false],
+  ["widget.other.web-0123456789abcdef012", false],
+  ["prod", false],
+])("the stack %s of pulumi up may be the operator's of an object team/web: %s", (stack, expected) => {
+  expect(mayBeOwnerOf("team.web", stackOwnerUid(stack, DIGEST))).toBe(expected);
+});
+
 describe("an object that another stack has", () => {
   const live = (kind: string) =>
-    ({
-      apiVersion: "v1",
+    liveObject({
       kind,
       metadata: {
         name: "prod",
-        labels: { [OWNER_UID_LABEL]: "stack-1" },
+        labels: { [OWNER_UID_LABEL]: ONE },
         annotations: { [OWNER_ANNOTATION]: "Tenant/a" },
       },
-    }) as unknown as LiveObject;
+    });
 
   it("is refused with a word of that stack, where the object is of the same name in both", () => {
-    const message = describeConflict(live("Namespace"), { uid: "stack-2", description: "Tenant/a" }, ["stack-2"], true);
-    expect(message).toContain("belongs to Tenant/a of another stack (the owner stack-1, not stack-2)");
+    const message = describeConflict(live("Namespace"), { uid: TWO, description: "Tenant/a" }, [TWO], true);
+    expect(message).toContain(
+      "belongs to Tenant/a in the stack team-prod of `pulumi up` (the owner stack-team-prod-01234567890123456789, not stack-other-01234567890123456789)",
+    );
     expect(message).toContain("To move it with all that is in it");
+  });
+
+  it("is refused with a word of the operator, where that has an object of this name", () => {
+    const uid = "0d5f1e3c-5a1c-4ef9-9a3e-2b6f1c9d8e70";
+    const held = live("Namespace");
+    held.metadata.labels = { [OWNER_UID_LABEL]: uid };
+    const refused = (description: string) => describeConflict(held, { uid: TWO, description }, [TWO], true);
+    expect(refused("Tenant/a")).toContain(
+      `belongs to Tenant/a in the operator's stack of that object (the owner ${uid}`,
+    );
+    expect(refused("Tenant/b")).toContain("belongs to Tenant/a. To move it");
   });
 
   it("is not said to have contents where it has none", () => {
     const message = describeConflict(live("RoleBinding"), { uid: "u", description: "Tenant/b" }, ["u"], true);
-    expect(message).toMatch(/^RoleBinding prod belongs to Tenant\/a\. Give one of them another name;/);
+    expect(message).toMatch(
+      /^RoleBinding prod belongs to Tenant\/a in the stack team-prod of `pulumi up` \(.*\)\. Give one of them another name;/,
+    );
   });
 });

@@ -1,20 +1,13 @@
-import { beforeAll, expect, it } from "vitest";
-import { type KubernetesClient, known, type Manifest } from "../../../providers/kubernetes/client";
+import { expect, it } from "vitest";
+import { known, type Manifest } from "../../../providers/kubernetes/client";
 import { eventually } from "../../../src/testing/eventually";
-import { controlPlane } from "../../control-plane";
 import { tokenOf } from "../../e2e/objects";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
 /** Each refusal that time heals, in the API server's own words: what it waits for, and that it is granted once that is there. */
 
-let cluster: TestCluster;
-let client: KubernetesClient;
-let namespace: string;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  ({ client, namespace } = cluster);
-  return () => cluster.close();
-});
+const cluster = TestCluster.use();
+const { client, namespace } = cluster;
 
 const pod = (name: string, spec: object = {}): Manifest => ({
   apiVersion: "v1",

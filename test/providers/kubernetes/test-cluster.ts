@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { KubeConfig } from "@kubernetes/client-node";
-import { vi } from "vitest";
+import { afterAll, beforeAll, vi } from "vitest";
 import {
   KubernetesClient,
   known,
@@ -9,6 +9,7 @@ import {
   type ResourceType,
 } from "../../../providers/kubernetes/client";
 import { disconnectKubernetes } from "../../../providers/kubernetes/connection";
+import { controlPlane } from "../../control-plane";
 
 export const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
 export const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
@@ -24,22 +25,31 @@ export class TestCluster {
   readonly client: KubernetesClient;
   readonly namespace = `test-${randomBytes(6).toString("hex")}`;
   readonly #kubeconfig: string;
+  readonly #clients: KubernetesClient[] = [];
 
   private constructor(kubeconfig: string) {
     this.#kubeconfig = kubeconfig;
     this.client = new KubernetesClient(this.config());
   }
 
-  /** Creates the namespace, and makes the cluster the one that the providers use. */
+  /** A cluster for all tests of a file. */
+  static use(): TestCluster {
+    const cluster = new TestCluster(controlPlane().kubeconfig);
+    beforeAll(() => cluster.#begin());
+    afterAll(() => cluster.close());
+    return cluster;
+  }
+
   static async open({ kubeconfig }: { kubeconfig: string }): Promise<TestCluster> {
     const cluster = new TestCluster(kubeconfig);
-    await cluster.client.create({
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name: cluster.namespace },
-    });
-    vi.stubEnv("KUBECONFIG", kubeconfig);
+    await cluster.#begin();
     return cluster;
+  }
+
+  /** Creates the namespace, and makes the cluster the one that the providers use. */
+  async #begin(): Promise<void> {
+    await this.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
+    vi.stubEnv("KUBECONFIG", this.#kubeconfig);
   }
 
   /** A kubeconfig of the cluster's administrator, to be changed at will. */
@@ -47,6 +57,15 @@ export class TestCluster {
     const config = new KubeConfig();
     config.loadFromFile(this.#kubeconfig);
     return config;
+  }
+
+  /** A client that acts as this user, until the cluster is closed. */
+  as(user: string): KubernetesClient {
+    const config = this.config();
+    config.users = config.users.map((known) => ({ ...known, impersonateUser: user }));
+    const client = new KubernetesClient(config);
+    this.#clients.push(client);
+    return client;
   }
 
   /** A ConfigMap in the namespace. */
@@ -75,7 +94,7 @@ export class TestCluster {
 
   async close(): Promise<void> {
     await this.client.delete(NAMESPACE, this.namespace);
-    await this.client.close();
+    for (const client of [...this.#clients, this.client]) await client.close();
     await disconnectKubernetes();
     vi.unstubAllEnvs();
   }

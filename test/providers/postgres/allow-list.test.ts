@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { TerminalError } from "../../../providers/errors";
-import { refuseTableName } from "../../../providers/postgres/allow-list";
+import { refuseTableName } from "../../../providers/postgres/identifier";
 
 const students = { schema: "public", name: "students", visible: true };
 const hidden = { schema: "staff", name: "students", visible: false };

@@ -41,10 +41,6 @@ describe("poolSettings", () => {
     );
   });
 
-  it("has defaults for the port and the size of the pool", () => {
-    expect(poolSettings(complete)).toMatchObject([{ port: 5432, max: 10 }]);
-  });
-
   it.each([
     ["6432", [6432, 6432]],
     ["6432,6433", [6432, 6433]],

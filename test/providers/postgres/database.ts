@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
-import { vi } from "vitest";
+import { afterAll, beforeAll, vi } from "vitest";
 import { closePool } from "../../../providers/postgres/pool";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
+import { controlPlane } from "../../control-plane";
 
 /** The records of who owns which row, with the names of their tables. */
 export const RECORDS = "kindstack_ownership.records JOIN kindstack_ownership.tables ON tables.id = table_id";
@@ -12,6 +13,14 @@ const OPTIONAL = [
   ...["KINDSTACK_POSTGRES_TABLES", "PGSSLMODE", "PGPASSFILE"],
   ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
 ];
+
+/** A database of its own for the tests of one file, made before the first and removed after the last. */
+export function useDatabase(): TestDatabase {
+  const database = new TestDatabase(controlPlane().env);
+  beforeAll(() => database.open());
+  afterAll(() => database.close());
+  return database;
+}
 
 /** A database for one test file, so that no other file's rows and records are in it. */
 export class TestDatabase {

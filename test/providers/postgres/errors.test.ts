@@ -87,11 +87,6 @@ describe("what an error is about", () => {
     expect(dependencyOf(classifyConnectError(refusal(code)))).toBe("database");
   });
 
-  it("is the database where there is no answer", () => {
-    expect(dependencyOf(classifyStatementError(new Error("Connection terminated unexpectedly")))).toBe("database");
-    expect(dependencyOf(classifyConnectError(new Error("timeout expired")))).toBe("database");
-  });
-
   it.each([
     ["42P01", undefined, true],
     ["42703", undefined, true],

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { provider, removeOrphanRows } from "../../../providers/postgres/row";
+import { describe, expect, it } from "vitest";
+import { provider, removeUntrackedRows } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
-import { controlPlane } from "../../control-plane";
-import { RECORDS, rowIn, TestDatabase } from "./database";
+import { RECORDS, rowIn, useDatabase } from "./database";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const OWNER = rowIn("students").owner;
 const OTHER = { uid: "uid-other", description: "PostgresWriter.demo.yash.com/default/other" };
-
-beforeAll(() => database.open());
-afterAll(() => database.close());
 
 const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
 const idsIn = async (table: string) =>
@@ -18,7 +14,7 @@ const records = () => database.query(`SELECT table_name, key FROM ${RECORDS} ORD
 
 describe("rows of an owner that no state knows", () => {
   it("are none before any owner had a row", async () => {
-    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
+    await removeUntrackedRows(OWNER, "id", [], { release: false }, undefined);
   });
 
   it("are deleted with their records; what the state knows stays, and so does what is others'", async () => {
@@ -29,7 +25,9 @@ describe("rows of an owner that no state knows", () => {
     await create(rowIn(before, { key: { id: "default/other" }, owner: OTHER }));
     await database.query(`INSERT INTO ${before} VALUES ('default/foreign', 'anna', 30, 'france')`);
 
-    await removeOrphanRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false }, undefined);
+    const options = { release: false };
+    const removed = await removeUntrackedRows(OWNER, "id", [{ manifest: {} }, { ...kept }], options, undefined);
+    expect(removed).toEqual([`row default/sample-student of table public.${before}`]);
 
     expect(await idsIn(before)).toEqual(["default/foreign", "default/other"]);
     expect(await idsIn(now)).toEqual(["default/sample-student"]);
@@ -47,7 +45,7 @@ describe("rows of an owner that no state knows", () => {
     await database.query(`CREATE SCHEMA app; CREATE TABLE app.${table} (LIKE ${table} INCLUDING ALL)`);
     await create(rowIn(`app.${table}`));
     await database.query(`INSERT INTO ${table} SELECT * FROM app.${table}`);
-    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
+    await removeUntrackedRows(OWNER, "id", [], { release: false }, undefined);
     expect(await idsIn(`app.${table}`)).toEqual([]);
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
   });
@@ -56,14 +54,32 @@ describe("rows of an owner that no state knows", () => {
     const table = await database.createStudents();
     await create(rowIn(table));
     await database.query(`DROP TABLE ${table}`);
-    await removeOrphanRows(OWNER, "id", [], { release: false }, undefined);
+    await removeUntrackedRows(OWNER, "id", [], { release: false }, undefined);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
+  });
+
+  it("are named, where one of them cannot be deleted: no later try would name those before it", async () => {
+    const table = await database.createStudents();
+    for (const id of ["a", "b"]) await create(rowIn(table, { key: { id } }));
+    await database.query(
+      `CREATE FUNCTION keep_b() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN IF OLD.id = 'b' THEN RAISE EXCEPTION 'b stays'; END IF; RETURN OLD; END $$;
+       CREATE TRIGGER keep_b BEFORE DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION keep_b()`,
+    );
+    const removing = removeUntrackedRows(OWNER, "id", [], { release: false }, undefined);
+    await expect(removing).rejects.toThrow(
+      new RegExp(`b stays.*; already removed: row a of table public.${table}$`, "s"),
+    );
+    expect(await idsIn(table)).toEqual(["b"]);
+
+    await database.query(`DROP TRIGGER keep_b ON ${table}; DROP FUNCTION keep_b`);
+    expect(await removeUntrackedRows(OWNER, "id", [], { release: false }, undefined)).toHaveLength(1);
   });
 
   it("are left, as unmanaged, where what was made is to be left", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
-    await removeOrphanRows(OWNER, "id", [], { release: true }, undefined);
+    await removeUntrackedRows(OWNER, "id", [], { release: true }, undefined);
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
-import { inspectRow } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { inspectRow } from "../../../providers/postgres/row-inspection";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 

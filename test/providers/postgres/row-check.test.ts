@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { checkRow } from "../../../providers/postgres/row-check";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
+import { checkRow } from "../../../providers/postgres/row-inputs";
 
 const row: RowInputs = {
   table: "students",

@@ -1,16 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import type { Client } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ROW_STUB } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
-import { controlPlane } from "../../control-plane";
 import { heldCalls, outdated, type Write } from "../held-calls";
-import { rowIn, TestDatabase } from "./database";
+import { rowIn, useDatabase } from "./database";
 
-const database = new TestDatabase(controlPlane().env);
-beforeAll(() => database.open());
-afterAll(() => database.close());
+const database = useDatabase();
 
 const { observe, write, writeAll } = heldCalls(ROW_STUB);
 const KEY = "default/sample-student";

@@ -2,25 +2,22 @@ import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { type Client, escapeIdentifier } from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { LOCK_TIMEOUT_MS } from "../../../providers/postgres/configuration";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { sqlStateOf } from "../../../providers/postgres/errors";
 import { Connection, closePool, withReadTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
-import { inspectRow } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { inspectRow } from "../../../providers/postgres/row-inspection";
 import { eventually } from "../../../src/testing/eventually";
 import { anyCharacter } from "../../characters";
-import { controlPlane } from "../../control-plane";
-import { RECORDS, rowIn, TestDatabase } from "./database";
+import { RECORDS, rowIn, useDatabase } from "./database";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const ALEX = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
 const OTHER_OWNER = { uid: "uid-2", description: "PostgresWriter.demo.yash.com/default/other" };
 
-beforeAll(() => database.open());
-afterAll(() => database.close());
 afterEach(() => {
   vi.restoreAllMocks();
   database.use();
@@ -113,8 +110,12 @@ describe("create", () => {
   it("takes over what an earlier creation left whose end was not recorded", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
-    await create(rowIn(table, { values: { name: "alex", age: 24, country: "canada" } }));
+    const outs = await create(rowIn(table, { values: { name: "alex", age: 24, country: "canada" } }));
+    expect(outs.created).toBe(false); // the history says that it was adopted
     expect(await rowsOf(table)).toEqual([{ ...ALEX, age: 24 }]);
+    await database.query(`DELETE FROM ${table}`);
+    expect(await create(rowIn(table))).not.toHaveProperty("created");
+    await create(rowIn(table, { values: { name: "alex", age: 24, country: "canada" } }));
     expect(await recordsOf(table)).toHaveLength(1);
   });
 

@@ -4,6 +4,7 @@ import { execa } from "execa";
 import { Client } from "pg";
 import { freePort } from "../../../src/dev/ports";
 import { eventually } from "../../../src/testing/eventually";
+import type { CertifiedKey } from "../../../src/tls/certificate";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import { testTools } from "../../tools";
 import { copyForServers } from "./unprivileged";
@@ -40,8 +41,8 @@ export class Servers implements AsyncDisposable {
     return new Servers(path.join(directory, path.basename(program)), data, user);
   }
 
-  /** A new server, with a system identifier of its own. */
-  async start(): Promise<Server> {
+  /** A new server, with a system identifier of its own. @param tls its certificate, where clients may use TLS */
+  async start(tls?: CertifiedKey): Promise<Server> {
     const port = await freePort();
     await this.run(
       "initdb",
@@ -54,7 +55,7 @@ export class Servers implements AsyncDisposable {
       "--locale=C",
       "--no-sync",
     );
-    return this.#serve(port);
+    return this.#serve(port, tls && this.#certify(port, tls));
   }
 
   /** A read-only replica, which follows a server. */
@@ -84,8 +85,18 @@ export class Servers implements AsyncDisposable {
     return path.join(this.#directory, String(port));
   }
 
-  async #serve(port: number): Promise<Server> {
-    const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "jit=off"];
+  /** @returns the settings that have a server use a certificate */
+  #certify(port: number, { certificate, key }: CertifiedKey): string[] {
+    for (const [name, content] of Object.entries({ "tls.crt": certificate, "tls.key": key })) {
+      const file = path.join(this.#data(port), name);
+      fs.writeFileSync(file, content, { mode: 0o600 });
+      if (this.#user.uid !== undefined) fs.chownSync(file, this.#user.uid, this.#user.gid ?? this.#user.uid);
+    }
+    return ["ssl=on", "ssl_cert_file=tls.crt", "ssl_key_file=tls.key"];
+  }
+
+  async #serve(port: number, more: readonly string[] = []): Promise<Server> {
+    const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "jit=off", ...more];
     const options = settings.flatMap((setting) => ["-c", setting]);
     const running = execa(this.#program, ["postgres", "-D", this.#data(port), "-p", String(port), ...options], {
       ...this.#user,

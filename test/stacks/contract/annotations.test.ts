@@ -9,16 +9,8 @@ describe("the annotations of an object", () => {
     expect(obeyed({ "kindstack.dev/paused": value })).toMatchObject({ paused: true, problem: undefined });
   });
 
-  it.each(["false", "False "])("do not pause it with %j", (value) => {
-    expect(obeyed({ "kindstack.dev/paused": value })).toMatchObject({ paused: false, problem: undefined });
-  });
-
   it.each(["Orphan", "orphan", "ORPHAN", " Orphan "])("release its resources with %j", (value) => {
     expect(obeyed({ "kindstack.dev/deletion-policy": value })).toMatchObject({ releases: true, paused: false });
-  });
-
-  it.each(["Delete", "delete"])("delete its resources with %j", (value) => {
-    expect(obeyed({ "kindstack.dev/deletion-policy": value })).toMatchObject({ releases: false, paused: false });
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, known, type LiveObject } from "../../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject } from "../../../providers/kubernetes/client";
 import { installKinds, requireAuthorPolicies } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import { AUTHOR_ANNOTATION, IGNORE_FIELDS_ANNOTATION } from "../../../stacks/contract/annotations";
@@ -25,7 +25,6 @@ const ROLE = () => ({ name: kind.group });
 
 let cluster: TestCluster;
 let [ann, bob]: KubernetesClient[] = [];
-const clients: KubernetesClient[] = [];
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
@@ -38,7 +37,7 @@ beforeAll(async () => {
     roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: ROLE().name },
     subjects: [ANN, BOB].map((name) => ({ apiGroup: RBAC, kind: "User", name })),
   });
-  [ann, bob] = [user(ANN), user(BOB)];
+  [ann, bob] = [cluster.as(ANN), cluster.as(BOB)];
   // Policies take a moment to be in force.
   await eventually(async () => {
     const metadata = { generateName: "probe-", namespace: cluster.namespace };
@@ -48,7 +47,6 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  for (const client of clients) await client.close();
   for (const policy of authorPolicies([kind])) await cluster.client.delete(policy, policy.metadata.name ?? "");
   for (const role of ["ClusterRole", "ClusterRoleBinding"]) {
     await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind: role }, ROLE().name);
@@ -56,14 +54,6 @@ afterAll(async () => {
   await cluster.client.delete(DEFINITION_TYPE, kindName(kind));
   await cluster.close();
 });
-
-function user(name: string): KubernetesClient {
-  const config = cluster.config();
-  config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));
-  const client = new KubernetesClient(config);
-  clients.push(client);
-  return client;
-}
 
 function of(client: KubernetesClient | undefined): KubernetesClient {
   if (client === undefined) throw new Error("there is no such user");

@@ -1,10 +1,10 @@
 import Type from "typebox";
 import { describe, expect, it } from "vitest";
-import type { LiveObject } from "../../../providers/kubernetes/client";
-import { parseDeclared } from "../../../stacks/contract/declared";
+import { parseDeclared, parseLive } from "../../../stacks/contract/declared";
 import type { AnyKind } from "../../../stacks/contract/kind";
 import { servedVersion } from "../../../stacks/contract/served-version";
 import { podSet } from "../../../stacks/kinds/podset/kind";
+import { liveObject } from "../../objects";
 
 const part = Type.Object({ port: Type.Integer({ default: 80 }) });
 const spec = Type.Object({
@@ -22,7 +22,7 @@ const versions = [
 ];
 const kind = { ...podSet, spec, validate: undefined, capabilities: { versions } } as unknown as AnyKind;
 const parse = (given: object, apiVersion = "batch.tutorial.kubebuilder.io/v1") =>
-  parseDeclared(kind, { apiVersion, kind: "PodSet", metadata: { name: "a" }, spec: given } as unknown as LiveObject);
+  parseDeclared(kind, liveObject({ apiVersion, kind: "PodSet", spec: given }));
 
 describe("an object that a file declares", () => {
   it("has the schema's defaults, and stays as it was itself", async () => {
@@ -59,7 +59,7 @@ describe("an object that a file declares", () => {
   const withField = (field: Type.TSchema) => ({ ...kind, spec: Type.Object({ field }), capabilities: {} }) as AnyKind;
   const parseField = async (schema: Type.TSchema, field: unknown) => {
     const object = { apiVersion: "batch.tutorial.kubebuilder.io/v1", kind: "PodSet", metadata: { name: "a" } };
-    return (await parseDeclared(withField(schema), { ...object, spec: { field } } as unknown as LiveObject)).spec;
+    return (await parseDeclared(withField(schema), liveObject({ ...object, spec: { field } }))).spec;
   };
 
   it.each<[string, Type.TSchema, unknown]>([
@@ -94,5 +94,29 @@ describe("an object that a file declares", () => {
     await expect(parse({}, "batch.tutorial.kubebuilder.io/v2")).rejects.toMatchObject({
       message: expect.stringMatching("v2 is not served; it must be .*/v1 or .*/v1alpha1"),
     });
+  });
+});
+
+describe("an object of the cluster", () => {
+  const parseStored = (given: object, version: string) =>
+    parseLive(
+      kind,
+      liveObject({ apiVersion: `batch.tutorial.kubebuilder.io/${version}`, kind: "PodSet", spec: given }),
+    );
+
+  it("is read as an operator does: a field that the schema does not have is dropped, which its next change is told of", async () => {
+    const { object, refused } = await parseStored({ sise: 2, parts: [{ prot: 81 }] }, "v1");
+    expect(object.spec).toEqual({ size: 1, parts: [{ port: 80 }] });
+    expect(refused).toEqual(["spec.sise: there is no such field", "spec.parts.0.prot: there is no such field"]);
+  });
+
+  it("is not validated in the version in which it is stored, and is in that which the program sees", async () => {
+    const { object, refused } = await parseStored({ pods: 10 }, "v1alpha1");
+    expect([object.apiVersion, object.spec, refused]).toEqual([
+      "batch.tutorial.kubebuilder.io/v1",
+      { size: 10, parts: [] },
+      [],
+    ]);
+    await expect(parseStored({ pods: "ten" }, "v1alpha1")).rejects.toMatchObject({ reason: "Invalid" });
   });
 });

@@ -4,14 +4,7 @@ import { defineProvider } from "../../../providers/dynamic";
 import { TerminalError } from "../../../providers/errors";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import type { DynamicProvider } from "../../../providers/provider";
-import {
-  adoptsAfterCrash,
-  defineKind,
-  kindApiVersion,
-  kindName,
-  parseObject,
-  statusOf,
-} from "../../../stacks/contract/kind";
+import { adoptsAfterCrash, defineKind, parseObject, statusOf } from "../../../stacks/contract/kind";
 import { tenantObject } from "../../objects";
 
 const gadget = defineKind({
@@ -72,13 +65,6 @@ describe("parseObject", () => {
     expect(parseObject(gadget, gadgetWith(spec)).spec).toBe(spec);
   });
 
-  it("gives the object with the type of its schema", () => {
-    const parsed = parseObject(gadget, gadgetWith({ size: 1, parts: one }));
-    const size: number = parsed.spec.size;
-    expect(size).toBe(1);
-    expect(parsed.metadata.generation).toBe(1);
-  });
-
   it.each<[string, unknown, string]>([
     ["a wrong type", { size: "1", parts: one }, 'spec.size: "1" must be integer'],
     ["a number out of bounds", { size: 10, parts: one }, "spec.size: 10 must be <= 9"],
@@ -132,7 +118,7 @@ describe("what a killed update has made", () => {
   const providers = [defineProvider("@acme/gadgets", {} as DynamicProvider)];
   const external = {
     findDrift: async () => ({ drifted: new Map(), unknown: new Map() }),
-    removeOrphans: async () => {},
+    removeUntracked: async () => {},
   };
 
   it.each([
@@ -144,13 +130,6 @@ describe("what a killed update has made", () => {
     ["of plugins", { owns, capabilities: { sdkRuntime: true as const, external } }, false],
   ])("%s", (_what, definition, isFound) => {
     expect(adoptsAfterCrash({ ...gadget, capabilities: {}, ...definition })).toBe(isFound);
-  });
-});
-
-describe("the names of a kind", () => {
-  it("are those of its CRD and of its objects", () => {
-    expect(kindName(gadget)).toBe("gadgets.example.com");
-    expect(kindApiVersion(gadget)).toBe("example.com/v1");
   });
 });
 

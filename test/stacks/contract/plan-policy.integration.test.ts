@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, known, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
+import { type KubernetesClient, known, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
 import { installKinds } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import { APPROVAL_TYPE } from "../../../stacks/contract/approval";
@@ -31,7 +31,6 @@ const DAY_MS = 86_400_000;
 let cluster: TestCluster;
 let operators: string;
 let [editor, approver, other, everywhere, operator]: KubernetesClient[] = [];
-const clients: KubernetesClient[] = [];
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
@@ -50,7 +49,6 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  for (const client of clients) await client.close();
   const users = ["editor", "approver", "other-approver", "approver-everywhere", "approver-elsewhere", "the-operator"];
   for (const name of users.map(roleOf)) {
     for (const kind of ["ClusterRole", "ClusterRoleBinding"]) {
@@ -82,11 +80,7 @@ async function user(
     const metadata = { name: roleOf(name), ...(namespace !== undefined && { namespace }) };
     await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind, metadata, roleRef, subjects });
   }
-  const config = cluster.config();
-  config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));
-  const client = new KubernetesClient(config);
-  clients.push(client);
-  return client;
+  return cluster.as(name);
 }
 
 interface Changes {

@@ -51,14 +51,6 @@ describe("the operator's rules", () => {
     });
   });
 
-  it("name a type that two kinds own once", () => {
-    const owns = [{ apiVersion: "v1", kind: "Pod" }];
-
-    const rules = operatorRules([kindWith({ owns }), kindWith({ owns, plural: "others" })]);
-
-    expect(rules.filter(({ resources }) => resources.includes("pods"))).toHaveLength(1);
-  });
-
   it("let it bind no roles but those that the two kinds of Tenants hand out", () => {
     const binding = operatorRules(kinds).filter(({ verbs }) => verbs.includes("bind") || verbs.includes("escalate"));
 

@@ -1,11 +1,12 @@
 import Type from "typebox";
 import { describe, expect, it } from "vitest";
-import type { LiveObject } from "../../../providers/kubernetes/client";
+import type { ObjectMeta } from "../../../providers/kubernetes/client";
 import { objectOf } from "../../../src/testing/index";
 import { defineKind } from "../../../stacks/contract/index";
 import { operatorRules } from "../../../stacks/contract/rbac";
 import { readReferenced, referenceRecords, referencesOf } from "../../../stacks/contract/references";
 import { runProgram } from "../../../stacks/contract/run-program";
+import { liveObject } from "../../objects";
 import { lookupOf } from "../../providers/kubernetes/lookup-of";
 
 const seen: unknown[] = [];
@@ -39,21 +40,11 @@ const notice = defineKind({
 });
 const given = { owner: { uid: "u", description: "d" }, owned: [], recorded: new Set<string>(), watched: [] };
 const server = {
-  find: async ({
-    kind,
-    metadata: { name, namespace },
-  }: {
-    kind: string;
-    metadata: { name?: string; namespace?: string };
-  }) =>
+  find: async ({ kind, metadata }: { kind: string; metadata: ObjectMeta }) =>
     lookupOf(
       kind === "Tier"
         ? undefined
-        : ({
-            kind,
-            metadata: { name, namespace, resourceVersion: "7" },
-            data: { of: namespace },
-          } as unknown as LiveObject),
+        : liveObject({ kind, metadata: { ...metadata, resourceVersion: "7" }, data: { of: metadata.namespace } }),
     ),
 };
 

@@ -2,7 +2,6 @@ import Type from "typebox";
 import { describe, expect, it } from "vitest";
 import { KubernetesObject } from "../../../providers/kubernetes/index";
 import { declaredBy } from "../../../providers/registration";
-import { runningProgram } from "../../../providers/running-program";
 import { objectOf } from "../../../src/testing/index";
 import { defineKind, type ProgramContext } from "../../../stacks/contract/index";
 import { runProgram } from "../../../stacks/contract/run-program";
@@ -37,15 +36,6 @@ const make = (resource: string, apiVersion: string, kind: string, name: string) 
   new KubernetesObject(resource, { owner, manifest: { apiVersion, kind, metadata: { name, namespace: "default" } } });
 
 describe("a kind's program", () => {
-  it("declares objects of the types that the kind owns", async () => {
-    const resources = await declares(() => {
-      make("one", "v1", "ConfigMap", "a");
-      make("other", "v1", "ConfigMap", "b");
-      make("third", "apps/v1", "Deployment", "a");
-    });
-    expect(resources).toHaveLength(3);
-  });
-
   it("is refused for good with a type that owns lacks, with what to add", async () => {
     await expect(declares(() => void make("one", "v1", "Secret", "a"))).rejects.toMatchObject({
       errorClass: "terminal",
@@ -65,10 +55,5 @@ describe("a kind's program", () => {
       reason: "InvalidProgram",
       message: 'the resources "one" and "other" are the same object, ConfigMap default/a: declare it once',
     });
-  });
-
-  it("has a log, which is also that of what it prints", async () => {
-    await declares(({ log }) => expect(runningProgram().log).toBe(log));
-    expect(runningProgram().log).toBeUndefined();
   });
 });

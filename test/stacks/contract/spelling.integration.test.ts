@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, type LiveObject, type ObjectType } from "../../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, ObjectType } from "../../../providers/kubernetes/client";
 import { installKinds } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import {
@@ -11,9 +11,9 @@ import {
   USER_ANNOTATIONS,
 } from "../../../stacks/contract/annotations";
 import { DEFINITION_TYPE } from "../../../stacks/contract/crd";
+import { modePolicies } from "../../../stacks/contract/installed-definitions";
 import { type AnyKind, kindName, kindType } from "../../../stacks/contract/kind";
 import { isLooser, MODE_ANNOTATION, MODES, modeOfNamespace } from "../../../stacks/contract/mode";
-import { modePolicies } from "../../../stacks/contract/mode-policy";
 import { objectAdmission } from "../../../stacks/contract/object-admission";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 import { controlPlane } from "../../control-plane";
@@ -55,9 +55,7 @@ beforeAll(async () => {
     roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: kind.group },
     subjects: [{ apiGroup: RBAC, kind: "User", name: kind.group }],
   });
-  const config = cluster.config();
-  config.users = config.users.map((known) => ({ ...known, impersonateUser: kind.group }));
-  editor = new KubernetesClient(config);
+  editor = cluster.as(kind.group);
   const annotations = { [MODE_ANNOTATION]: "Propose" };
   await cluster.client.create({
     ...type,

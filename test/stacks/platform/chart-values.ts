@@ -105,6 +105,7 @@ const VALUES: { [K in Exclude<keyof Configuration, Other>]: fc.Arbitrary<NonNull
   metricsSecret: name,
   proxy: fc.boolean(),
   proxyNames: list(name),
+  proxySecret: name,
   proxyRefusedGroups: fc.uniqueArray(text, { minLength: 1, maxLength: 3 }),
   proxyMaxConnections: number(100_000),
   proxyUserGroups: fc.uniqueArray(text, { minLength: 1, maxLength: 3 }),

@@ -20,85 +20,42 @@ async function healthOf(object: LiveObject): Promise<{ status: string; message: 
   }
 }
 
-const ready = withConditions(tenantObject(), { Ready: ["True", "Succeeded"] });
+const tenantWith = (...conditions: Parameters<typeof withConditions>[1][]) =>
+  withConditions<LiveObject>(tenantObject(), ...conditions);
+
 const changed = <T extends LiveObject>(object: T, metadata: Partial<LiveObject["metadata"]>): T => ({
   ...object,
   metadata: { ...object.metadata, ...metadata },
 });
 
-const waiting = withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "WaitsForApproval"] });
+const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+const ready = tenantWith("Ready=True Succeeded");
+const waiting = tenantWith("Ready=True Succeeded", "Synced=False WaitsForApproval");
+const NOT_SEEN = "waiting for the operator";
 
 describe("Argo CD's health of an object", () => {
   it.each<[string, LiveObject, string, string]>([
-    ["without a status", tenantObject(), "Progressing", "waiting for the operator"],
-    ["that is Ready", ready, "Healthy", "Succeeded: Succeeded is so"],
-    ["whose spec has changed since", changed(ready, { generation: 2 }), "Progressing", "waiting for the operator"],
-    [
-      "that is updated",
-      withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Reconciling: ["True", "Updating"] }),
-      "Progressing",
-      "Updating: Updating is so",
-    ],
-    [
-      "that is made",
-      withConditions(tenantObject(), { Ready: ["Unknown", "Creating"], Reconciling: ["True", "Creating"] }),
-      "Progressing",
-      "Creating: Creating is so",
-    ],
-    [
-      "that failed and is tried again",
-      withConditions(tenantObject(), { Ready: ["False", "Unreachable"], Reconciling: ["True", "Retrying"] }),
-      "Degraded",
-      "Unreachable: Unreachable is so",
-    ],
+    ["without a status", tenantObject(), "Progressing", NOT_SEEN],
+    ["that is Ready", ready, "Healthy", "Succeeded"],
+    ["whose spec has changed since", changed(ready, { generation: 2 }), "Progressing", NOT_SEEN],
+    ["that is updated", tenantWith("Ready=True Succeeded", "Reconciling=True Updating"), "Progressing", "Updating"],
+    ["that is made", tenantWith("Ready=Unknown Creating", "Reconciling=True Creating"), "Progressing", "Creating"],
+    ["tried again", tenantWith("Ready=False Away", "Reconciling=True Retrying"), "Degraded", "Away"],
     [
       "whose resources do not work yet",
-      withConditions(tenantObject(), {
-        Ready: ["False", "Progressing"],
-        Synced: ["True", "Succeeded"],
-        Reconciling: ["True", "Progressing"],
-      }),
+      tenantWith("Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Progressing"),
       "Progressing",
-      "Progressing: Progressing is so",
-    ],
-    [
-      "that is stalled",
-      withConditions(tenantObject(), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
-      "Degraded",
-      "Conflict: Conflict is so",
-    ],
-    [
-      "that is paused",
-      withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),
-      "Suspended",
-      "Paused: Paused is so",
-    ],
-    [
-      "that is only observed, and would change",
-      withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "Observed"] }),
-      "Suspended",
-      "Observed: Observed is so",
-    ],
-    ["whose plan waits", waiting, "Suspended", "WaitsForApproval: WaitsForApproval is so"],
-    [
-      "whose deletion waits",
-      changed(waiting, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
-      "Suspended",
-      "WaitsForApproval: WaitsForApproval is so",
-    ],
-    [
-      "whose plan waited before it was changed again",
-      changed(waiting, { generation: 2 }),
       "Progressing",
-      "waiting for the operator",
     ],
-    [
-      "that is being deleted",
-      changed(ready, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
-      "Progressing",
-      "Succeeded: Succeeded is so",
-    ],
-  ])("%s", async (_name, object, status, message) => {
+    ["that is stalled", tenantWith("Ready=False Conflict", "Stalled=True Conflict"), "Degraded", "Conflict"],
+    ["that is paused", tenantWith("Ready=True Succeeded", "Paused=True Paused"), "Suspended", "Paused"],
+    ["only observed", tenantWith("Ready=True Succeeded", "Synced=False Observed"), "Suspended", "Observed"],
+    ["whose plan waits", waiting, "Suspended", "WaitsForApproval"],
+    ["whose deletion waits", changed(waiting, DELETED), "Suspended", "WaitsForApproval"],
+    ["whose plan waited before it was changed", changed(waiting, { generation: 2 }), "Progressing", NOT_SEEN],
+    ["that is being deleted", changed(ready, DELETED), "Progressing", "Succeeded"],
+  ])("%s", async (_name, object, status, reason) => {
+    const message = reason === NOT_SEEN ? reason : `${reason}: ${reason} is so`;
     expect(await healthOf(object)).toEqual({ status, message });
   });
 });

@@ -3,11 +3,12 @@ import { isApiError, known, type LiveObject, type Manifest } from "../../../prov
 import { refuseSecondInstallation } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
 import { INSTALLED_IN_LABEL } from "../../../stacks/contract/installation";
+import { installedDefinitions } from "../../../stacks/contract/installed-definitions";
 import { kindName } from "../../../stacks/contract/kind";
 import { objectId } from "../../../stacks/contract/object";
 import { capsuleTenant } from "../../../stacks/kinds/capsule-tenant/kind";
 import { podSet } from "../../../stacks/kinds/podset/kind";
-import { platformManifests } from "../../../stacks/platform/manifests";
+import { installedIn, platformManifests } from "../../../stacks/platform/manifests";
 import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../../stacks/platform/prerequisites";
 import { controlPlane } from "../../control-plane";
@@ -30,7 +31,10 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const manifest of [...first, ...second]) {
     if (manifest.kind !== CLUSTER_WIDE.kind) await remove(manifest);
-    else await release(manifest);
+    else {
+      await release(manifest);
+      await setLabel(manifest, null);
+    }
   }
   await cluster.close();
   await other.close();
@@ -50,10 +54,12 @@ const remove = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manife
 const find = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manifest) =>
   known(cluster.client.get({ apiVersion, kind }, name, namespace));
 
-/** `kubectl label crd <name> kindstack.dev/installed-in-` */
-const release = ({ metadata: { name } }: Manifest) =>
+/** `kubectl label --overwrite crd <name> kindstack.dev/installed-in=` */
+const release = (manifest: Manifest) => setLabel(manifest, "");
+
+const setLabel = ({ metadata: { name } }: Manifest, value: string | null) =>
   cluster.client.json("PATCH", `/apis/${CLUSTER_WIDE.apiVersion}/customresourcedefinitions/${name}`, {
-    body: { metadata: { labels: { [INSTALLED_IN_LABEL]: null } } },
+    body: { metadata: { labels: { [INSTALLED_IN_LABEL]: value } } },
     contentType: "application/merge-patch+json",
   });
 
@@ -92,13 +98,18 @@ describe("a second installation", () => {
     expect(before).not.toContain(undefined);
   });
 
+  /** What `--check` says of another installation. */
+  const problems = async (namespace: string) =>
+    (await missingPrerequisites(configurationIn(namespace), KINDS, cluster.client)).filter((problem) =>
+      problem.includes("one installation"),
+    );
+  const inUse = (namespace: string) =>
+    `Kindstack is installed in the namespace ${namespace}, and a cluster has one installation: ` +
+    `set namespace to ${namespace}, or uninstall that one first`;
+
   it("is found by --check, which names the first one", async () => {
-    const problems = (namespace: string) => missingPrerequisites(configurationIn(namespace), KINDS, cluster.client);
-    expect((await problems(other.namespace)).filter((problem) => problem.includes("one installation"))).toEqual([
-      `Kindstack is installed in the namespace ${cluster.namespace}, and a cluster has one installation: ` +
-        `set namespace to ${cluster.namespace}, or uninstall that one first`,
-    ]);
-    expect((await problems(cluster.namespace)).filter((problem) => problem.includes("one installation"))).toEqual([]);
+    expect(await problems(other.namespace)).toEqual([inUse(cluster.namespace)]);
+    expect(await problems(cluster.namespace)).toEqual([]);
   });
 
   it("gets no rights and no CRD, applied by the same manager, and is told of the first one", async () => {
@@ -108,6 +119,8 @@ describe("a second installation", () => {
     for (const message of refused.values()) {
       expect(message).toContain(`Kindstack is installed in the namespace ${cluster.namespace}, and a cluster has`);
     }
+    // What of it was applied refuses the first one's next upgrade.
+    expect(await problems(cluster.namespace)).toEqual([inUse(other.namespace)]);
   });
 
   it("is refused by its operator, whatever rights that has", async () => {
@@ -129,6 +142,20 @@ describe("a second installation", () => {
 });
 
 describe("the first installation", () => {
+  it("keeps its CRDs when they are applied without their label by the same manager", async () => {
+    const unlabelled = installedDefinitions(KINDS).filter(({ kind }) => kind === CLUSTER_WIDE.kind);
+    const refused = await refusals(unlabelled, (manifest) => cluster.client.apply(manifest));
+
+    expect([...refused.keys()]).toEqual(unlabelled.map(objectId));
+    for (const message of refused.values()) {
+      expect(message).toContain(`"kindstack crds --namespace ${cluster.namespace}"`);
+    }
+    const own = unlabelled.map((manifest) => installedIn(cluster.namespace, manifest));
+    expect(await refusals(own, applied)).toEqual(new Map());
+    const labels = (await Promise.all(own.map(find))).map((found) => found?.metadata.labels?.[INSTALLED_IN_LABEL]);
+    expect(new Set(labels)).toEqual(new Set([cluster.namespace]));
+  });
+
   it("is upgraded all the same", async () => {
     expect(await refusals(first, applied)).toEqual(new Map());
   });
@@ -138,7 +165,9 @@ describe("the first installation", () => {
     expect(definition?.metadata.name).toBe(kindName(podSet));
 
     const refused = await refusals([definition, ...others] as Manifest[], remove);
-    expect([...refused.values()][0]).toContain("or, to remove this kind alone, remove the label");
+    expect([...refused.values()][0]).toContain(
+      `kubectl label --overwrite crd ${kindName(podSet)} kindstack.dev/installed-in=`,
+    );
     expect(refused.size).toBe(1 + others.length);
 
     await release(definition as Manifest);
@@ -165,5 +194,7 @@ describe("the first installation", () => {
       expect(metadata.labels?.[INSTALLED_IN_LABEL]).toBe(other.namespace);
     }
     await refuseSecondInstallation(cluster.client, other.namespace);
+    for (const definition of definitions) await release(definition);
+    await refuseSecondInstallation(cluster.client, cluster.namespace);
   });
 });

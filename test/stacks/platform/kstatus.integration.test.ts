@@ -7,7 +7,10 @@ import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { tenantObject, withConditions } from "../../objects";
 import { testTools } from "../../tools";
 
-const ready = withConditions(tenantObject(), { Ready: ["True", "Succeeded"] });
+const tenantWith = (...conditions: Parameters<typeof withConditions>[1][]) =>
+  withConditions<LiveObject>(tenantObject(), ...conditions);
+
+const ready = tenantWith("Ready=True Succeeded");
 /** The API server fills in the defaults of the CRD. */
 const unseen: LiveObject = { ...tenantObject(), status: defaultStatus() };
 function defaultStatus(): unknown {
@@ -21,78 +24,39 @@ const TABLE: [string, LiveObject, string][] = [
   ["that no operator has seen, as the CRD's default has it", unseen, "InProgress"],
   [
     "whose resources do not work yet",
-    withConditions(tenantObject(), {
-      Ready: ["False", "Progressing"],
-      Synced: ["True", "Succeeded"],
-      Reconciling: ["True", "Progressing"],
-    }),
+    tenantWith("Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Progressing"),
     "InProgress",
   ],
   [
     "whose resources have failed",
-    withConditions(tenantObject(), {
-      Ready: ["False", "ResourceFailed"],
-      Synced: ["True", "Succeeded"],
-      Stalled: ["True", "ResourceFailed"],
-    }),
+    tenantWith("Ready=False ResourceFailed", "Synced=True Succeeded", "Stalled=True ResourceFailed"),
     "Failed",
   ],
   [
     "in conflict over a field",
-    withConditions(tenantObject(), {
-      Ready: ["False", "FieldConflict"],
-      Synced: ["False", "FieldConflict"],
-      FieldConflict: ["True", "RepairsReverted"],
-    }),
+    tenantWith("Ready=False FieldConflict", "Synced=False FieldConflict", "FieldConflict=True RepairsReverted"),
     "InProgress",
   ],
-  [
-    "only observed, and would change",
-    withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "Observed"] }),
-    "Current",
-  ],
-  [
-    "only observed, and never applied",
-    withConditions(tenantObject(), { Ready: ["False", "Observed"], Synced: ["False", "Observed"] }),
-    "InProgress",
-  ],
-  [
-    "Ready, with a plan that waits",
-    withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Synced: ["False", "WaitsForApproval"] }),
-    "Current",
-  ],
+  ["only observed, and would change", tenantWith("Ready=True Succeeded", "Synced=False Observed"), "Current"],
+  ["only observed, and never applied", tenantWith("Ready=False Observed", "Synced=False Observed"), "InProgress"],
+  ["Ready, with a plan that waits", tenantWith("Ready=True Succeeded", "Synced=False WaitsForApproval"), "Current"],
   [
     "never applied, with a plan that waits",
-    withConditions(tenantObject(), {
-      Ready: ["False", "WaitsForApproval"],
-      Synced: ["False", "WaitsForApproval"],
-    }),
+    tenantWith("Ready=False WaitsForApproval", "Synced=False WaitsForApproval"),
     "InProgress",
   ],
   [
     "paused and being deleted",
     {
-      ...withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),
+      ...tenantWith("Ready=True Succeeded", "Paused=True Paused"),
       metadata: { ...tenantObject().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
     },
     "Terminating",
   ],
   ["changed since", { ...ready, metadata: { ...ready.metadata, generation: 2 } }, "InProgress"],
-  [
-    "being created",
-    withConditions(tenantObject(), { Ready: ["Unknown", "Creating"], Reconciling: ["True", "Creating"] }),
-    "InProgress",
-  ],
-  [
-    "failed and retried",
-    withConditions(tenantObject(), { Ready: ["False", "Unreachable"], Reconciling: ["True", "Retrying"] }),
-    "InProgress",
-  ],
-  [
-    "stalled",
-    withConditions(tenantObject(), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
-    "Failed",
-  ],
+  ["being created", tenantWith("Ready=Unknown Creating", "Reconciling=True Creating"), "InProgress"],
+  ["failed and retried", tenantWith("Ready=False Unreachable", "Reconciling=True Retrying"), "InProgress"],
+  ["stalled", tenantWith("Ready=False Conflict", "Stalled=True Conflict"), "Failed"],
   [
     "being deleted",
     { ...ready, metadata: { ...ready.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } },

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { known } from "../../../providers/kubernetes/client";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../../stacks/platform/prerequisites";
-import { controlPlane } from "../../control-plane";
 import { TestCluster } from "../../providers/kubernetes/test-cluster";
 
 const SLICES = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" };
 
-let cluster: TestCluster;
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-});
-afterAll(() => cluster.close());
+const cluster = TestCluster.use();
 
 /** What the ports of the cluster are, as it publishes them. */
 async function listen(name: string, namespace: string, service: string, port: { name: string; port: number }) {

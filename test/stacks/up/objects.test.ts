@@ -22,20 +22,6 @@ const acme = {
 };
 
 describe("objects declared in files", () => {
-  it("have the namespace default and the schema's defaults where they say nothing", async () => {
-    const [declared] = await declaredObjects([inFile(podSet)], kinds, "prod");
-
-    expect(declared?.key).toBe("default/pods");
-    expect(declared?.object.spec).toEqual({ replicas: 1 });
-  });
-
-  it("are not in a namespace when their kind is not", async () => {
-    const [declared] = await declaredObjects([inFile(acme)], kinds, "prod");
-
-    expect(declared?.key).toBe("acme");
-    expect(declared?.object.metadata.namespace).toBeUndefined();
-  });
-
   it("are the same owner in the same stack and another one in another, by a valid label", async () => {
     const uidIn = async (stack: string) => (await declaredObjects([inFile(acme)], kinds, stack))[0]?.owner.uid;
 

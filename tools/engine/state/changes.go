@@ -30,13 +30,18 @@ func NewChange(operation string, urn resource.URN) Change {
 
 // SortedChanges are changes in the order of their names.
 func SortedChanges(changes iter.Seq[Change]) []Change {
-	return slices.SortedFunc(changes, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+	sorted := slices.AppendSeq([]Change{}, changes)
+	slices.SortFunc(sorted, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+	return sorted
 }
 
 // IsScaffolding tells of what every stack has, whatever is in it: the stack itself, and providers.
 func IsScaffolding(urn resource.URN) bool {
 	return urn.Type() == resource.RootStackType || providers.IsProviderType(urn.Type())
 }
+
+// IsAdopted tells, by its outputs, of what was there before the stack had it.
+func IsAdopted(outputs map[string]any) bool { return outputs["created"] == false }
 
 // FieldDrift is a field that was not as it should be, as a provider tells it.
 type FieldDrift struct {
@@ -48,16 +53,23 @@ type FieldDrift struct {
 }
 
 // addChanges tells of updates by the CLI, which does not write it down, what they changed: by the checkpoints that they and
-// those before them left. One whose predecessor's checkpoint is gone stays without.
+// those before them left. One whose predecessor's checkpoint is gone stays without, unless it made the stack.
 func (s *Stacks) addChanges(ctx context.Context, entries []Entry, checkpoints []string) {
 	for i := range entries {
 		counts := entries[i].ResourceChanges
-		if entries[i].Changes != nil || i+1 == len(entries) || counts["create"]+counts["update"]+counts["delete"]+counts["replace"] == 0 {
+		others := counts["update"] + counts["delete"] + counts["replace"]
+		isFirst := i+1 == len(entries)
+		// The stack itself counts as one that stays the same.
+		madeStack := others+counts["same"] == 0
+		if entries[i].Changes != nil || counts["create"]+others == 0 || isFirst && !madeStack {
 			continue
 		}
-		before, err := s.resourcesIn(ctx, checkpoints[i+1])
-		if err != nil {
-			continue
+		before := map[string]apitype.ResourceV3{}
+		if !isFirst {
+			var err error
+			if before, err = s.resourcesIn(ctx, checkpoints[i+1]); err != nil {
+				continue
+			}
 		}
 		if after, err := s.resourcesIn(ctx, checkpoints[i]); err == nil {
 			entries[i].Changes = changesBetween(before, after)
@@ -91,6 +103,8 @@ func changesBetween(before, after map[string]apitype.ResourceV3) []Change {
 	for urn, now := range after {
 		former, existed := before[urn]
 		switch {
+		case !existed && IsAdopted(now.Outputs):
+			changes = append(changes, NewChange("adopt", now.URN))
 		case !existed:
 			changes = append(changes, NewChange("create", now.URN))
 		case former.ID != now.ID:

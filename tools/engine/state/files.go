@@ -101,10 +101,13 @@ func createExclusively(path string, data []byte) error {
 }
 
 func (f files) writeAside(data []byte) (string, error) {
-	if err := os.MkdirAll(f.path(asideFolder), 0o700); err != nil {
-		return "", err
+	folder := f.path(asideFolder)
+	aside, err := os.CreateTemp(folder, "*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(folder, 0o700); err == nil {
+			aside, err = os.CreateTemp(folder, "*")
+		}
 	}
-	aside, err := os.CreateTemp(f.path(asideFolder), "*")
 	if err != nil {
 		return "", err
 	}
@@ -135,29 +138,61 @@ func inFolder(name func(from, to string) error, from, to string) error {
 		if !errors.Is(err, fs.ErrNotExist) || try == 3 {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		if err := makeFolder(filepath.Dir(to)); err != nil {
 			return err
 		}
 	}
 }
 
+// makeFolder tries at once what nearly always succeeds: the folder above is there.
+func makeFolder(path string) error {
+	if err := syscall.Mkdir(path, 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return os.MkdirAll(path, 0o700)
+}
+
 // Delete removes a folder with its last file: each takes one of the volume's inodes. Unlike os.Remove, it does not try each name
-// as a file and as a folder.
+// as a file and as a folder, and looks for what lies beside a file only where there was one.
 func (f files) Delete(_ context.Context, keys ...string) error {
-	folders := map[string]bool{}
+	deleted := map[string][]string{}
 	for _, key := range keys {
 		path := f.path(key)
-		for _, file := range []string{path, path + attributes} {
-			if err := syscall.Unlink(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return &fs.PathError{Op: "remove", Path: file, Err: err}
-			}
+		if wasThere, err := unlink(path); err != nil {
+			return err
+		} else if wasThere {
+			deleted[filepath.Dir(path)] = append(deleted[filepath.Dir(path)], path)
 		}
-		folders[filepath.Dir(path)] = true
 	}
-	for folder := range folders {
-		_ = syscall.Rmdir(folder)
+	for folder, paths := range deleted {
+		if syscall.Rmdir(folder) == nil {
+			continue // there was nothing beside them
+		}
+		hasAttributes := false
+		for _, path := range paths {
+			wasThere, err := unlink(path + attributes)
+			if err != nil {
+				return err
+			}
+			hasAttributes = hasAttributes || wasThere
+		}
+		if hasAttributes {
+			_ = syscall.Rmdir(folder)
+		}
 	}
 	return nil
+}
+
+// unlink returns whether there was such a file.
+func unlink(path string) (wasThere bool, err error) {
+	err = syscall.Unlink(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "remove", Path: path, Err: err}
+	}
+	return true, nil
 }
 
 func (f files) DeleteAll(_ context.Context, folders ...string) error {

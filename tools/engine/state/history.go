@@ -19,8 +19,10 @@ import (
 // Entry is one update in a stack's history. The CLI reads and writes all but what it does not know.
 type Entry struct {
 	backend.UpdateInfo
-	// Changes are of resources, in the order of their names.
-	Changes []Change `json:"changes,omitempty"`
+	// Changes are of resources, in the order of their names. No change is another thing than an update that does not tell.
+	Changes []Change `json:"changes,omitzero"`
+	// Unfinished are the changes that failed, or wait.
+	Unfinished []Change `json:"unfinished,omitempty"`
 	// Waiting tells of an update that has not failed but waits for something else to end.
 	Waiting bool `json:"waiting,omitempty"`
 }
@@ -38,11 +40,36 @@ func historyFolder(name string) string { return ".pulumi/history/" + Project + "
 // sharing keeps the histories of all stacks small: each has at most its share of what the volume has room for.
 type sharing struct {
 	sync.Mutex
-	// The stacks, in turn and by name; none until they were counted.
+	// The stacks, in turn; none until they were counted.
 	names []string
-	known map[string]bool
-	// The next stack whose history is made smaller though it was not updated.
-	next int
+	// By name, where it is among these.
+	known map[string]int
+	// The next stack whose history is made smaller though it was not updated, and how many are still to be.
+	next, left int
+}
+
+// add makes the shares smaller, and so the histories of all stacks.
+func (s *sharing) add(names ...string) {
+	for _, name := range names {
+		if _, isKnown := s.known[name]; !isKnown {
+			s.known[name] = len(s.names)
+			s.names = append(s.names, name)
+			s.left = len(s.names)
+		}
+	}
+}
+
+// remove leaves the order to the next ones.
+func (s *sharing) remove(name string) {
+	at, isKnown := s.known[name]
+	if !isKnown {
+		return
+	}
+	last := len(s.names) - 1
+	s.names[at] = s.names[last]
+	s.known[s.names[at]] = at
+	s.names = s.names[:last]
+	delete(s.known, name)
 }
 
 // Append adds an entry and the checkpoint that it led to, and removes the oldest ones. It is for the holder of the stack's
@@ -77,15 +104,11 @@ func (s *Stacks) historyShare(ctx context.Context, name string) (entries int, by
 	}
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
-	if s.sharing.names == nil {
-		s.sharing.names, _ = s.Names(ctx)
-		s.sharing.known = map[string]bool{}
-		for _, counted := range s.sharing.names {
-			s.sharing.known[counted] = true
-		}
-	} else if !s.sharing.known[name] {
-		s.sharing.names = append(s.sharing.names, name)
-		s.sharing.known[name] = true
+	if s.sharing.known != nil {
+		s.sharing.add(name)
+	} else if names, err := s.Names(ctx); err == nil {
+		s.sharing.known = map[string]int{}
+		s.sharing.add(names...)
 	}
 	stacks := int64(max(len(s.sharing.names), 1))
 	return int(min(files/filesPerEntry/stacks, HistoryLimit)), size / stacks
@@ -108,13 +131,14 @@ func room(store Store) (count, size int64, isLimited bool) {
 	return count, int64(volume.Blocks) * int64(volume.Bsize) / 2, true
 }
 
-// historiesToCut are of a stack that was updated and, as shares become smaller with more stacks, of another one in turn.
+// historiesToCut are of a stack that was updated and, as shares became smaller with more stacks, of another one in turn.
 func (s *Stacks) historiesToCut(updated string) []string {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
-	if len(s.sharing.names) == 0 {
+	if s.sharing.left == 0 || len(s.sharing.names) == 0 {
 		return []string{updated}
 	}
+	s.sharing.left--
 	s.sharing.next = (s.sharing.next + 1) % len(s.sharing.names)
 	return []string{updated, s.sharing.names[s.sharing.next]}
 }

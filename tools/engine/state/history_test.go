@@ -124,6 +124,42 @@ func TestHistoriesShareTheVolumeWithThoseOfNewStacks(t *testing.T) {
 	}
 }
 
+func TestAnotherHistoryIsCutOnlyOnceTheSharesAreSmaller(t *testing.T) {
+	ctx := context.Background()
+	stacks, _ := open(t, t.TempDir(), "s")
+	update := func(name string) string {
+		stacks.historyShare(ctx, name)
+		return strings.Join(stacks.historiesToCut(name), " ")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if err := stacks.Import(ctx, name, deployment(t, name, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut := map[string]bool{}
+	for range 3 {
+		cut[strings.TrimPrefix(update("a"), "a ")] = true
+	}
+	if len(cut) != 3 {
+		t.Fatalf("each is cut once the stacks were counted: %v", cut)
+	}
+	if got := update("a"); got != "a" {
+		t.Fatalf("nothing has changed since: %s", got)
+	}
+	if err := stacks.Remove(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(stacks.sharing.names, " "); got != "c b" {
+		t.Fatalf("after a removal: %s", got)
+	}
+	if got := update("b"); got != "b" {
+		t.Fatalf("the shares are larger: %s", got)
+	}
+	if got := update("d"); !strings.HasPrefix(got, "d ") {
+		t.Fatalf("with a new stack: %s", got)
+	}
+}
+
 func TestAnUpdateByTheCLIShowsWhatItChanged(t *testing.T) {
 	thing := func(name, id, value string) apitype.ResourceV3 {
 		urn := resource.URN("urn:pulumi:s::kindstack::pulumi-nodejs:dynamic/test:Thing::" + name)

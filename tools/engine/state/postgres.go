@@ -16,8 +16,8 @@ import (
 	"github.com/pulumi/pulumi/pkg/v3/backend/diy/postgres"
 )
 
-// postgresStore is the store of postgres://, in the CLI's own table. The CLI's bucket makes the table before it reads, for
-// which the right to read does not suffice, and asks once more for each file in a list.
+// postgresStore is the store of postgres://, in the CLI's own table. The CLI's bucket overwrites what is to be created once, so
+// that two could hold a lock, and asks once more for each file of a list: half as many requests again for each update.
 type postgresStore struct {
 	db     *sql.DB
 	in     querier

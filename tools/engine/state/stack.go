@@ -250,7 +250,7 @@ func (s *Stacks) Remove(ctx context.Context, name string) error {
 	}
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
-	s.sharing.names = nil // the next update counts them again
+	s.sharing.remove(name)
 	return nil
 }
 

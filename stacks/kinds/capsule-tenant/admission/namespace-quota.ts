@@ -28,7 +28,6 @@ export class NamespaceQuota {
   #asks: ReadonlyMap<string, Ask> = new Map();
   #isWriting = false;
 
-  /** @param annotation this process's own */
   constructor(
     readonly view: AdmissionView,
     private readonly key: string,
@@ -79,7 +78,6 @@ export class NamespaceQuota {
    * Writes asks until they cover the needs, and withdraws them when there are none; one write at a time.
    *
    * @param needs what requests wait for: asked again after each write
-   * @throws ApiError when it cannot be written
    */
   async ask(needs: () => readonly Need[]): Promise<void> {
     if (this.#isWriting) return;

@@ -200,8 +200,4 @@ describe("a namespace with a tenant's label", () => {
   it("is that tenant's", () => {
     expect(tenantsOf(labelled("oil-a"))).toEqual(["oil"]);
   });
-
-  it.each(["kube-system", "kube-public", "default", "kindstack-system"])("is never a tenant's: %s", (name) => {
-    expect(tenantsOf(labelled(name))).toEqual([]);
-  });
 });

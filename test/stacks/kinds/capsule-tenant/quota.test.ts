@@ -115,15 +115,6 @@ describe("the balance of a tenant's quotas", () => {
     expect(hardOf(balanced)).toEqual({ pods: "10", "requests.memory": "3Gi" });
   });
 
-  it("is not written when it is as it should be", async () => {
-    const used = { pods: "2", "requests.memory": "1Gi" };
-    const [balanced] = await written([quota("oil-a", { hard: { pods: "3", "requests.memory": "1Gi" }, used })]);
-    const { annotations } = balanced?.metadata ?? {};
-    const hard = hardOf(balanced);
-    expect(hard).toEqual({ pods: "10", "requests.memory": "3Gi" });
-    expect(await written([quota("oil-a", { hard, used }, { annotations: annotations ?? {}, labels })])).toEqual([]);
-  });
-
   it("gives out what is free at once, though everybody has half of it in hand", async () => {
     const quotas = ["oil-a", "oil-b"].map((namespace) =>
       quota(namespace, { hard: { pods: "3", "requests.memory": "1536Mi" }, used: none }),
@@ -260,10 +251,5 @@ describe("the balance of a tenant's quotas", () => {
     ])("changes nothing when it %s", async (_, text) => {
       expect((await balanced({ "ask.kindstack.dev/1": text })).pods).toEqual([]);
     });
-  });
-
-  it("takes a resource back that the tenant no longer names", async () => {
-    const [balanced] = await written([quota("oil-a", { hard: { ...none, services: "5" }, used: none })]);
-    expect(Object.keys(hardOf(balanced))).toEqual(["pods", "requests.memory"]);
   });
 });

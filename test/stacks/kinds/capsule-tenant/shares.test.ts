@@ -15,10 +15,6 @@ describe("the shares of a tenant's namespaces", () => {
     expect(granted(10, slot(0, 0), slot(0, 0), slot(0, 0))).toEqual([4, 3, 3]);
   });
 
-  it("are what each uses and an equal part of what is left", () => {
-    expect(granted(10, slot(4, 4), slot(0, 2), slot(0, 2))).toEqual([6, 2, 2]);
-  });
-
   it("are lowered before anyone's is raised: what the API server does not enforce yet is not given away", () => {
     expect(granted(10, slot(4, 4), slot(0, 3), slot(0, 3))).toEqual([4, 2, 2]);
     expect(granted(10, slot(4, 4), slot(0, 2, 3), slot(0, 2, 3))).toEqual([4, 2, 2]);
@@ -46,10 +42,6 @@ describe("the shares of a tenant's namespaces", () => {
 
   it("are not raised as long as the use of one has not been counted", () => {
     expect(granted(10, slot(2, 2), slot(undefined, 0, undefined))).toEqual([2, 0]);
-  });
-
-  it("are set where there is no limit yet", () => {
-    expect(granted(10, slot(3, undefined), slot(1, undefined))).toEqual([6, 4]);
   });
 
   describe("with requests that wait", () => {

@@ -22,11 +22,6 @@ describe("a Pod", () => {
     expect(isCounted(fresh)).toBe(true);
     expect(isReady(fresh)).toBe(false);
   });
-
-  it("is ready when its condition says so", () => {
-    expect(isReady(pod("a"))).toBe(true);
-    expect(isReady(pod("a", { ready: false }))).toBe(false);
-  });
 });
 
 describe("podsToKeep", () => {
@@ -35,23 +30,8 @@ describe("podsToKeep", () => {
       ({ metadata }) => metadata.name,
     );
 
-  it("keeps all when there are no more than wanted", () => {
-    expect(keep([pod("a"), pod("b")], 3).sort()).toEqual(["a", "b"]);
-  });
-
-  it("keeps none when none are wanted", () => {
-    expect(keep([pod("a"), pod("b")], 0)).toEqual([]);
-  });
-
   it("keeps none of those that do not count", () => {
     expect(keep([pod("a", { phase: "Failed" }), pod("b", { deleted: true }), pod("c")], 3)).toEqual(["c"]);
-  });
-
-  it("lets the youngest go first", () => {
-    expect(keep([pod("young", { age: 1 }), pod("old", { age: 3 }), pod("middle", { age: 2 })], 2)).toEqual([
-      "old",
-      "middle",
-    ]);
   });
 
   it("lets what is not ready go before what is younger", () => {

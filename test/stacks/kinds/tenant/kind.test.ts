@@ -1,7 +1,4 @@
-import fs from "node:fs";
-import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import { TerminalError } from "../../../../providers/errors";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
 import { parseObject } from "../../../../stacks/contract/kind";
@@ -13,11 +10,6 @@ const created = (name: string) => namespace(name, marksOf(acme, { created: true 
 const adopted = (name: string) => namespace(name, marksOf(acme, { created: false }));
 
 describe("Tenant", () => {
-  it("takes its sample", () => {
-    const sample = parse(fs.readFileSync(path.join(tenant.directory, "sample.yaml"), "utf8"));
-    expect(parseObject(tenant, sample)).toBe(sample);
-  });
-
   it("claims its namespaces, so that no two tenants have the same", () => {
     expect(tenant.capabilities.claims?.of(tenantObject({ namespaces: ["acme-dev", "acme-prod"] }), [])).toEqual([
       "v1/Namespace//acme-dev",

@@ -1,0 +1,4 @@
+/** The name of a resource: what follows the type in its URN. */
+export function nameOf(urn: string): string {
+  return urn.split("::").slice(3).join("::");
+}

@@ -1,0 +1,100 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { Client } from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { poolSettings } from "../../../providers/postgres/configuration";
+import { issueCertificate } from "../../../src/tls/certificate";
+import { kindstack } from "../../e2e/operator";
+import { TestAuthority } from "../../tls/test-authority";
+import { OWNER, queryServer, type Server, Servers } from "./servers";
+
+/* What a PostgreSQL server's certificate is checked for, by the mode: of the rows' database, and of the state's. */
+
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-tls-"));
+const ca = path.join(directory, "ca.crt");
+/** Certified for its address, for another one, by another CA, and not at all. */
+const NAMES = ["named", "misnamed", "foreign", "plain"] as const;
+type Name = (typeof NAMES)[number];
+
+let servers: Servers;
+let server: Record<Name, Server>;
+
+beforeAll(async () => {
+  const authority = await TestAuthority.create();
+  fs.writeFileSync(ca, authority.own.certificate);
+  const notAfter = new Date(Date.now() + 3_600_000);
+  const other = { subject: { CN: "db" }, usages: ["server" as const], names: ["db.example.com"], notAfter };
+  servers = await Servers.open();
+  const [named, misnamed, foreign, plain] = await Promise.all([
+    servers.start(await authority.server()),
+    servers.start(await issueCertificate(authority.own, other)),
+    servers.start(await (await TestAuthority.create()).server()),
+    servers.start(),
+  ]);
+  server = { named, misnamed, foreign, plain };
+  for (const one of Object.values(server)) await queryServer(one, "postgres", "CREATE DATABASE state");
+});
+afterAll(async () => {
+  await servers[Symbol.asyncDispose]();
+  fs.rmSync(directory, { recursive: true, force: true });
+});
+
+type Case = [mode: string | undefined, isKnown: boolean, accepted: Name[]];
+
+async function accepted(connect: (one: Server) => Promise<unknown>): Promise<Name[]> {
+  const names: Name[] = [];
+  for (const name of NAMES) {
+    await connect(server[name]).then(
+      () => names.push(name),
+      () => {},
+    );
+  }
+  return names;
+}
+
+describe("the database of rows", () => {
+  it.each<Case>([
+    [undefined, false, [...NAMES]],
+    ["disable", true, [...NAMES]],
+    ["require", false, ["named", "misnamed", "foreign"]],
+    ["require", true, ["named", "misnamed"]],
+    ["verify-ca", false, []],
+    ["verify-ca", true, ["named", "misnamed"]],
+    ["verify-full", false, []],
+    ["verify-full", true, ["named"]],
+  ])("with PGSSLMODE %s, and its CA given: %s, is accepted where it is %j", async (mode, isKnown, expected) => {
+    const connect = async ({ port }: Server) => {
+      const environment = {
+        ...{ PSQL_HOST: "127.0.0.1", PSQL_PORT: `${port}`, PSQL_DBNAME: "postgres", PSQL_USER: OWNER },
+        ...(mode !== undefined && { PGSSLMODE: mode }),
+        ...(isKnown && { PSQL_CA_FILE: ca }),
+      };
+      const client = new Client(poolSettings(environment)[0]);
+      await client.connect();
+      await client.end();
+    };
+    expect(await accepted(connect)).toEqual(expected);
+  });
+});
+
+describe("the database of the state", () => {
+  it.each<Case>([
+    [undefined, false, ["named", "misnamed", "foreign"]],
+    ["disable", true, [...NAMES]],
+    ["require", false, ["named", "misnamed", "foreign"]],
+    ["require", true, ["named", "misnamed", "foreign"]],
+    ["verify-ca", false, []],
+    ["verify-ca", true, ["named", "misnamed"]],
+    ["verify-full", false, []],
+    ["verify-full", true, ["named"]],
+  ])("with sslmode %s, and its CA given: %s, is accepted where it is %j", async (mode, isKnown, expected) => {
+    const connect = async ({ port }: Server) => {
+      const query = mode === undefined ? "" : `?sslmode=${mode}`;
+      const backend = `postgres://${OWNER}@127.0.0.1:${port}/state${query}`;
+      const environment = { PULUMI_BACKEND_URL: backend, ...(isKnown && { SSL_CERT_FILE: ca }) };
+      kindstack(["stacks"], { ...environment, PULUMI_CONFIG_PASSPHRASE: "p" });
+    };
+    expect(await accepted(connect)).toEqual(expected);
+  });
+});
