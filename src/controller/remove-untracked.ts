@@ -65,29 +65,30 @@ async function removeAfterDestroy(owner: Owner, { action, result, pass }: Destro
   const planned = pass.bound?.untracked;
   if (planned === undefined) {
     if (!release) await removeDeletedWith(owner);
-    if (mayHaveUntracked || !found) await removeBeside(owner, [], { release });
-    else if (!isProven) await removeExternal(owner, [], { release });
-    await removeMarked(owner, findLeft(), { release });
+    const isCutOff = mayHaveUntracked || !found;
+    const removed = isCutOff ? await removeBeside(owner, [], { release }) : [];
+    if (!isCutOff && !isProven) await removeExternal(owner, [], { release });
+    await removeMarked(owner, removed, findLeft(), { release });
     return true;
   }
-  await removePlanned(owner, planned);
+  const removed = await removePlanned(owner, planned);
   if (!found) await removeExternal(owner, [], { release: true }); // what is in no plan is not deleted
   const known = new Set(planned.map(objectId));
   const left = findLeft();
   if (!release && left.some((one) => !isEnding(one) && !known.has(objectId(one)))) return false;
-  await removeMarked(owner, left, { release });
+  await removeMarked(owner, removed, left, { release });
   return true;
 }
 
-/** If it is still what it was. */
-async function removePlanned(owner: Owner, planned: readonly LiveObject[]): Promise<void> {
+/** If it is still what it was. @returns the object's own ones, which may not be gone yet */
+async function removePlanned(owner: Owner, planned: readonly LiveObject[]): Promise<readonly LiveObject[]> {
   const { client, kind } = owner.context;
   const { key } = owner.item;
-  const others = new Set(await deletedWith(kind, key, planned));
-  for (const object of planned) {
-    if (others.has(object)) await deleteObject(client, object, undefined);
-    else await remove(owner, object, { release: false });
-  }
+  const others = await deletedWith(kind, key, planned);
+  for (const object of others) await deleteObject(client, object, undefined);
+  const own = planned.filter((object) => !others.includes(object));
+  for (const object of own) await remove(owner, object, { release: false });
+  return own;
 }
 
 async function remove(owner: Owner, untracked: LiveObject, options: { release: boolean }): Promise<void> {
@@ -108,12 +109,22 @@ async function removeDeletedWith({ context: { client, kind }, item: { key } }: O
     await deleteObject(client, object, undefined);
 }
 
-/** Removes what still carries an object's own mark after its destroy, and returns when that is gone. */
-async function removeMarked(owner: Owner, marked: readonly LiveObject[], options: { release: boolean }): Promise<void> {
+/**
+ * Removes what still carries an object's own mark after its destroy, and returns when that is gone.
+ *
+ * @param removed what is removed already, and may not be gone
+ * @throws PendingError
+ */
+async function removeMarked(
+  owner: Owner,
+  removed: readonly LiveObject[],
+  marked: readonly LiveObject[],
+  options: { release: boolean },
+): Promise<void> {
   const { client } = owner.context;
   for (const object of marked) if (!isEnding(object)) await remove(owner, object, options);
   if (options.release) return;
-  for (const object of marked) {
+  for (const object of [...removed, ...marked]) {
     const live = await known(client.find(object));
     if (live?.metadata.uid === object.metadata.uid && isEnding(live))
       throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
@@ -136,20 +147,25 @@ function isEnding({ metadata }: LiveObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** @param kept the resources that the object is to have */
+/**
+ * @param kept the resources that the object is to have
+ * @returns the objects that it found, which may not be gone yet
+ */
 async function removeBeside(
   owner: Owner,
   kept: readonly StackResource[],
   options: { release: boolean },
-): Promise<void> {
+): Promise<readonly LiveObject[]> {
   const { context, object } = owner;
   const { kind, cache } = context;
   const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
   // A cache may be behind what an update has made that was cut off a moment ago.
   const cached = cache.owned(object.metadata.uid, recordedIds(object));
   const owned = [...cached, ...(await listOwned(owner, kind.owns))];
-  for (const untracked of findUntracked(owned, ids)) await remove(owner, untracked, options);
+  const found = findUntracked(owned, ids);
+  for (const untracked of found) await remove(owner, untracked, options);
   await removeExternal(owner, kept, options);
+  return found;
 }
 
 /** The same of what is outside of the cluster. */

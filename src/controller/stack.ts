@@ -1,7 +1,7 @@
 import { failureOf, TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { KEEP_CONTENTS, ownerUidOf } from "../../providers/kubernetes/ownership";
-import type { DeclaredResource } from "../../providers/registration";
+import { type DeclaredResource, NotRegisteredError } from "../../providers/registration";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash, parseServed, statusOf } from "../../stacks/contract/kind";
 import {
@@ -87,7 +87,9 @@ export class ObjectStack {
           try {
             await work(...given);
           } catch (error) {
-            if (failureOf(error).errorClass === "bug") logger.error({ err: error }, "the kind's program failed");
+            // A resource that could not be made, also because a deletion cut the update off, is the update's failure.
+            if (!(error instanceof NotRegisteredError) && failureOf(error).errorClass === "bug")
+              logger.error({ err: error }, "the kind's program failed");
             throw error;
           }
         };

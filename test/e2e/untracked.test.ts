@@ -4,6 +4,7 @@ import { eventually } from "../../src/testing/eventually";
 import {
   apply,
   client,
+  conditionOf,
   deploymentOf,
   edit,
   eventsAbout,
@@ -42,11 +43,16 @@ it("a deletion removes what carries the object's mark and is in no state, and an
   await edit(made, { spec: { replicas: 3 } });
   await eventually(async () => expect((await get(made)).spec).toMatchObject({ replicas: 1 }));
 
+  // Whatever the deletion cuts off and the caches show, it ends only when that has gone.
+  await edit(left.object, { metadata: { finalizers: ["example.com/hold"] } });
   await remove(object);
+  const told = async () => conditionOf(await get(object), "Synced").message;
+  await eventually(async () => expect(await told()).toContain("waits for: its finalizers example.com/hold"));
+  await edit(left.object, { metadata: { finalizers: null } });
   await untilGone(object);
 
   expect(await find(left.object)).toBeUndefined();
   const notes = async () => (await eventsAbout(owner)).map(({ note }) => note);
-  const told = `removed Deployment default/${left.object.metadata.name}, which its stack did not have`;
-  await eventually(async () => expect(await notes()).toContain(told));
+  const note = `removed Deployment default/${left.object.metadata.name}, which its stack did not have`;
+  await eventually(async () => expect(await notes()).toContain(note));
 });
