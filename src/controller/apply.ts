@@ -7,10 +7,10 @@ import { isFresh } from "../cache/freshness";
 import { declaresTheSame } from "../plan/digest";
 import { refuseUnknown } from "../plan/plan";
 import type { Action, DestroyAction, UpdateAction } from "./action";
+import { asRunning } from "./collect-facts";
 import { deletingConditions, updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile, type Step } from "./context";
 import { passGate } from "./gate";
-import { asRunning } from "./observe";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram, ObjectStack } from "./stack";
 

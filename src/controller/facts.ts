@@ -86,9 +86,9 @@ export interface StackFacts {
 }
 
 /**
- * What differs from what was applied: by the caches (kind-cache.ts), by the kind's code (`liveState`), or by a poll of what no watch
- * shows (operator/drift-poller.ts). `repair` in decide.ts decides what is done about it; what only a refresh finds is looked for by
- * time (repairs.ts).
+ * Drift: what differs from what was applied. It is found by the caches (kind-cache.ts), by the kind's code (`liveState`), or by a poll
+ * of what no watch shows (operator/drift-poller.ts). What only a refresh finds is looked for by time (repairs.ts). `repair` in
+ * decide.ts decides what is done about it.
  */
 export interface DriftFacts extends Pick<Drift, "edited" | "missing" | "contents"> {
   /** Names of all of it, and of what is lacking; not of what a pending failure accounts for. */

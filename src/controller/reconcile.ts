@@ -6,6 +6,7 @@ import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { withUnhandled } from "../automation/unhandled";
 import { apply, refuse, skipUnchanged } from "./apply";
+import { collectFacts } from "./collect-facts";
 import { driftUnknownCondition, isReported } from "./conditions";
 import { isOutdated, type KindContext, type Reconcile, type Result } from "./context";
 import { decide, maintainsBefore } from "./decide";
@@ -13,7 +14,6 @@ import { correctOwnerReferences, maintain } from "./maintain";
 import { STATE_MISSING } from "./missing-state";
 import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
-import { observe } from "./observe";
 import type { Outcome } from "./outcome";
 import { record } from "./record";
 import { removeUntracked } from "./remove-untracked";
@@ -43,7 +43,7 @@ export class Reconciler {
   async #reconcile(item: ObjectItem, signal: AbortSignal, fence: Fence): Promise<Result> {
     const state = this.#stateOf(item.key);
     try {
-      const observed = await observe(this.context, item, state, signal);
+      const observed = await collectFacts(this.context, item, state, signal);
       if (observed === undefined) {
         if (this.context.cache.object(item.key) === undefined) this.drop(item.key);
         return "done";

@@ -5,7 +5,7 @@ import type { Reconcile, Result, Step } from "./context";
 import { describeResult } from "./describe";
 import type { Outcome } from "./outcome";
 import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
-import { recordComparison, recordProposal } from "./record-preview";
+import { recordComparison, recordProposal } from "./record-plan";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
 import { report } from "./work";
 

@@ -19,7 +19,9 @@ import (
 )
 
 // host gives an operation its plugins: the program and the dynamic providers are the operator's, and everything else, such
-// as what an SDK asks while it runs a program, is what Pulumi's own host makes of it.
+// as what an SDK asks while it runs a program, is what Pulumi's own host makes of it. Two others have the word: the host of
+// plugins (plugin_host.go) is a process beside the engine that has the plugins' processes, and the operator's provider host
+// (providers/host/session.ts) calls the dynamic providers.
 type host struct {
 	plugin.Host
 	op *operation

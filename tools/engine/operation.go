@@ -227,6 +227,7 @@ func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*d
 			engineContext.SnapshotManager = root
 		}
 	}
+	// HostFactory makes what Pulumi's engine asks for plugins in this operation, see host.go.
 	options := engine.UpdateOptions{
 		Parallel: parallel, ContinueOnError: op.Plan == nil, Refresh: op.Refresh, SkipPluginPreInstall: true,
 		ExecKind: "auto.inline", HostFactory: op.newHost, Plan: held, GeneratePlan: op.Plans,

@@ -31,7 +31,8 @@ import (
 //	claim {record, replaces?}     → {owner} that the backend has then
 //	ping                          → {usage}
 //
-// All but these take the id of an owner as well, and then do nothing unless it is the backend's: see state/owner.go.
+// All but `owner`, `claim` and `ping` take {owner} as well, an id: they are refused unless the backend has the owner with this id
+// (state/owner.go).
 //
 // An error has the kind `locked` when another process has the stack's lock, `foreign` when the backend is not the owner's,
 // and `unreadable` when an operation did not begin because the backend did not answer or the state could not be read.
@@ -45,7 +46,7 @@ import (
 //
 //	Check, Diff, Create, Read, Update, Delete {id, request}    a provider, see provider.go
 //	Observe {id, request}         what a step would overwrite, see observe.go
-//	plugins {id}                  → {address, token} of the host of plugins
+//	plugins {id}                  → {address, token} of the host of plugins, see plugin_host.go
 //	stack {id, name, state}       → {} when the operator has taken it
 //	outputs {id}                  → {outputs} of the stack itself, see outputs.go
 //

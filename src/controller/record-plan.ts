@@ -1,5 +1,6 @@
 import { MAX_TEXT, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
 import { approvalWords } from "../plan/contents";
+import { POLLED_DRIFT } from "./collect-facts";
 import {
   failedConditions,
   isReported,
@@ -13,19 +14,18 @@ import { clipped, describeAll, describePlanned, outcomeOf } from "./describe";
 import { type Comparison, comparedState } from "./facts";
 import type { Proposed } from "./gate";
 import { describeIgnored } from "./gate";
-import { POLLED_DRIFT } from "./observe";
 import type { Outcome } from "./outcome";
 import { describeDecision, type PlanDecision } from "./plan-decision";
 import { handled, remembered, report, retry } from "./work";
 
-type PreviewStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
+type PlanStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
 
 /** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
 const COMPARE_AGAIN_MS = 60_000;
 
 /** Records what an update of an object that is only observed would do. */
 export async function recordComparison(
-  step: PreviewStep,
+  step: PlanStep,
   { resources, failures }: Extract<Outcome, { type: "compared" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = step;
@@ -59,7 +59,7 @@ const LOOK_AGAIN_MS = 600_000;
  * approval of a plan that is outdated by then has no effect.
  */
 export async function recordProposal(
-  step: PreviewStep,
+  step: PlanStep,
   { spec, authors, decision, resources }: Proposed,
 ): Promise<Result> {
   const { context, facts, object, logger } = step;
@@ -83,7 +83,7 @@ export async function recordProposal(
 
 /** Remembers a preview, which is not repeated as long as it is valid, and tells of it. @param reason of an Event, if its state is one */
 async function tell(
-  step: PreviewStep,
+  step: PlanStep,
   preview: Pick<Comparison, "outcome" | "drifted" | "conditions" | "plan" | "untilMs">,
   type: "Normal" | "Warning",
   reason: string | undefined,

@@ -2,8 +2,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { type Declarations, type Declared, type Fleet, resourcesOf } from "../fleet/artefact";
 import { idOf } from "../plan/effects";
-import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, MAX_REQUEST_RESOURCES, type Requests } from "./api";
-import { countActions, type Report } from "./report";
+import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, MAX_REQUEST_RESOURCES, type Requests } from "../preview/api";
+import { countActions, type Report } from "../preview/report";
 
 type Request = Requests["/v1/fleet"];
 

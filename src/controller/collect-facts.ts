@@ -36,7 +36,7 @@ interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal" |
  * @returns `undefined` when the object is gone, though a cache may still show it, or another one may have its name: the next
  *   event requeues that
  */
-export async function observe(
+export async function collectFacts(
   context: KindContext,
   item: ObjectItem,
   state: ObjectState,
