@@ -5,7 +5,7 @@ import type { Given } from "../../providers/host/session";
 import { fieldAt } from "../../providers/kubernetes/field-path";
 import { describeUnknown, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { FieldDrift, Properties } from "../../providers/provider";
-import { describeChange } from "../text/plain-text";
+import { describeChange, visible } from "../text/plain-text";
 import { DYNAMIC, isScaffolding, nameOf } from "./urn";
 
 type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
@@ -96,19 +96,21 @@ export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
 
 /**
  * What an update did, as its history has it: the first changes, and the first of those that it has not finished. Where only their
- * number is known, that: `2 create, 1 update`.
+ * number is known, that: `2 create, 1 update`. A message, such as of the CLI, may say anything.
  */
 export function describeUpdate(
   update: {
     changes?: readonly ResourceChange[];
     unfinished?: readonly ResourceChange[];
     resourceChanges?: Readonly<Record<string, number>>;
+    message?: string;
   },
   most: number,
 ): string[] {
-  const { changes, unfinished = [], resourceChanges } = update;
+  const { changes, unfinished = [], resourceChanges, message } = update;
   const done = changes === undefined ? [countsOf(resourceChanges)].filter(Boolean) : listChanges(changes, most);
-  return [...done, ...listChanges(unfinished, most).map((change) => `unfinished: ${change}`)];
+  const missing = listChanges(unfinished, most).map((change) => `unfinished: ${change}`);
+  return [...done, ...missing, ...(message ? [`message: ${visible(message)}`] : [])];
 }
 
 /** Without what stayed the same. */

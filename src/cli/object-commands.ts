@@ -87,9 +87,8 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
 
 function historyTable(updates: Answers["/v1/history"]): string {
   const rows = updates.map((update) => {
-    const { startTime, kind, result, message } = update;
-    const changed = describeUpdate(update, SHOWN_CHANGES).join(", ");
-    return [startTime, durationOf(update) ?? "", kind, result, [changed, message].filter(Boolean).join("; ")];
+    const { startTime, kind, result } = update;
+    return [startTime, durationOf(update) ?? "", kind, result, describeUpdate(update, SHOWN_CHANGES).join("; ")];
   });
   return renderTable(["started", "took", "operation", "result", "changes"], rows);
 }

@@ -103,7 +103,7 @@ ${table(
         durationOf(update) ?? "–",
         update.kind,
         badge(RESULT_TONES[update.result] ?? "busy", update.result),
-        html`${changesOf(update)} ${update.message}`,
+        changesOf(update),
       ]),
   )}</section>`;
 }

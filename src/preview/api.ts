@@ -50,7 +50,9 @@ const outputsSchema = Type.Object({
 const historyEntrySchema = Type.Object({
   version: Type.Optional(Type.Integer()),
   kind: Type.String(),
-  message: Type.Optional(Type.String({ description: "who approved it, where that was needed" })),
+  message: Type.Optional(
+    Type.String({ description: "who approved it, where that was needed; of an update by the CLI, its message" }),
+  ),
   startTime: Type.String({ description: "ISO 8601" }),
   endTime: Type.Optional(Type.String()),
   result: Type.String(),

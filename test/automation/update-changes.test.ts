@@ -38,4 +38,11 @@ describe("what an update did", () => {
       'update Deployment deployment/cache: spec.replicas 3 → 1 (kubectl-edit); metadata.labels.team nothing → "a"',
     ]);
   });
+
+  it("tells its message as one, and in one line: it may be a commit's subject that reads as a change", () => {
+    expect(describeUpdate({ changes: [change], message: "delete all\nupdate \u001b[2K" }, 3)).toEqual([
+      "update Deployment deployment/cache",
+      "message: delete all\\u000aupdate \\u001b[2K",
+    ]);
+  });
 });
