@@ -75,16 +75,7 @@ export async function askOperator<P extends RequestPath>(
   } finally {
     await agent.close();
   }
-  if (status === 401) {
-    throw new TerminalError(
-      "Unauthorized",
-      `the operator at ${url} does not know the token: is it of that cluster, and not expired?`,
-    );
-  }
-  if (status !== 200) {
-    const error = Check(errorSchema, answer) ? answer.error : `status ${status}`;
-    throw new TerminalError("Refused", `the operator at ${url}: ${error}`);
-  }
+  if (status !== 200) throw refusal(url, path, status, answer);
   const schema: TSchema = answerSchemas[path];
   if (Check(schema, answer)) return answer as Answers[P];
   const [first] = answer === undefined ? [] : Errors(schema, answer);
@@ -96,3 +87,18 @@ export async function askOperator<P extends RequestPath>(
 }
 
 const errorSchema = Type.Object({ error: Type.String() });
+
+function refusal(url: string, path: string, status: number, answer: unknown): TerminalError {
+  if (!Check(errorSchema, answer)) {
+    return new TerminalError(
+      "Refused",
+      `${url} answered ${path} with status ${status}, which is no answer of an operator: check that --server has the address ` +
+        "and port at which the operator serves previews, and what is before it, such as an Ingress or a proxy",
+    );
+  }
+  if (status !== 401) return new TerminalError("Refused", `the operator at ${url}: ${answer.error}`);
+  return new TerminalError(
+    "Unauthorized",
+    `the operator at ${url} does not know the token: is it of that cluster, and not expired?`,
+  );
+}

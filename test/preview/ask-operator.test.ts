@@ -90,13 +90,24 @@ describe("what an operator answers", () => {
     );
   });
 
-  it("may be an error, which is shown, or a status without one", async () => {
+  it("may be an error, which is shown", async () => {
     answer = { status: 403, body: JSON.stringify({ error: "user a may not get podsets" }) };
     await expect(asks.history()).rejects.toThrow("user a may not get podsets");
-    answer = { status: 502, body: "<html>Bad Gateway</html>" };
-    await expect(asks.history()).rejects.toThrow(/: status 502$/);
-    answer = { status: 500, body: JSON.stringify({ error: { code: 1 } }) };
-    await expect(asks.history()).rejects.toThrow(/: status 500$/);
+    answer = { status: 401, body: JSON.stringify({ error: "Unauthorized" }) };
+    await expect(asks.history()).rejects.toThrow("does not know the token");
+  });
+
+  it.each([
+    [404, "<html>Not Found</html>"],
+    [502, "<html>Bad Gateway</html>"],
+    [500, JSON.stringify({ error: { code: 1 } })],
+    [401, JSON.stringify({ kind: "Status", message: "Unauthorized" })], // as an API server answers
+    [403, JSON.stringify({ kind: "Status", message: "forbidden" })],
+  ])("of another server is told from that of an operator: %i %s", async (status, body) => {
+    answer = { status, body };
+    await expect(asks.history()).rejects.toThrow(
+      `${operator.url} answered /v1/history with status ${status}, which is no answer of an operator: check that --server has`,
+    );
   });
 });
 
