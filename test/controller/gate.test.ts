@@ -26,7 +26,7 @@ const object: LiveObject = {
 };
 const key = createSecretKey(Buffer.alloc(32));
 
-function resource(operation: "create" | "update" | "delete", urn: string = operation): PlannedResource {
+function resource(operation: "create" | "update" | "replace" | "delete", urn: string = operation): PlannedResource {
   const change: PlannedChange = { urn, type: "t", name: urn, operation };
   return { change, shown: { name: urn, type: "t", operation, fields: [] }, refused: false };
 }
@@ -88,6 +88,7 @@ describe("what waits for an approval", () => {
     ["all that changes", "all", planOf([resource("create")]), "proposed"],
     ["no creation, where only destructive changes do", "destructive", planOf([resource("create")]), "pass"],
     ["a deletion", "destructive", planOf([resource("delete")]), "proposed"],
+    ["a replacement", "destructive", planOf([resource("replace")]), "proposed"],
     ["a deletion beside a creation", "destructive", planOf([resource("create"), resource("delete")]), "proposed"],
     ["the removal of what no state has", "destructive", planOf([], { untracked: [cut] }), "proposed"],
   ] as const)("%s", async (_, gate, plan, type) => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import type { PlannedChange } from "../../../src/automation/planned-changes";
 import type { PlanDecision } from "../../../src/controller/plan-decision";
 import { AUTHOR_ANNOTATION } from "../../../stacks/contract/annotations";
@@ -245,29 +244,6 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.plan).toBeUndefined();
   });
 
-  it("needs none for what it has made before a crash, though no state has it", async () => {
-    const harness = new Harness();
-    harness.mode = "Propose";
-    const { old: _, ...created } = change("create");
-    const owner = { uid: "uid-cache", description: "Memcached default/cache" };
-    const inputs = { manifest: deployment(1), owner, __provider: OBJECT_STUB };
-    const { deployment: made } = harness;
-    harness.deployment = undefined;
-    harness.planned = [{ ...created, inputs }];
-    await harness.reconcile();
-    decide(harness, "Approve");
-    harness.interrupted = true;
-    await harness.reconcile();
-    expect(harness.plan?.status.state).toBe("Applying");
-
-    harness.interrupted = false;
-    const labels = { "kindstack.dev/owner-uid": owner.uid };
-    harness.deployment = made && { ...made, metadata: { ...made.metadata, labels } };
-    await harness.reconcile();
-    expect(harness.synced()?.status).toBe("True");
-    expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
-  });
-
   it("tells who has approved what was done before a crash", async () => {
     const harness = await changed();
     decide(harness, "Approve");
@@ -314,17 +290,6 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.plan?.status.state).toBe(isGone ? undefined : "Pending");
   });
 
-  it("needs one for what is not among the approved steps", async () => {
-    const harness = await failedOnTheWay();
-    harness.refusal = undefined;
-    const { held } = harness;
-    const count = held.length;
-    harness.planned = [change("update", 4)];
-    await harness.reconcile();
-    expect(held).toHaveLength(count);
-    expect(harness.plan?.status.state).toBe("Pending");
-  });
-
   it("stays when it is deleted, until that is approved", async () => {
     const harness = await changed("Propose", [change("same")]);
     harness.planned = [change("delete")];
@@ -348,30 +313,5 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.updates).toBe(0);
     expect(harness.synced()?.message).toMatch("the mode Propose needs the CRDs of plans and approvals");
     expect(harness.stalled()?.status).toBe("True");
-  });
-
-  it("is not applied where an engine does not bind itself", async () => {
-    const harness = new Harness();
-    harness.mode = "Propose";
-    harness.binds = false;
-    harness.planned = [change("create")];
-    await harness.reconcile();
-    expect(harness.updates).toBe(0);
-    expect(harness.synced()?.reason).toBe("PlansUnsupported");
-  });
-
-  describe("if they destroy something", () => {
-    it("is updated at once, held to the preview, by what destroys nothing", async () => {
-      const harness = await changed("ProposeDestructive");
-      expect(harness.updates).toBe(2);
-      expect(harness.held).toEqual([undefined, PLAN]);
-      expect(harness.plan).toBeUndefined();
-    });
-
-    it.each(["delete", "replace"] as const)("waits before a %s", async (operation) => {
-      const harness = await changed("ProposeDestructive", [change(operation)]);
-      expect(harness.updates).toBe(1);
-      expect(harness.plan?.status.state).toBe("Pending");
-    });
   });
 });

@@ -99,8 +99,6 @@ export class Harness {
   mode: Mode = "Apply";
   /** The plan that is there. */
   plan: Plan | undefined;
-  /** Whether the engine holds updates to plans. */
-  binds = true;
   /** What was decided, by digest. */
   readonly decisions = new Map<string, PlanDecision>();
   /** What each update and destroy was held to. */
@@ -320,8 +318,7 @@ export class Harness {
       ...creations.map(({ urn }) => [urn, withObserved(undefined, urn, "Create", null, {})] as const),
       ...deletions.map(({ urn }) => [urn, withObserved(undefined, urn, "Delete", live, undefined)] as const),
     ]);
-    const bound = this.binds ? { plan: PLAN, observed } : {};
-    return { exists: true, changes: this.planned, failures: [], ...bound };
+    return { exists: true, changes: this.planned, failures: [], plan: PLAN, observed };
   }
 
   get #owned(): LiveObject[] {

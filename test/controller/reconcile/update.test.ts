@@ -45,16 +45,6 @@ describe("an update that has to wait until something is gone", () => {
     expect(harness.reconciling()).toBeUndefined();
   });
 
-  it("is repeated at once for another spec, or when the object was asked to be updated", async () => {
-    const harness = await waiting(refusal);
-    harness.changeSpec();
-    await harness.reconcile();
-    expect(harness.updates).toBe(2);
-    harness.request();
-    await harness.reconcile();
-    expect(harness.updates).toBe(3);
-  });
-
   it("is repeated after a modest time where nothing shows what it waits for", async () => {
     const { object: _, ...unnamed } = refusal;
     const harness = await waiting(unnamed);
@@ -116,14 +106,6 @@ describe("what a provider tells of a long update", () => {
 
 describe("an update that is refused for good", () => {
   const REFUSAL: UpdateFailure = { errorClass: "terminal", reason: "Conflict", message: "belongs to another object" };
-
-  it("is not tried again", async () => {
-    const harness = new Harness();
-    harness.refusal = REFUSAL;
-    expect(await harness.reconcile()).toBe("done");
-    expect(await harness.reconcile()).toBe("done");
-    expect(harness.updates).toBe(1);
-  });
 
   it("says so again when others write that it is Ready, without another update", async () => {
     const harness = new Harness();
