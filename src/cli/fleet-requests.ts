@@ -3,7 +3,7 @@ import { objectKey } from "../../stacks/contract/object";
 import { type Declarations, type Declared, type Fleet, resourcesOf } from "../fleet/artefact";
 import { idOf } from "../plan/effects";
 import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, MAX_REQUEST_RESOURCES, type Requests } from "../preview/api";
-import { countActions, type Report } from "../preview/report";
+import { newReport, type Report } from "../preview/report";
 
 type Request = Requests["/v1/fleet"];
 
@@ -70,21 +70,16 @@ export function joined(
   { at, notes, unchecked }: Pick<Fleet, "at" | "notes" | "unchecked">,
   { objects }: Pick<Declarations, "objects">,
 ): Report {
-  const all = pages.flatMap((page) => page.objects);
   const rivals = pages.length > 1 ? rivalsAmong(objects) : [];
   return {
-    summary: countActions(all.map(({ action }) => action)),
-    objects: all,
+    ...newReport(pages.flatMap((page) => page.objects)),
     problems: pages.flatMap(({ problems }) => problems),
-    ignored: 0,
     notes: unique([
       `objects that were created after ${at} are not in this report`,
       ...notes,
       ...pages.flatMap((page) => page.notes),
     ]),
     unchecked: unique([...unchecked, ...pages.flatMap((page) => page.unchecked), ...rivals]),
-    behind: [],
-    unseenDeletions: [],
   };
 }
 

@@ -84,12 +84,8 @@ export class ObjectWriter {
     const value = annotations[STATE_MISSING_ANNOTATION];
     if (value === undefined) return object;
     const path = `/metadata/annotations/${STATE_MISSING_ANNOTATION.replace("/", "~1")}`;
-    const operations = [
-      { op: "test", path, value },
-      { op: "remove", path },
-    ];
     try {
-      return writes.record(await this.#write(() => this.options.client.patchExactly(object, operations)));
+      return writes.record(await this.#removeExactly(object, path, value));
     } catch (error) {
       if (!isApiError(error, 422)) throw error;
       return object; // another decision by now, or none
@@ -100,14 +96,8 @@ export class ObjectWriter {
   async removeFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const index = indexOfFinalizer(object);
     if (index < 0) return object;
-    const { client } = this.options;
-    const path = `/metadata/finalizers/${index}`;
-    const operations = [
-      { op: "test", path, value: FINALIZER },
-      { op: "remove", path },
-    ];
     try {
-      return writes.record(await this.#write(() => client.patchExactly(object, operations)));
+      return writes.record(await this.#removeExactly(object, `/metadata/finalizers/${index}`, FINALIZER));
     } catch (error) {
       // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
       const live = isApiError(error, 422) ? await this.read(object) : undefined;
@@ -136,6 +126,15 @@ export class ObjectWriter {
       this.#tellLoosened(object, change.mode);
       return written;
     });
+  }
+
+  /** Removes a field that has this value. @throws ApiError 422 where it has another */
+  #removeExactly(object: LiveObject, path: string, value: string): Promise<LiveObject> {
+    const operations = [
+      { op: "test", path, value },
+      { op: "remove", path },
+    ];
+    return this.#write(() => this.options.client.patchExactly(object, operations));
   }
 
   /** Every write to an object is one of these. */

@@ -21,7 +21,7 @@ import { checkPlans } from "./dry-run";
 import { type Candidate, claimsOf, type PlanOptions } from "./object-preview";
 import { planObject } from "./plan-object";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
-import { countActions, newPlan, type ObjectPlan, type Report } from "./report";
+import { newPlan, newReport, type ObjectPlan, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
@@ -157,13 +157,11 @@ export async function preview(
   noteRenamings(objects, candidates);
   const unchecked = [...(selection.unchecked ?? []), ...others.unknown, ...typed.unknown];
   return {
-    summary: countActions(objects.map(({ action }) => action)),
-    objects,
+    ...newReport(objects),
     problems: [...selection.problems, ...typed.problems],
     ignored: selection.ignored + typed.foreign,
     notes: [...notes, ...selected],
     unchecked,
-    behind: [],
     unseenDeletions: [...unseenDeletions],
   };
 }

@@ -119,6 +119,12 @@ export function actionOf(resources: readonly ResourcePlan[]): Action {
   return resources.length > 0 ? "update" : "none";
 }
 
+/** A report that tells of these objects and of nothing else. */
+export function newReport(objects: ObjectPlan[]): Report {
+  const none = { problems: [], ignored: 0, notes: [], unchecked: [], behind: [], unseenDeletions: [] };
+  return { summary: countActions(objects.map(({ action }) => action)), objects, ...none };
+}
+
 export function countActions(actions: readonly Action[]): Report["summary"] {
   const counts: Report["summary"] = {};
   for (const action of actions) counts[action] = (counts[action] ?? 0) + 1;
@@ -135,17 +141,7 @@ export function objectsToFailOn({ objects }: Report, operations: readonly FailOn
 
 /** What a plan does, as a preview tells it. */
 export function planReport(kind: AnyKind, plan: Plan): Report {
-  const object = objectPlan(kind, plan);
-  return {
-    summary: countActions([object.action]),
-    objects: [object],
-    problems: [],
-    ignored: 0,
-    notes: [],
-    unchecked: [],
-    behind: [],
-    unseenDeletions: [],
-  };
+  return newReport([objectPlan(kind, plan)]);
 }
 
 /** The same, as the one object of a report. */

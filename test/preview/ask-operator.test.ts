@@ -3,6 +3,7 @@ import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { askOperator, type OperatorOptions } from "../../src/preview/ask-operator";
+import { newReport } from "../../src/preview/report";
 import { renew } from "../../src/tls/material";
 
 const object = { kind: "podset", name: "pods", namespace: "default" };
@@ -47,10 +48,7 @@ describe("what an operator answers", () => {
     ["outputs", [outputs]],
     ["state", state],
     ["state", { version: 3, deployment: { resources: null } }],
-    [
-      "preview",
-      { summary: {}, objects: [], problems: [], ignored: 0, notes: [], unchecked: [], behind: [], unseenDeletions: [] },
-    ],
+    ["preview", newReport([])],
   ] as const)("is taken as it is: %s %#", async (ask, body) => {
     answer = { status: 200, body: JSON.stringify(body) };
 
@@ -62,20 +60,7 @@ describe("what an operator answers", () => {
     ["history", { updates: [] }, "the answer must be array"],
     ["outputs", [outputs, { ...outputs, outputs: "none" }], "/1/outputs must be object"],
     ["state", { version: 3 }, "the answer must have required properties deployment"],
-    [
-      "preview",
-      {
-        summary: {},
-        objects: [{}],
-        problems: [],
-        ignored: 0,
-        notes: [],
-        unchecked: [],
-        behind: [],
-        unseenDeletions: [],
-      },
-      "/objects/0 must have required",
-    ],
+    ["preview", { ...newReport([]), objects: [{}] }, "/objects/0 must have required"],
   ] as const)("is refused by name of what does not fit: %s %#", async (ask, body, why) => {
     answer = { status: 200, body: JSON.stringify(body) };
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
 import { renderText } from "../../src/preview/render-text";
-import { countActions, type ObjectPlan, objectsToFailOn, type Report, reportSchema } from "../../src/preview/report";
+import { newReport, type ObjectPlan, objectsToFailOn, type Report, reportSchema } from "../../src/preview/report";
 import { differencesOf } from "../../src/preview/wording";
 import { safeJson } from "../../src/text/plain-text";
 
@@ -29,19 +29,7 @@ function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
   };
 }
 
-function reportOf(objects: ObjectPlan[], changes: Partial<Report> = {}): Report {
-  return {
-    summary: countActions(objects.map(({ action }) => action)),
-    objects,
-    problems: [],
-    ignored: 0,
-    notes: [],
-    unchecked: [],
-    behind: [],
-    unseenDeletions: [],
-    ...changes,
-  };
-}
+const reportOf = (objects: ObjectPlan[], changes: Partial<Report> = {}) => ({ ...newReport(objects), ...changes });
 
 const deletion = plan({
   name: "gone",
