@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
+import type { Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
 import { eventsAbout, uniqueName } from "./objects";
 import { kindstack } from "./operator";
@@ -57,6 +58,29 @@ describe("a change that was approved as its preview has told", () => {
     expect((await proposals.made(name))?.text).toBe("two");
     const reasons = (await eventsAbout(second)).map(({ reason }) => reason);
     expect(reasons).not.toContain("WaitsForApproval");
+  });
+
+  it("waits when it is another one", async () => {
+    const name = uniqueName("note");
+    const reviewed = previewed(name, { text: "one" });
+    approve();
+    await proposals.write(name, { text: "another" });
+    const plan = await proposals.untilWaiting(name);
+    expect(plan.spec.digest).not.toBe(reviewed?.digest);
+    expect(await proposals.made(name)).toBeUndefined();
+    await proposals.write(name, { text: "one" });
+    await proposals.untilSynced(name);
+  });
+
+  it("waits when the approval has expired", async () => {
+    const name = uniqueName("note");
+    const reviewed = previewed(name, { text: "one" });
+    const expiresAt = new Date(Date.now() + 2_000).toISOString();
+    await proposals.decide({ spec: { digest: reviewed?.digest, object: { name } } } as Plan, "Approve", { expiresAt });
+    await eventually(() => expect(Date.now()).toBeGreaterThan(Date.parse(expiresAt)));
+    await proposals.write(name, { text: "one" });
+    const plan = await proposals.untilWaiting(name);
+    expect(plan.spec).toMatchObject({ digest: reviewed?.digest, group: reviewed?.group });
   });
 });
 
