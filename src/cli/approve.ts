@@ -16,7 +16,6 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
-import { renderText } from "../preview/render-text";
 import { planReport, planTitle, reportSchema } from "../preview/report";
 import { readJson } from "../text/json";
 import { visible } from "../text/plain-text";
@@ -25,6 +24,7 @@ import { allKinds, KIND_HELP, type KindsOption, kindsOption, kindsWith } from ".
 import { duration } from "./parse-options";
 import { planTable } from "./plans";
 import { findPlan, readPlans } from "./read-plans";
+import { renderText } from "./render-text";
 
 interface DecisionOptions extends KindsOption {
   namespace?: string;

@@ -1,9 +1,9 @@
 import { Command } from "commander";
 import type { Answers } from "../preview/api";
-import { askOperator } from "../preview/ask-operator";
 import { pluginsOf } from "../preview/inspect";
 import { safeJson } from "../text/plain-text";
 import { renderTable } from "../text/table";
+import { askOperator } from "./ask-operator";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { operatorAt, type ServerOptions, withServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";

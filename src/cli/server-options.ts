@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
-import type { OperatorOptions } from "../preview/ask-operator";
+import type { OperatorOptions } from "./ask-operator";
 import { httpsUrl } from "./parse-options";
 
 /** Which operator a command asks; without `server`, it reads the state, the cluster and the database itself. */

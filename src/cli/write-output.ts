@@ -2,10 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { Option } from "commander";
 import { stringify } from "yaml";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import { renderMarkdown } from "../preview/render-markdown";
-import { renderText } from "../preview/render-text";
 import type { Report } from "../preview/report";
 import { safeJson } from "../text/plain-text";
+import { renderMarkdown } from "./render-markdown";
+import { renderText } from "./render-text";
 
 /** Writes a file that the command line names. What is in such files is for its owner alone. */
 export async function writeOutput(file: string, text: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { renderText } from "../../src/preview/render-text";
+import { renderText } from "../../src/cli/render-text";
 import { coloured } from "../../src/text/colour";
 import { renderTable } from "../../src/text/table";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/preview/revision";
+import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/cli/revision";
 
 /** A repository with one commit, of which each test has a copy. */
 let template: string;

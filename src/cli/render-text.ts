@@ -1,9 +1,6 @@
 import { objectKey } from "../../stacks/contract/object";
 import { type ResourcePlan, UNCHECKED } from "../plan/resource-plan";
-import { coloured } from "../text/colour";
-import { visible } from "../text/plain-text";
-import { renderTable } from "../text/table";
-import type { Difference, ObjectPlan, Report } from "./report";
+import type { Difference, ObjectPlan, Report } from "../preview/report";
 import {
   byImportance,
   describeCommon,
@@ -13,7 +10,10 @@ import {
   describeLimits,
   describeResources,
   describeSummary,
-} from "./wording";
+} from "../preview/wording";
+import { coloured } from "../text/colour";
+import { visible } from "../text/plain-text";
+import { renderTable } from "../text/table";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
   create: "+",

@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { askOperator, type OperatorOptions } from "../../src/preview/ask-operator";
+import { askOperator, type OperatorOptions } from "../../src/cli/ask-operator";
 import { newReport } from "../../src/preview/report";
 import { renew } from "../../src/tls/material";
 

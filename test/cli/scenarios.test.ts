@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/cli/revision";
 import { selectCandidates } from "../../src/preview/preview";
-import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/preview/revision";
 import { eventually } from "../../src/testing/eventually";
 import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/kinds/index";

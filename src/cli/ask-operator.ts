@@ -3,8 +3,8 @@ import { Check, Errors } from "typebox/value";
 import { Agent, ProxyAgent, request } from "undici";
 import { environmentProxy } from "../../providers/environment-proxy";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
+import { type Answers, answerSchemas, type RequestPath, type Requests } from "../preview/api";
 import { readJson } from "../text/json";
-import { type Answers, answerSchemas, type RequestPath, type Requests } from "./api";
 
 export interface OperatorOptions {
   /** `https://kindstack.example.com` */

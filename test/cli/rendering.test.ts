@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
-import { renderText } from "../../src/preview/render-text";
+import { MARKER, renderMarkdown } from "../../src/cli/render-markdown";
+import { renderText } from "../../src/cli/render-text";
 import { newReport, type ObjectPlan, objectsToFailOn, type Report, reportSchema } from "../../src/preview/report";
 import { differencesOf } from "../../src/preview/wording";
 import { safeJson } from "../../src/text/plain-text";

@@ -1,8 +1,7 @@
 import { shortened } from "../../providers/shortened";
 import { objectKey } from "../../stacks/contract/object";
 import { type FieldChange, UNCHECKED } from "../plan/resource-plan";
-import { escapeCharacter, escapeHtml, shortChange, visible } from "../text/plain-text";
-import type { Difference, ObjectPlan, Report } from "./report";
+import type { Difference, ObjectPlan, Report } from "../preview/report";
 import {
   byImportance,
   describeCommon,
@@ -11,7 +10,8 @@ import {
   describeResources,
   describeSummary,
   MAX_FIELDS,
-} from "./wording";
+} from "../preview/wording";
+import { escapeCharacter, escapeHtml, shortChange, visible } from "../text/plain-text";
 
 /** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
