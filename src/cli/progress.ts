@@ -18,7 +18,8 @@ export function startSpinner(text: string, stream: NodeJS.WriteStream = process.
   const isTerminal = stream.isTTY && stream.columns > 0; // it needs a width
   if (!isTerminal) return undefined;
   const { default: ora } = require("ora") as typeof import("ora"); // to load it takes 20 ms
-  return ora({ stream, discardStdin: false, text }).start();
+  const color = stream.hasColors() ? "cyan" : false; // which NO_COLOR decides as well, and ora does not ask
+  return ora({ stream, discardStdin: false, text, color }).start();
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Progress } from "../../src/cli/progress";
+import { Progress, startSpinner } from "../../src/cli/progress";
 import { tools } from "../../src/toolchain/tools";
 
 let lines: string[];
@@ -59,5 +59,19 @@ describe("progress where no one watches a terminal", () => {
 
     expect(lines).toEqual([`etcd ${tools.etcd.version}: waiting for another process that is making it`]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("progress on a terminal", () => {
+  it.each([
+    [true, "cyan"],
+    [false, false],
+  ])("has a colour where the terminal shows colours, which NO_COLOR forbids: %s", (hasColors, color) => {
+    const terminal = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const onTerminal = { isTTY: true, columns: 80, hasColors: () => hasColors, cursorTo() {}, clearLine() {} };
+    const spinner = startSpinner("previewing", Object.assign(terminal, onTerminal) as never);
+    spinner?.stop();
+
+    expect(spinner?.color).toBe(color);
   });
 });
