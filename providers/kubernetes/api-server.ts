@@ -1,5 +1,5 @@
 import { type Cluster, KubeConfig, type User } from "@kubernetes/client-node";
-import { type Dispatcher, request } from "undici";
+import { type Dispatcher, interceptors, request } from "undici";
 import { ClassifiedError, type ErrorClass, errorMessageOf } from "../errors";
 import type { Fence } from "../fence";
 import type { Reason } from "../reasons";
@@ -45,18 +45,33 @@ export interface RequestArguments {
 const REQUEST_TIMEOUT_MS = 30_000;
 const ENDLESS = 0;
 
+/** For a request that may be repeated and that a busy server puts off, as it does after a CRD has changed. It says for how long. */
+const retryPutOff = interceptors.retry({
+  methods: ["GET", "PUT", "PATCH", "DELETE"],
+  statusCodes: [429],
+  errorCodes: [],
+  maxRetries: 5,
+  maxTimeout: 10_000,
+  throwOnError: false, // the last answer is the caller's
+});
+
 /** The API server that a kubeconfig names, for requests with the credentials of its current user. */
 export class ApiServer {
   readonly #config: KubeConfig;
   readonly #login: Login;
   readonly #fence: Fence | undefined;
+  readonly #isPatient: boolean;
 
-  /** @param of a kubeconfig, or another client, whose connections it shares */
-  constructor(of: KubeConfig | ApiServer, fence?: Fence) {
+  /**
+   * @param of a kubeconfig, or another client, whose connections it shares
+   * @param isPatient whether requests that a busy server puts off are repeated
+   */
+  constructor(of: KubeConfig | ApiServer, fence?: Fence, isPatient = false) {
     const isShared = of instanceof ApiServer;
     this.#config = isShared ? of.#config : of;
     this.#login = isShared ? of.#login : new Login(of);
     this.#fence = fence;
+    this.#isPatient = isPatient;
   }
 
   get server(): string {
@@ -130,7 +145,7 @@ export class ApiServer {
     if (method !== "GET") this.#fence?.check();
     const answer = request(url, {
       method,
-      dispatcher,
+      dispatcher: this.#isPatient ? dispatcher.compose(retryPutOff) : dispatcher,
       headers: {
         ...headers,
         accept,

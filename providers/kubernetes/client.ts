@@ -50,8 +50,8 @@ const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 export class KubernetesClient extends ApiServer {
   readonly #types: ResourceTypes;
 
-  constructor(of: KubeConfig | KubernetesClient, fence?: Fence) {
-    super(of, fence);
+  constructor(of: KubeConfig | KubernetesClient, fence?: Fence, isPatient?: boolean) {
+    super(of, fence, isPatient);
     this.#types = of instanceof KubernetesClient ? of.#types : new ResourceTypes(this);
   }
 
@@ -63,6 +63,11 @@ export class KubernetesClient extends ApiServer {
   /** This client for work under a fence: writes are refused when its right has ended, and requests end with it. */
   within(fence: Fence): KubernetesClient {
     return new KubernetesClient(this, fence);
+  }
+
+  /** This client for a command, which nothing runs again: it repeats requests that a busy API server puts off. */
+  patient(): KubernetesClient {
+    return new KubernetesClient(this, undefined, true);
   }
 
   /** The same for all clients {@link within} a fence that are of one client. */

@@ -42,10 +42,10 @@ export function kubeconfigNamespace(): string {
   }
 }
 
-/** Works with the process's client, and closes it. */
+/** Works with the process's client as a command does, and closes it. */
 export async function withKubernetes<T>(work: (client: KubernetesClient) => Promise<T>): Promise<T> {
   try {
-    return await work(opened());
+    return await work(opened().patient());
   } finally {
     await disconnectKubernetes();
   }

@@ -113,7 +113,7 @@ function bar(share: number): string {
 /** A kubeconfig that cannot be read counts as no cluster. */
 async function openCluster(): Promise<ClusterView> {
   try {
-    return await ClusterView.open(connectKubernetes());
+    return await ClusterView.open(connectKubernetes().patient());
   } catch (error) {
     if (error instanceof TerminalError) throw error; // such as for an impersonation without a user
     return ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`);

@@ -149,3 +149,40 @@ describe("the proxy-url of a kubeconfig", () => {
     });
   });
 });
+
+describe("a request that a busy server puts off", () => {
+  const busyFor = (times: number) => {
+    const requests: number[] = [];
+    const body = JSON.stringify({ kind: "Status", reason: "TooManyRequests", message: "storage is (re)initializing" });
+    const answer: RequestListener = (_request, response) => {
+      if (requests.push(performance.now()) > times) response.end("{}");
+      else response.writeHead(429, { "retry-after": "1" }).end(body);
+    };
+    return { requests, answer };
+  };
+
+  it("is repeated for a command, after the time that the server names", async () => {
+    const { requests, answer } = busyFor(1);
+    await serve(answer);
+
+    expect(await client.patient().json("GET", "/version")).toEqual({});
+
+    const [first = 0, second = 0] = requests;
+    expect(requests).toHaveLength(2);
+    expect(second - first).toBeGreaterThan(900);
+  });
+
+  it.each([
+    ["is not repeated for an operator", "GET", () => client],
+    ["is not repeated if it could be done twice", "POST", () => client.patient()],
+  ] as const)("%s", async (_name, method, of) => {
+    const { requests, answer } = busyFor(1);
+    await serve(answer);
+
+    await expect(of().json(method, "/api/v1/namespaces")).rejects.toMatchObject({
+      status: 429,
+      message: "storage is (re)initializing",
+    });
+    expect(requests).toHaveLength(1);
+  });
+});
