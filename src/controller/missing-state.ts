@@ -65,9 +65,9 @@ const NO_EFFECT: Readonly<Record<"update" | "deletion", Partial<Record<StateDeci
 /** Tells of an update that went on without the state, and so made the stack of an object that has had one. @returns whether it did */
 export function reportMissingState(
   { context, object, facts, logger }: Step<"object" | "facts" | "logger", "writer">,
-  { found }: Pick<UpResult, "found">,
+  { found, failures }: Pick<UpResult, "found" | "failures">,
 ): boolean {
-  if (found || !hadStack(facts)) return false;
+  if (found || !hadStack(facts) || isStateMissing({ failures })) return false;
   const stack = facts.object.status.stack?.name;
   const { stateDecision: decision } = facts.settings;
   const what = decision === "Recreate" ? "were created again, as decided" : "were taken over by their marks and names";

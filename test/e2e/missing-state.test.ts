@@ -177,6 +177,12 @@ describe("an object of a plugin's whose state is lost", () => {
     await edit(key, { metadata: { annotations: { [RECONCILE_ANNOTATION]: "now" } }, spec: { label: "other" } });
     await untilCondition(key, "Synced", "False", "StateMissing");
     expect([keys(), await secretOf(key.metadata.name)]).toEqual([before, secret]);
+    const told = await eventually(async () => {
+      const events = await noted(live, "StateMissing");
+      expect(events).not.toEqual([]);
+      return events.map(({ note }) => note);
+    });
+    for (const note of told) expect(note).toContain("nothing is made or deleted");
 
     // What a plugin has made cannot be found, and is not made once more by "Adopt".
     await decide(key, "Adopt");
