@@ -83,6 +83,11 @@ export class PulumiProject {
     return this.#update("destroy", stack, "--yes", "--skip-preview", ...flags);
   }
 
+  /** Another command on a stack, such as `["state", "delete", urn]`. */
+  run(stack: string, ...words: string[]): Promise<Omit<PulumiRun, "changes">> {
+    return this.#run([...words, "--stack", stack]);
+  }
+
   close(): void {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }
