@@ -1,7 +1,5 @@
 /* `kindstack/providers/kubernetes`: Kubernetes objects as resources, and what programs need to know of them. */
 
-import "../supported-node";
-
 export { reviewAccess, type UserInfo } from "./access-review";
 export { ApiError, isApiError } from "./api-server";
 export { allowedGroups, refuseBroadGroup } from "./broad-groups";

@@ -1,4 +1,3 @@
-import "../supported-node";
 import { isDeepStrictEqual } from "node:util";
 import { Output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";

@@ -1,7 +1,5 @@
 /* `kindstack/providers/postgres`: rows of PostgreSQL as resources, and their drift. */
 
-import "../supported-node";
-
 export { findDriftedRows } from "./drift";
 export { parseTableName, refuseTableName } from "./identifier";
 export { Row, removeUntrackedRows } from "./row";

@@ -1,4 +1,3 @@
-import "../supported-node";
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import { DynamicResource, defineProvider } from "../dynamic";

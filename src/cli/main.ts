@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import "./supported-node";
+import "./node-version";
 import "./compile-cache";
 import "./warnings";
 import "./heap";

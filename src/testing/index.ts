@@ -1,7 +1,5 @@
 /* `kindstack/testing`: for the tests of a kind, in Vitest, Node's own runner or any other. */
 
-import "../../providers/supported-node";
-
 export type { TestCluster, TestClusterOptions } from "./cluster";
 export { eventually } from "./eventually";
 export { checkLifecycle } from "./lifecycle";

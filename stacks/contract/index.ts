@@ -3,8 +3,6 @@
  * exported here, or by another entry of package.json's `exports`, may change at any time.
  */
 
-import "../../providers/supported-node";
-
 /** TypeBox, for the schemas of spec and status. */
 export { default as Type } from "typebox";
 export { type DefinedProvider, DynamicResource, defineProvider } from "../../providers/dynamic";

@@ -1,4 +1,3 @@
-import "../../providers/supported-node";
 import fs from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";

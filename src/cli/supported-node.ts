@@ -1,8 +1,0 @@
-import { unsupportedNode } from "../../providers/node-version";
-
-// Imported before all else: the libraries fail on an older Node.js with errors of their own.
-const reason = unsupportedNode();
-if (reason !== undefined) {
-  console.error(`kindstack: ${reason}`);
-  process.exit(1);
-}
