@@ -75,7 +75,8 @@ export class Packages {
   }
 
   #processOf(entry: string, name: string, environment: NodeJS.ProcessEnv): PackageProcess {
-    const isChanged = () => [...(this.#processes.get(process) ?? [])].some((one) => programDigest(one[0]) !== one[1]);
+    const isChanged = () =>
+      [...(this.#processes.get(process) ?? [])].some(([kind, digest]) => hasChanged(kind, digest));
     const process: PackageProcess = new PackageProcess({ ...this.options, name, entry, environment, isChanged });
     return process;
   }
@@ -101,5 +102,14 @@ export class Packages {
       kinds: wrong.flatMap(([kind, problem]) => (problem === undefined ? [kind] : [])),
       problems: [...problems, ...wrong.flatMap(([, problem]) => problem ?? [])],
     };
+  }
+}
+
+/** Also where its files cannot be read, as while a package manager installs them again: a process could not load these. */
+function hasChanged(kind: AnyKind, digest: string): boolean {
+  try {
+    return programDigest(kind) !== digest;
+  } catch {
+    return true;
   }
 }

@@ -26,7 +26,7 @@ export interface RunnerOptions {
   limits: PackageLimits;
   /** The process ends after so long without a call. */
   idleMs?: number | undefined;
-  /** Whether its files are others by now than those that are served: a process that starts would load these. */
+  /** Whether a process that starts would load other files than those that are served, or none. Throws nothing: timers ask. */
   isChanged: () => boolean;
   logger: Logger;
 }

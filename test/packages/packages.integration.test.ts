@@ -118,6 +118,7 @@ module.exports.sdk = defineKind({
 const LIMITS: PackageLimits = { timeoutMs: 2_000, memoryMib: 96, writable: [shelf], addons: false };
 const lines: string[] = [];
 const logger = pino({}, { write: (line) => lines.push(line) });
+const opened: Packages[] = [];
 let packages: Packages;
 let odd: AnyKind;
 
@@ -131,6 +132,7 @@ async function serve(limits: Partial<PackageLimits> = {}, idleMs?: number): Prom
     PSQL_PASSWORD: "p",
   };
   packages = new Packages({ limits: { ...LIMITS, ...limits }, idleMs, environment, logger });
+  opened.push(packages);
   const { kinds, problems } = await packages.load([path.join(folder, "odd")]);
   expect(problems).toEqual([]);
   return kinds[0] as AnyKind;
@@ -151,7 +153,7 @@ afterEach(() => {
   lines.length = 0;
 });
 afterAll(() => {
-  packages.close();
+  for (const packages of opened) packages.close();
   fs.rmSync(folder, { recursive: true });
 });
 
@@ -391,6 +393,22 @@ describe("the process of a package", () => {
       fs.writeFileSync(file, CODE);
       packages.close();
     }
+  });
+
+  it("stays while its files are gone, as while they are installed again", async () => {
+    const kind = await serve({}, 50);
+    const [file, away] = ["odd", "away"].map((name) => path.join(folder, name)) as [string, string];
+    expect(await kind.report(objectOf("fine"), [])).toEqual({ mode: "fine" });
+    const [pid] = packages.pids;
+    fs.renameSync(file, away);
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 200)); // several times as long as it rests before it ends
+      expect(packages.pids).toEqual([pid]);
+      expect(await kind.report(objectOf("fine"), [])).toEqual({ mode: "fine" });
+    } finally {
+      fs.renameSync(away, file);
+    }
+    await eventually(() => expect(packages.pids).toEqual([]));
   });
 
   it("stays while its files differ from those that it has loaded", async () => {
