@@ -36,7 +36,7 @@ interface Managed {
  * The fields of a manifest that are not so in the live object, with both values and who has set them. What the API server
  * only writes otherwise ({@link isSameValue}), and what it or others add, is no difference. Pure.
  */
-export function findFieldDrift(manifest: Manifest, live: LiveObject, ignored: readonly string[] = []): FieldDrift[] {
+export function findFieldDrift(manifest: Manifest, live: Manifest, ignored: readonly string[] = []): FieldDrift[] {
   const differences = compare(named(manifest), named(live), "", managedOf(live));
   const counted = differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
   return isSecret(manifest) ? counted.map(masked) : counted;
@@ -48,7 +48,7 @@ function masked(drift: FieldDrift): FieldDrift {
   return { ...drift, wanted: MASKED, ...("live" in drift && { live: MASKED }) };
 }
 
-function managedOf({ metadata }: LiveObject): Managed[] {
+function managedOf({ metadata }: Manifest): Managed[] {
   return (metadata.managedFields ?? [])
     .filter(({ subresource, fieldsV1 = {} }) => subresource !== "status" && Object.keys(fieldsV1).length > 0)
     .map((entry) => ({ entry, fields: entry.fieldsV1 ?? {} }));

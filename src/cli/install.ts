@@ -30,7 +30,11 @@ export function installCommand(): Command {
   return new Command("install")
     .description("print or check the manifests that install the operator")
     .option("--print", "print them as YAML, for kubectl", false)
-    .option("--check", "report what the current cluster lacks for them; exit code 1 if anything", false)
+    .option(
+      "--check",
+      "report what the current cluster lacks for them or has lost of them; exit code 1 if anything",
+      false,
+    )
     .option("--chart <folder>", "write a Helm chart of them; keys that decide which objects exist are fixed in it")
     .option("--values <file>", "a YAML file with keys of the configuration", readValues, {})
     .addOption(kindsOption("kinds to install, in place of the key kinds"))
@@ -56,11 +60,13 @@ const EXAMPLE = `Examples:
 
 async function checkCluster(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { missingPrerequisites } = await import("../../stacks/platform/prerequisites.js");
-  const missing = await withKubernetes(async (client) => {
+  const { lostPolicies } = await import("../../stacks/platform/lost-policies.js");
+  const problems = await withKubernetes(async (client) => {
     await client.json("GET", "/version"); // a cluster that cannot be reached was not checked
-    return missingPrerequisites(configuration, kinds, client);
+    const missing = await missingPrerequisites(configuration, kinds, client);
+    return [...missing, ...(await lostPolicies(configuration, kinds, client))];
   });
-  if (missing.length > 0) throw new Error(missing.join("\n"));
+  if (problems.length > 0) throw new Error(problems.join("\n"));
 }
 
 /** Writes the chart into a new or empty folder: no file of another version stays there. */

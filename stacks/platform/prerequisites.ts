@@ -44,7 +44,8 @@ export async function missingPrerequisites(
   return found.flat().filter((problem) => problem !== undefined);
 }
 
-function inOrderWhereUnseen(error: unknown): undefined {
+/** What cannot be read counts as present: the installation itself will report it. */
+export function inOrderWhereUnseen(error: unknown): undefined {
   if (error instanceof ApiError && ([401, 403].includes(error.status) || error.reason === "Unreachable")) return;
   throw error;
 }
