@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import "./node-version";
+import "./supported-node";
 import "./compile-cache";
 import "./warnings";
 import "./heap";

@@ -1,4 +1,4 @@
-import fs from "node:fs";
+import "./supported-node";
 import path from "node:path";
 import { inspect } from "node:util";
 import type { KubeConfig } from "@kubernetes/client-node";
@@ -17,14 +17,11 @@ import { requireTables, withLoadedKinds } from "../platform/kinds";
 import { parseConfiguration } from "../platform/parse-configuration";
 import { missingPrerequisites } from "../platform/prerequisites";
 import { declaredObjects } from "./objects";
+import { ROOT, version } from "./package";
 import { registerObjects } from "./register";
-
-/** The folder of Pulumi.yaml; compiled, this file lies in dist/stacks/up. */
-const ROOT = path.resolve(__dirname, "../../..");
 
 /** What `pulumi up` runs in the project's root: the installation, or objects without it, or both. */
 async function main(): Promise<void> {
-  const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { version: string };
   const parsed = parseConfiguration(ownConfiguration(), version);
   const { configuration, kinds } = withLoadedKinds(parsed, ROOT);
   if (!configuration.install && configuration.manifests.length === 0) {

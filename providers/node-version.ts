@@ -1,5 +1,3 @@
-import { nodeRange } from "../package";
-
 /**
  * @param range of the form `>=major.minor`
  * @returns why Kindstack does not run on this Node.js, and what to do; `undefined` when it does
@@ -10,14 +8,7 @@ export function unsupportedNode(version: string, range: string): string | undefi
   const [leastMajor = 0, leastMinor = 0] = numbers(range);
   if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return undefined;
   return (
-    `Node.js ${leastMajor}.${leastMinor} or later is needed; this is ${version}. ` +
-    "In a clone, `npx kindstack` and npm's scripts use the Node.js that `npm ci` installs."
+    `Node.js ${leastMajor}.${leastMinor} or later is needed; this is ${version}. Set PATH so that \`node\` is a newer one. ` +
+    "In a clone, `npx` and npm's scripts use the Node.js that `npm ci` installs."
   );
-}
-
-// Imported before all else: the libraries fail on an older Node.js with errors of their own.
-const reason = unsupportedNode(process.versions.node, nodeRange);
-if (reason !== undefined) {
-  console.error(`kindstack: ${reason}`);
-  process.exit(1);
 }
