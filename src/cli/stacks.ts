@@ -39,9 +39,9 @@ ${STATES_HELP}
       const text = await withStates(new Progress(), async (engine, signal) => {
         if (orphaned) return render(await withKubernetes((client) => findOrphaned(client, engine, signal)), output);
         const names = (await engine.listStacks(signal)).map(({ name }) => name).sort();
-        return output === "json" ? JSON.stringify(names, undefined, 2) : names.map(visible).join("\n");
+        return output === "json" ? JSON.stringify(names, undefined, 2) : names.map(visible).join("\n") || "no stacks";
       });
-      if (text !== "") process.stdout.write(`${text}\n`);
+      process.stdout.write(`${text}\n`);
     });
 }
 
