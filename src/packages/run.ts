@@ -5,6 +5,7 @@ import os from "node:os";
 import { dirname, join } from "node:path";
 import type { EndingReason } from "../../stacks/contract/code-ended";
 import { collect } from "../automation/interruption";
+import { withUnhandled } from "../automation/unhandled";
 import { packageRoot } from "../package";
 import { batching, type FromPackage, type ToPackage, titledCall } from "./messages";
 
@@ -40,6 +41,7 @@ const BLOCKING_CPU_MS = 2_000;
 const BLOCKING_MS = 30_000;
 const LOADING_MS = 60_000;
 const SILENT_MS = 500;
+const NO_MESSAGE = "it sent what is no message of Kindstack's";
 const MIB = 2 ** 20;
 const PAGE_BYTES = 4096;
 const TICK_MS = 10;
@@ -66,14 +68,18 @@ export class PackageRun {
 
   constructor(private readonly options: RunOptions) {
     const { entry, environment } = options;
-    this.#child = fork(join(packageRoot, "dist/src/packages/child.js"), [entry], {
-      cwd: dirname(entry),
-      env: environment,
-      execArgv: [...options.options],
-      serialization: "advanced",
-      stdio: ["ignore", "ignore", "pipe", "ipc"],
-      detached: true, // an interrupt of the terminal is the operator's to handle
-    });
+    const module = join(packageRoot, "dist/src/packages/child.js");
+    const started = () =>
+      fork(module, [entry], {
+        cwd: dirname(entry),
+        env: environment,
+        execArgv: [...options.options],
+        serialization: "advanced",
+        stdio: ["ignore", "ignore", "pipe", "ipc"],
+        detached: true, // an interrupt of the terminal is the operator's to handle
+      });
+    // Code that finds the channel may write anything there, which Node.js may be unable to read.
+    this.#child = withUnhandled(() => this.kill({ reason: "ProgramFailed", message: NO_MESSAGE }), started);
     this.#stderr = collect(this.#child.stderr ?? undefined, 4_000);
     this.#post = batching((messages) => {
       if (this.#child.connected) this.#child.send(messages, () => undefined); // its end is told by an event
@@ -82,7 +88,7 @@ export class PackageRun {
       if (!Array.isArray(messages)) return; // not of child.ts: whatever has found the channel
       for (const message of messages as FromPackage[]) this.#receive(message);
     });
-    this.#child.once("error", (error) => this.#end({ reason: "ProgramFailed", message: error.message }));
+    this.#child.on("error", (error) => this.#end({ reason: "ProgramFailed", message: error.message }));
     this.#child.once("close", (code, signal) => this.#end(this.#ending ?? endingOf(code, signal, this.#stderr())));
     this.#lower();
     this.#guard();

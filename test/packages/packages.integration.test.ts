@@ -76,6 +76,8 @@ module.exports.odd = defineKind({
     if (mode === "large") throw new Error("x".repeat(2e7));
     if (mode === "long line") log.info("x".repeat(2e7));
     if (mode === "send") process.send?.({ ready: true });
+    if (mode === "message") process._send([null]);
+    if (mode === "descriptor") fs.writeSync(3, Buffer.from([0, 0, 0, 4, 1, 2, 3, 4]));
     if (mode === "signal") process.kill(process.ppid, "SIGTERM");
     if (mode === "flood") for (let line = 0; line < 20_000; line++) console.log(line);
     if (mode === "spawn") require("node:child_process").execFileSync("true");
@@ -263,6 +265,8 @@ describe("code that does what a mistake does", () => {
     ["timer", "InternalError"],
     ["exit", "ProgramFailed"],
     ["abort", "ProgramFailed"],
+    ["message", "ProgramFailed"],
+    ["descriptor", "ProgramFailed"],
     ["hang", "ProgramTimedOut"],
     ["loop", "ProgramTimedOut"],
     ["buffers", "OutOfMemory"],
