@@ -104,23 +104,29 @@ export async function runInterruptible(
   }
 }
 
-/** Kills a whole process group; a group that is gone already is what we wanted. */
+/** Kills a whole process group. Throws nothing, as timers call it: the group is gone already, or another user's. */
 export function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
+  } catch {}
 }
 
 /** Kills the processes of a session whose leader has ended, where the system lists them, and the leader's group elsewhere. */
 export function killSession(leader: number | undefined): void {
   killGroup(leader);
-  if (leader === undefined || process.platform !== "linux") return;
-  for (const entry of readdirSync("/proc")) {
+  if (leader === undefined) return;
+  for (const entry of processes()) {
     const [pid, session] = [Number(entry), sessionOf(entry)];
     if (session === leader) killGroup(pid);
+  }
+}
+
+function processes(): string[] {
+  try {
+    return process.platform === "linux" ? readdirSync("/proc") : [];
+  } catch {
+    return []; // file descriptors ran out
   }
 }
 

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { EngineTiming } from "../../src/automation/engine-processes";
 import { UrgentAbort } from "../../src/automation/interruption";
@@ -216,5 +216,27 @@ describe("a process's life", () => {
     const server = await start("--ttl-ms=20000");
     server.stdin?.write('{"method":"allow","params":{"ms":20}}\n');
     expect(await once(server, "exit")).toEqual([3, null]);
+  });
+});
+
+describe("a process of the engine that ends", () => {
+  it("while this process has no file descriptor left ends alone", () => {
+    const script = `
+      const fs = require("node:fs");
+      const { EngineProcess } = require(${JSON.stringify(resolve("dist/src/automation/engine-process.js"))});
+      const log = { warn() {}, error() {} };
+      const engine = new EngineProcess({ file: "cat", args: [], environment: process.env, log }, () => {});
+      const exhaust = () => {
+        try {
+          for (;;) fs.openSync("/dev/null");
+        } catch {}
+        setImmediate(exhaust).unref(); // what becomes free is taken
+      };
+      exhaust();
+      process.kill(engine.pid, "SIGKILL");
+      engine.ended.then(() => fs.writeSync(1, "ended"));`;
+    const limited = ["-c", 'ulimit -n 256; exec "$0" -e "$1"', process.execPath, script];
+    const { stdout, stderr } = spawnSync("/bin/sh", limited, { encoding: "utf8" });
+    expect({ stdout, stderr }).toEqual({ stdout: "ended", stderr: "" });
   });
 });
