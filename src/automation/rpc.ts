@@ -81,14 +81,18 @@ export class Connection {
   }
 
   async #answer(id: number, method: string, params: unknown): Promise<void> {
+    const refuse = (error: unknown, data?: object) => {
+      const kind = error instanceof ClassifiedError ? error.errorClass : undefined;
+      this.#write({ id, error: { ...(kind && { kind }), message: errorMessageOf(error), data } });
+    };
     try {
       this.#write({ id, result: await this.handlers.request(method, params) });
     } catch (error) {
-      const kind = error instanceof ClassifiedError ? error.errorClass : undefined;
-      this.#write({
-        id,
-        error: { ...(kind && { kind }), message: errorMessageOf(error), data: initializationOf(error) },
-      });
+      try {
+        refuse(error, initializationOf(error));
+      } catch (unwritable) {
+        refuse(unwritable); // a package's provider may have made what JSON does not have
+      }
     }
   }
 
