@@ -15,8 +15,11 @@ setInterval(() => {
   if (silent <= limit) return;
   const text = Buffer.from(name.slice()).toString().replace(/\\0.*/s, "");
   const what = "kindstack: the program of " + (text || "a kind") + " has not ended for " + limit + " s: does it loop?\\n";
-  require("node:fs").writeSync(2, what);
-  process.kill(process.pid, "SIGKILL");
+  try {
+    require("node:fs").writeSync(2, what);
+  } finally {
+    process.kill(process.pid, "SIGKILL"); // also where nothing reads the error
+  }
 }, 1000);
 `;
 

@@ -7,9 +7,11 @@ import { openProbePort } from "./probe-port";
 import { runProgram } from "./program";
 
 /** The reader of the output may exit first, as `head` does; the command still completes. */
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
 
 const words = process.argv.slice(2);
 void openProbePort(words, process.env)

@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import path from "node:path";
 import { expect, it } from "vitest";
 
@@ -20,6 +21,14 @@ it("ends a process whose program loops, and names the object", () => {
     "SIGKILL",
     "kindstack: the program of Note default/two has not ended for 1 s: does it loop?\n",
   ]);
+});
+
+it("ends it also where nothing reads what it says", async () => {
+  const text = `require(${JSON.stringify(MODULE)}).endIfBlocked(1); for (;;);`;
+  const stdio = ["ignore", "ignore", "pipe"] as const;
+  const child = spawn(process.execPath, ["-e", text], { stdio: [...stdio], timeout: 30_000 });
+  child.stderr?.destroy();
+  expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
 });
 
 it("keeps no process from ending by itself", () => {

@@ -14,6 +14,14 @@ describe("a command", () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 
+  it("ends as ever when what reads its messages has ended before", () => {
+    const { status } = spawnSync("bash", [
+      ...["-o", "pipefail", "-c"],
+      `"${process.execPath}" "${MAIN}" --no-such-option 2>&1 | true`,
+    ]);
+    expect(status).toBe(2);
+  });
+
   // Without an answer, bash itself offers files.
   it.each([
     ["st", ["stack-name", "stacks", "state", "status"]],
