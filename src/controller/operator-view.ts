@@ -6,8 +6,8 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/k
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import { watchedFor, watchedObjects, watchesOf } from "../../stacks/contract/watched";
-import { deletedWith } from "../plan/effects";
 import type { View } from "../plan/plan";
+import { deletedWith } from "../plan/untracked";
 import type { Step } from "./context";
 import { ownedOf, recordedIds } from "./kind-cache";
 

@@ -9,7 +9,7 @@ import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackResource } from "../automation/event-log";
-import { deletedWith, deletesOthers, findUntracked } from "../plan/effects";
+import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
 import { visible } from "../text/plain-text";
 import { isOutdated, loggedFailure, type Step } from "./context";
 import { recordedIds } from "./kind-cache";
@@ -122,9 +122,11 @@ async function removeMarked(
   options: { release: boolean },
 ): Promise<void> {
   const { client } = owner.context;
-  for (const object of marked) if (!isEnding(object)) await remove(owner, object, options);
+  const uids = new Set(removed.map(({ metadata }) => metadata.uid));
+  const others = marked.filter(({ metadata }) => !uids.has(metadata.uid));
+  for (const object of others) if (!isEnding(object)) await remove(owner, object, options);
   if (options.release) return;
-  for (const object of [...removed, ...marked]) {
+  for (const object of [...removed, ...others]) {
     const live = await known(client.find(object));
     if (live?.metadata.uid === object.metadata.uid && isEnding(live))
       throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });

@@ -5,17 +5,15 @@ import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubern
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
-import { groupOf } from "../../providers/kubernetes/object-types";
 import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
-import { ownerUidOf, wasApplied } from "../../providers/kubernetes/ownership";
+import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { isDeletable } from "../../providers/kubernetes/remove-object";
 import type { Lookup } from "../../providers/kubernetes/types";
 import { foundExisting, type Observations } from "../../providers/observation";
 import type { Properties } from "../../providers/provider";
 import { isRetained } from "../../providers/resource-options";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { objectId, parseObjectId } from "../../stacks/contract/object";
-import { watchedFor } from "../../stacks/contract/watched";
+import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { typeWord } from "../automation/urn";
 import { adoptedFields, changedFields, createdFields } from "./fields";
@@ -204,49 +202,4 @@ function applicationOf(
   // One that only lost its label is no other's.
   if (effect === "adopt" && operation === "update" && live?.metadata.uid === old?.outputs.uid) return "update";
   return effect;
-}
-
-/**
- * Those of an owner's live objects that Kindstack applied and that are not among what it is to have, by
- * {@link objectId}. Who copies an object with its labels has not had it applied by Kindstack.
- */
-export function findUntracked(owned: readonly LiveObject[], kept: ReadonlySet<string>): LiveObject[] {
-  const known = new Set([...kept].map(idInGroup));
-  return owned.filter(
-    (object) =>
-      object.metadata.deletionTimestamp === undefined && !known.has(idInGroup(objectId(object))) && wasApplied(object),
-  );
-}
-
-/** An object is the same in all versions of its group. */
-function idInGroup(id: string): string {
-  const { apiVersion, ...rest } = parseObjectId(id);
-  return JSON.stringify({ group: groupOf(apiVersion), ...rest });
-}
-
-/**
- * What an update that was cut off has made and no state has; its removal is part of a plan.
- *
- * @param others what is deleted with the object though others made it
- */
-export function untrackedBeside(
-  owned: readonly LiveObject[],
-  changes: readonly PlannedChange[],
-  others: readonly LiveObject[],
-): LiveObject[] {
-  const touched = new Set(changes.map(touchedObject).filter((id) => id !== undefined));
-  const untracked = [...findUntracked(owned, touched), ...others.filter((object) => !touched.has(objectId(object)))];
-  return [...new Map(untracked.map((object) => [object.metadata.uid, object])).values()];
-}
-
-/** Whether a kind has what others make deleted with its objects. */
-export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): boolean {
-  return watches.some(({ deletedWithObject }) => deletedWithObject);
-}
-
-/** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
-export async function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): Promise<LiveObject[]> {
-  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
-  const remaining = objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  return watchedFor(watches, key, remaining);
 }

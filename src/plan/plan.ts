@@ -8,7 +8,8 @@ import { readReferenced } from "../../stacks/contract/references";
 import type { Referenced, RunContext } from "../../stacks/contract/run-context";
 import type { PreviewOptions, PreviewResult, StackEngine } from "../automation/engine";
 import type { Program } from "../automation/program";
-import { type PlannedResource, type PlanOperation, plannedResources, untrackedBeside } from "./effects";
+import { type PlannedResource, type PlanOperation, plannedResources } from "./effects";
+import { untrackedBeside } from "./untracked";
 
 /** What an update or a destroy of one object's stack would do: the preview of an engine, and what that does to the world. */
 export interface StackPlan extends PreviewResult {

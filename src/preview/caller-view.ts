@@ -4,8 +4,8 @@ import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
 import { objectId } from "../../stacks/contract/object";
-import { deletedWith, deletesOthers } from "../plan/effects";
 import type { View } from "../plan/plan";
+import { deletedWith, deletesOthers } from "../plan/untracked";
 import type { ClusterView } from "./cluster-view";
 
 export interface CallerView extends View {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { mayHaveUntracked } from "../../src/controller/decide";
 import type { Attempt } from "../../src/controller/facts";
-import { findUntracked } from "../../src/plan/effects";
+import { findUntracked } from "../../src/plan/untracked";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
 import { attempt as attemptWith, facts } from "./facts";
@@ -67,6 +67,13 @@ describe("untracked resources", () => {
     const kept = namespace("acme-dev", made);
     const untracked = namespace("acme-old", made);
     expect(findUntracked([kept, untracked], new Set(["v1/Namespace//acme-dev"]))).toEqual([untracked]);
+  });
+
+  it("are there once, as they were read last", () => {
+    const [cached, listed] = ["100", "101"].map((resourceVersion) =>
+      namespace("acme-old", { ...made, resourceVersion }),
+    );
+    expect(findUntracked([cached, listed] as LiveObject[], new Set())).toEqual([listed]);
   });
 
   it("are not what is to be kept and shows in another version of its group", () => {
