@@ -14,6 +14,8 @@ export interface LoggerOptions {
 }
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+/** Bytes of lines that could not be written yet; further ones are left out. */
+const MAX_KEPT = 2 ** 20;
 const SECRETS = ["password", "passphrase", "token", "authorization"];
 
 /**
@@ -29,7 +31,7 @@ const SECRETS = ["password", "passphrase", "token", "authorization"];
 export function createLogger({
   environment = process.env,
   terminal = process.stdout.isTTY === true,
-  stream = destination({ dest: 1, sync: true }),
+  stream = standardOutput(),
 }: LoggerOptions = {}): Logger {
   const choose = (variable: string, fallback: string, allowed: string[]): string => {
     const value = environment[variable] || fallback;
@@ -54,6 +56,13 @@ export function createLogger({
       ? harmless(pretty({ destination: stream as NodeJS.WritableStream, sync: true, colorize: terminal }), asText)
       : harmless(stream, visibleLines),
   );
+}
+
+/** What it cannot take, as the file of a full disk cannot, follows with a later line. */
+function standardOutput(): DestinationStream {
+  const stream = destination({ dest: 1, sync: true, maxLength: MAX_KEPT });
+  stream.on("error", () => undefined); // it would end the process
+  return stream;
 }
 
 /**
