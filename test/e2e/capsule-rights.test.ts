@@ -157,7 +157,7 @@ describe("a cordoned tenant", () => {
 
     await edit(tenant, { spec: { cordoned: null } });
     await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
-    expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False");
+    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False"));
 
     await edit(tenant, { metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });
     await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
@@ -184,8 +184,11 @@ describe("a namespace that is held while it is being deleted", () => {
       expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-a`] });
       expect(conditionOf(live, "NamespacesTerminating").message).toContain("example.com/held");
     });
-    await expect(owner.create(namespace(`${name}-b`))).rejects.toThrow(
-      new RegExp(`all of the 1 namespaces .* ${name}-a is being deleted and waits for: .*example.com/held`),
+    // Admission sees it by a watch of its own.
+    await eventually(() =>
+      expect(owner.create(namespace(`${name}-b`))).rejects.toThrow(
+        new RegExp(`all of the 1 namespaces .* ${name}-a is being deleted and waits for: .*example.com/held`),
+      ),
     );
 
     await edit(held, { metadata: { finalizers: null } });
@@ -314,7 +317,7 @@ describe("of what an owner creates at the same moment where one is allowed", () 
       const { deletionTimestamp } = (await find(surplus))?.metadata ?? { deletionTimestamp: "gone" };
       expect(deletionTimestamp).toMatch(/^\d{4}-|^gone$/);
     });
-    expect(await reasonsOf(surplus)).toEqual(["NamespaceQuotaExceeded"]);
+    await eventually(async () => expect(await reasonsOf(surplus)).toEqual(["NamespaceQuotaExceeded"]));
     await eventually(async () =>
       expect(conditionOf(await get(capsuleTenant(name)), "Enforced")).toMatchObject({ status: "True" }),
     );

@@ -7,7 +7,7 @@ import { podSet as podSetKind } from "../../stacks/kinds/podset/kind";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../stacks/platform/prerequisites";
 import { controlPlane } from "../control-plane";
-import { apply, client, find, POD, podSet, remove, uniqueName, untilGone, untilReady } from "./objects";
+import { apply, client, find, POD, POD_SET, podSet, remove, uniqueName, untilGone, untilReady } from "./objects";
 import { kindstack, TestOperator } from "./operator";
 
 /* CRDs that are deleted while no operator runs: they wait for their objects, and these for an operator. */
@@ -17,6 +17,7 @@ const uidOf = async () => (await find(definition))?.metadata.uid;
 afterAll(async () => {
   await operator.dispose();
   await client.apply(customResourceDefinition(podSetKind));
+  await eventually(() => client.list(POD_SET)); // as the next file expects it
 });
 
 /** An object that is up to date, whose CRD is deleted after the operator has stopped. */

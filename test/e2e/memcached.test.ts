@@ -147,7 +147,9 @@ describe("the sample Memcached", () => {
         "Degraded=Unknown Finalizing",
       ]),
     );
-    expect((await get(deploymentOf(sample))).metadata.deletionTimestamp).toEqual(expect.any(String));
+    await eventually(async () =>
+      expect((await get(deploymentOf(sample))).metadata.deletionTimestamp).toEqual(expect.any(String)),
+    );
     await edit(held, { metadata: { finalizers: null } });
     await untilGone(sample);
     expect(await find(deploymentOf(sample))).toBeUndefined();

@@ -374,8 +374,10 @@ it("a crash between a destroy and the removal of the finalizer is no lost state"
   const stack = statusOf(live as LiveObject).stack?.name ?? "";
   const policy = await keepFinalizers(name);
   await remove(object);
-  await eventually(() => expect(operator.stateFiles(`kindstack-destroyed/${stack}`)).toHaveLength(1));
-  expect(operator.stateFiles(`/stacks/kindstack/${stack}`)).toEqual([]);
+  await eventually(() => {
+    expect(operator.stateFiles(`kindstack-destroyed/${stack}`)).toHaveLength(1);
+    expect(operator.stateFiles(`/stacks/kindstack/${stack}`)).toEqual([]); // is removed after that was written
+  });
   await operator.kill();
   await policy.remove();
   await operator.start();

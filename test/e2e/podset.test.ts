@@ -216,7 +216,7 @@ describe("a Pod of a PodSet", () => {
     await scale(name, 1);
     await eventually(async () => expect(await counted(name)).toHaveLength(2));
     await untilReady(podSet(name, 1));
-    expect((await get(podSet(name, 1))).status).toMatchObject({ replicas: 1 });
+    await eventually(async () => expect((await get(podSet(name, 1))).status).toMatchObject({ replicas: 1 }));
     await remove(podSet(name, 1));
     await untilGone(podSet(name, 1));
     await eventually(async () => expect(namesOf(await podsOf(name))).toEqual([`${name}-foreign`]));

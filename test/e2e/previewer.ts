@@ -1,14 +1,17 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
-import { beforeAll } from "vitest";
+import { beforeAll, expect } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
+import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { controlPlane } from "../control-plane";
 import { TestAuthority } from "../tls/test-authority";
 import { client, tokenOf } from "./objects";
 import type { TestOperator } from "./operator";
 
 const RBAC = "rbac.authorization.k8s.io";
+const REVIEWS = "authorization.k8s.io/v1";
 
 /** What an operator needs to preview for others, and what these need to ask it: files in a folder of the test. */
 export function usePreviewCertificate(folder: string) {
@@ -33,7 +36,7 @@ export function previewsAt({ log }: TestOperator): string {
 export async function makeAccount(
   namespace: string,
   name: string,
-  rules: object[],
+  rules: PolicyRule[],
   within?: readonly string[],
 ): Promise<string> {
   const metadata = { name, namespace };
@@ -49,6 +52,20 @@ export async function makeAccount(
     ...bindings,
   ];
   for (const manifest of manifests) await client.apply(manifest);
+  const user = `system:serviceaccount:${namespace}:${name}`;
+  // The API server sees a right a moment after it was given.
+  await eventually(async () => {
+    for (const {
+      apiGroups: [group],
+      resources: [resource],
+      verbs: [verb],
+    } of rules) {
+      const resourceAttributes = { group, resource, verb, ...(within && { namespace: within[0] }) };
+      const body = { apiVersion: REVIEWS, kind: "SubjectAccessReview", spec: { user, resourceAttributes } };
+      const review = await client.json("POST", `/apis/${REVIEWS}/subjectaccessreviews`, { body });
+      expect(review).toMatchObject({ status: { allowed: true } });
+    }
+  });
   return tokenOf(namespace, name);
 }
 

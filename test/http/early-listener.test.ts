@@ -3,20 +3,12 @@ import http from "node:http";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { freePort } from "../../src/dev/ports";
 import { ConnectionLimit } from "../../src/http/connection-limit";
 import { listenEarly } from "../../src/http/early-listener";
 import { listenAt } from "../../src/http/server";
 
 const host = "127.0.0.1";
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, host);
-  await once(server, "listening");
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 const get = (port: number, path: string) =>
   fetch(`http://${host}:${port}${path}`, { headers: { connection: "close" } });

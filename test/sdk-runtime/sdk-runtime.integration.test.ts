@@ -146,8 +146,8 @@ async function planned(name: string, spec?: object) {
 describe("a program in the SDK's runtime", () => {
   it("gives outputs of a plugin's resources to Kubernetes objects, and secrets to a Secret", async () => {
     await apply("flow", { length: 9 });
-    const object = await untilReady("flow");
-    expect(object.status).toMatchObject({ secrets: 1 });
+    await untilReady("flow");
+    await eventually(async () => expect((await get("flow")).status).toMatchObject({ secrets: 1 }));
     const held = await heldSecret("flow");
     expect(textOf(held, "password")).toMatch(/^[0-9a-f]{18}$/);
     expect(textOf(held, "salt")).toBe(SALT);
