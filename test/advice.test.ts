@@ -63,6 +63,11 @@ const FOLLOWED: readonly [advice: string, file: string, test: string][] = [
     "providers/postgres/tables.integration.test.ts",
     "that hides the row makes a deletion fail",
   ],
+  [
+    "delete it, and apply the installation again",
+    "stacks/platform/lost-policies.integration.test.ts",
+    "for (const one of [audited, narrowed]) await remove(one)",
+  ],
   ["to delete them too, set false and run", "stacks/platform/program.test.ts", "is, unless told otherwise, the state"],
   ["To take it over, pause it first", "e2e/hand-over.ts", '[PAUSED_ANNOTATION]: "true"'],
   [
