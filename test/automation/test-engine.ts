@@ -1,6 +1,6 @@
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { AnyProvider } from "../../providers/host/session";
 import { ProviderHost } from "../../providers/host/session";
 import { AutomationApiEngine } from "../../src/automation/cli/automation-api-engine";
@@ -11,6 +11,7 @@ import { PROTOCOL } from "../../src/automation/rpc";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ENGINE_VERSION } from "../../src/toolchain/tools";
+import { filesUnder } from "../files";
 import { recorded, THING_STUB, Thing, Things } from "./things";
 
 /** A process of the engine. */
@@ -103,8 +104,7 @@ export class TestEngine {
 
   /** The names of the files of the file backend. */
   async backendFiles(): Promise<string[]> {
-    const entries = await readdir(join(this.directory, "state"), { recursive: true, withFileTypes: true });
-    return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+    return filesUnder(join(this.directory, "state")).map((file) => basename(file));
   }
 
   /** A stack's checkpoint in the file backend. */

@@ -28,8 +28,11 @@ beforeAll(async () => {
   sequence = await harness.measure(ALL_KINDS);
 }, SCENARIO_TIMEOUT_MS);
 
-/** After which write, as a share of those that the phase has; the last ones may be others' the next time. */
-const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: SEED, numRuns: PHASES.length });
+/**
+ * After which write, as a share of those that the phase has. The last ones may be others' the next time, and a slow machine adds
+ * one for each update that takes so long that the status tells of it.
+ */
+const shares = fc.sample(fc.double({ min: 0, max: 0.6, noNaN: true }), { seed: SEED, numRuns: PHASES.length });
 
 /** In each phase after so many of something else. */
 function faults(): Record<Phase, Fault> {

@@ -24,6 +24,7 @@ import {
 import type { ApiFaults, ApiRequest, List } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
 import { existenceOf, expectNothingOf, type Place } from "./scenario";
+import { folderStore } from "./state-store";
 
 const MAIN = path.resolve(__dirname, "../../dist/src/cli/main.js");
 /** How often a read fails, and what it is answered then. */
@@ -115,11 +116,7 @@ export function describeReads({ seeds, faultyMs }: Choice): void {
     const table = await faulty.createTable();
     await faulty.database.query(`CREATE TABLE ${table}_2 (LIKE ${table} INCLUDING ALL)`);
     await faulty.database.query(`ALTER TABLE ${table}_2 OWNER TO ${faulty.role}`);
-    const state = {
-      files: async (part: string) =>
-        faulty.operator.stateFiles(part).map((file) => ({ name: file, text: fs.readFileSync(file, "utf8") })),
-    };
-    place = { state, database: faulty.database, table };
+    place = { state: folderStore(faulty.operator), database: faulty.database, table };
   });
 
   describe.each(seeds)("reads that fail at random, seed %i", (seed) => {

@@ -1,7 +1,7 @@
-import fs from "node:fs";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { controlPlane } from "../control-plane";
 import type { TestOperator } from "../e2e/operator";
+import { readIfThere } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
 import { PostgresProxy } from "./postgres-proxy";
 import { StateWatch } from "./state-watch";
@@ -71,13 +71,4 @@ export async function databaseStore(): Promise<StateStore> {
 export function noneWithoutTable(error: unknown): [] {
   if (sqlStateOf(error) === "42P01") return [];
   throw error;
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return fs.readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }
