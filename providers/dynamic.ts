@@ -1,6 +1,6 @@
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type Resource } from "@pulumi/pulumi/resource";
-import { ClassifiedError, RetryableError } from "./errors";
+import { ClassifiedError, invalidProgram, RetryableError, type TerminalError } from "./errors";
 import { behindEngine, escapeReserved } from "./literal";
 import { comparing } from "./observation";
 import type { CallContext, DynamicProvider, Properties } from "./provider";
@@ -12,6 +12,7 @@ import {
   refuseForeignOptions,
   retaining,
 } from "./resource-options";
+import { GUARD_TYPE } from "./urn";
 
 /** The property under which Pulumi keeps a dynamic provider's code in the state. */
 export const PROVIDER_PROPERTY = "__provider";
@@ -94,6 +95,7 @@ export abstract class DynamicResource extends CustomResource {
     refuseForeignOptions(name, options);
     const { retainOnDelete, ...others } = options;
     const type = `pulumi-nodejs:dynamic/${module}:${typeName}`;
+    if (type === GUARD_TYPE) throw guardRefused(name);
     const retained = retainOnDelete ? { [RETAINED]: true } : {};
     const all = { ...escapeReserved(inputs), ...retained, [PROVIDER_PROPERTY]: stub };
     const { registrations, parent: given } = runningProgram();
@@ -105,6 +107,11 @@ export abstract class DynamicResource extends CustomResource {
     }
     super(type, name, all, parent === undefined ? others : { ...others, parent });
   }
+}
+
+/** The error about a resource whose type is the guard's. */
+export function guardRefused(name: string): TerminalError {
+  return invalidProgram(`the resource ${JSON.stringify(name)}: the type ${GUARD_TYPE} is Kindstack's own`);
 }
 
 /** What the resources of one update manage, by {@link DynamicProvider.identify}. */

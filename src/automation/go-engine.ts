@@ -2,6 +2,7 @@ import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { asError, ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
+import { guardOf } from "../../providers/index";
 import { escapeReserved } from "../../providers/literal";
 import { withoutPasswords } from "../../providers/passwords";
 import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
@@ -159,7 +160,8 @@ export class GoEngine extends Operations implements StackEngine {
         prepared = await prepareProgram(program, sdkRuntime, { timeoutMs, signals: [signal, stop] });
       if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
-      const operation = { ...of, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
+      const guard = context?.object && guardOf(context.object);
+      const operation = { ...of, guard, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
       const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
       const listener = {
         session,

@@ -4,8 +4,10 @@ import { isGrpcError } from "@pulumi/pulumi/errors";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
+import { guardRefused } from "../../providers/dynamic";
 import { errorMessageOf, invalidProgram, RetryableError, type TerminalError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
+import { GUARD_TYPE } from "../../providers/urn";
 import { ENGINE, SDK } from "./messages";
 import { withUnhandled } from "./unhandled";
 
@@ -81,7 +83,8 @@ interface Unmade {
 
 /**
  * Notes the names of resources that the engine could not make. What uses an output of one is never registered, and must not
- * be deleted for that, also where the program has caught the error. Refuses what would be imported: an import is in no plan.
+ * be deleted for that, also where the program has caught the error. Refuses what would be imported, as an import is
+ * in no plan, and another guard.
  */
 export function noteUnmade(monitor: ResourceMonitorClient): Unmade {
   const unmade: Unmade = { names: new Set(), refusal: undefined };
@@ -91,10 +94,12 @@ export function noteUnmade(monitor: ResourceMonitorClient): Unmade {
   ) => ReturnType<RegisterResource>;
   monitor.registerResource = ((request: RegisterResourceRequest, callback: (...answer: unknown[]) => void) => {
     const name = request.getName();
-    if (request.getImportid() !== "") {
+    const refusal =
+      request.getImportid() !== "" ? importRefused(name) : request.getType() === GUARD_TYPE && guardRefused(name);
+    if (refusal) {
       unmade.names.add(name);
-      unmade.refusal = importRefused(name);
-      return callback(unmade.refusal);
+      unmade.refusal = refusal;
+      return callback(refusal);
     }
     return register(request, (error, response) => {
       if (error || response.getResult() !== Result.SUCCESS) unmade.names.add(name);

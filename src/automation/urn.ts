@@ -1,3 +1,5 @@
+import { GUARD_TYPE } from "../../providers/urn";
+
 export { nameOf } from "../../providers/urn";
 
 /** What the types of resources of dynamic providers begin with. */
@@ -12,9 +14,9 @@ export function stackOf(urn: string): string {
   return urn.split("::")[0]?.replace("urn:pulumi:", "") ?? "";
 }
 
-/** Whether the resource is in every stack: the stack itself, and providers. */
+/** Whether the resource is no program's: the stack itself, providers, and the guard. */
 export function isScaffolding(urn: string): boolean {
-  return typeOf(urn) === "pulumi:pulumi:Stack" || isProvider(urn);
+  return ["pulumi:pulumi:Stack", GUARD_TYPE].includes(typeOf(urn)) || isProvider(urn);
 }
 
 export function isProvider(urn: string): boolean {

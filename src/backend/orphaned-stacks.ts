@@ -3,17 +3,17 @@ import { DEFINITION_TYPE, isInstalled } from "../../stacks/contract/crd";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { StackEngine } from "../automation/engine";
 import { urnsIn } from "../automation/stack-state";
+import { isScaffolding } from "../automation/urn";
 
 /** A stack whose object does not exist. */
 export interface OrphanedStack {
   stack: string;
-  /** How many resources its state has, besides what is Pulumi's own. */
+  /** How many resources of its program the state has. */
   resources: number;
 }
 
 /** How {@link stackName} ends; a platform team's own stacks in the project have other names. */
 export const OBJECT_STACK = /-[0-9a-f]{19}$/;
-const PULUMI_RESOURCE = /::pulumi:/;
 
 /**
  * The stacks of objects that do not exist. The kinds are those whose CRDs Kindstack has installed in the cluster, so that no
@@ -34,7 +34,7 @@ export async function orphanedStacks(
   for (const stack of before.filter((name) => after.has(name) && !held.has(name)).sort()) {
     const state = await engine.exportStack(stack, signal);
     if (state === undefined) continue;
-    orphaned.push({ stack, resources: urnsIn(state).filter((urn) => !PULUMI_RESOURCE.test(urn)).length });
+    orphaned.push({ stack, resources: urnsIn(state).filter((urn) => !isScaffolding(urn)).length });
   }
   return orphaned;
 }

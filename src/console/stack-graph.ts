@@ -3,7 +3,7 @@ import { MASKED, maskSecrets } from "../../providers/literal";
 import { shortened } from "../../providers/shortened";
 import { objectId } from "../../stacks/contract/object";
 import type { RecordedResource, StackState } from "../automation/stack-state";
-import { nameOf, typeWord } from "../automation/urn";
+import { isScaffolding, nameOf, typeWord } from "../automation/urn";
 import type { Manager } from "../operator/manager";
 import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
@@ -31,7 +31,9 @@ const collator = new Intl.Collator("en", { numeric: true });
 
 /** The resources of a stack by name. */
 export function graphOf(state: StackState, view: Manager["view"]): GraphNode[] {
-  const own = (state.deployment.resources ?? []).filter(({ type }) => type.startsWith(DYNAMIC));
+  const own = (state.deployment.resources ?? []).filter(
+    ({ urn, type }) => type.startsWith(DYNAMIC) && !isScaffolding(urn),
+  );
   const known = new Set(own.map(({ urn }) => urn));
   const nodes = own.map((resource) => ({
     urn: resource.urn,

@@ -15,6 +15,7 @@ describe("isScaffolding", () => {
     ["pulumi:pulumi:Stack", true],
     ["pulumi:providers:pulumi-nodejs", true],
     ["kindstack:g/v1:Writer$pulumi:providers:kubernetes", true],
+    ["pulumi-nodejs:dynamic/kindstack:Guard", true],
     ["kindstack:g/v1:Writer", false],
     ["kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row", false],
   ])("%s: %s", (type, expected) => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { component } from "../../providers/dynamic";
+import { component, DynamicResource } from "../../providers/dynamic";
 import { KubernetesObject } from "../../providers/kubernetes/index";
 import { declaredBy } from "../../providers/registration";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
+import { GUARD_TYPE } from "../../providers/urn";
 import { Thing } from "../automation/things";
 
 const declared = (options: DynamicResourceOptions) =>
@@ -80,6 +81,18 @@ describe("the options of a resource in a plain program", () => {
     // @ts-expect-error a dynamic provider has no provider of its own
     const options: DynamicResourceOptions = { provider };
     expect(options).toEqual({ provider });
+  });
+});
+
+it("the type of the guard of stacks is refused", async () => {
+  class Guard extends DynamicResource {
+    constructor() {
+      super({ module: "kindstack", name: "Guard", stub: "" }, "mine", {});
+    }
+  }
+  await expect(declaredBy(() => void new Guard())).rejects.toMatchObject({
+    reason: "InvalidProgram",
+    message: `the resource "mine": the type ${GUARD_TYPE} is Kindstack's own`,
   });
 });
 

@@ -9,6 +9,7 @@ import { CustomResource, type CustomResourceOptions, ProviderResource } from "@p
 import { beforeEach, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/session";
 import { providersOf } from "../../providers/index";
+import { GUARD_TYPE } from "../../providers/urn";
 import type { EngineProcesses, EngineTiming } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
@@ -113,6 +114,15 @@ describe("the option import of a plugin's resource", () => {
     expect(await engine.destroy("one")).toMatchObject({ failures: [] });
     expect(await readFile(path.join(directory, "there"), "utf8")).toBe("made elsewhere");
   });
+});
+
+it("the type of the guard of stacks is refused", async () => {
+  class Guard extends CustomResource {}
+  const program = async () => void new Guard(GUARD_TYPE, "mine");
+  const { failures } = await engine.up("one", program, { sdkRuntime: true });
+  expect(failures).toMatchObject([
+    { reason: "InvalidProgram", message: expect.stringContaining(`the type ${GUARD_TYPE}`) },
+  ]);
 });
 
 describe("the process of a plugin", () => {

@@ -33,6 +33,8 @@ type operationParams struct {
 	Object string `json:"object"`
 	// MustExist tells that the object has had the stack: where it is neither there nor destroyed, the state is lost.
 	MustExist bool `json:"mustExist"`
+	// Guard is saved with what the operation leaves, see state/guard.go.
+	Guard *state.Guard `json:"guard"`
 	// Refresh compares the state with the real world first.
 	Refresh bool `json:"refresh"`
 	// SavesOnce saves the state at the end instead of after each step.

@@ -63,6 +63,7 @@ func (op *operation) newSnapshotManager(ctx context.Context, snapshot *deploy.Sn
 		if op.method == "destroy" && op.SavesOnce && len(deployment.Deployment.Resources) == 0 {
 			return nil // it is removed next; after a crash before that, the deletions are repeated
 		}
+		deployment.Deployment = op.Guard.Add(deployment.Deployment, op.Stack)
 		return op.server.stacks.Save(ctx, op.Stack, deployment)
 	}
 	return &snapshotManager{SnapshotManager: backend.NewSnapshotManager(persister(save), op.server.manager, snapshot, nil)}

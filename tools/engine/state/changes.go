@@ -35,9 +35,9 @@ func SortedChanges(changes iter.Seq[Change]) []Change {
 	return sorted
 }
 
-// IsScaffolding tells of what every stack has, whatever is in it: the stack itself, and providers.
+// IsScaffolding tells of what a stack has, whatever is in it: the stack itself, providers, and the guard.
 func IsScaffolding(urn resource.URN) bool {
-	return urn.Type() == resource.RootStackType || providers.IsProviderType(urn.Type())
+	return urn.Type() == resource.RootStackType || providers.IsProviderType(urn.Type()) || urn.Type() == guardType
 }
 
 // IsAdopted tells, by its outputs, of what was there before the stack had it.

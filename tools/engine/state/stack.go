@@ -100,6 +100,7 @@ func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool,
 		return nil, checkpoint != nil, err
 	}
 	checkpoint.Latest.PendingOperations = nil
+	removeGuard(checkpoint.Latest)
 	if err := verifyOwn(checkpoint.Latest, name); err != nil {
 		return nil, true, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
