@@ -15,7 +15,11 @@ const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
 
 type LastUse = Record<string, Amounts>;
 
-const quantity = Type.Union([Type.String({ pattern: QUANTITY }), Type.Number({ minimum: 0 })]);
+/** Whoever may edit the namespace may have written it. */
+const quantity = Type.Union([
+  Type.String({ maxLength: 64, pattern: QUANTITY }),
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+]);
 const readLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
 
 /** What a tenant's ResourceQuotas said last, by namespace: their end may be seen before that of their namespace. */

@@ -164,6 +164,14 @@ describe("the balance of a tenant's quotas", () => {
       expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
     });
 
+    it.each([1e300, 1e-300, "1".repeat(65)])(
+      "knows nothing of it from a note of %s, which is no amount",
+      async (pods) => {
+        const noted = (note: string) => written([ending("oil-c", { "kindstack.dev/last-quota-use": note }), other]);
+        expect(await noted(JSON.stringify({ 0: { pods } }))).toEqual(await noted("no JSON"));
+      },
+    );
+
     it("counts what Kindstack's own quota said, whatever a user made beside it with a like name", async () => {
       const forged = quota("oil-d", { hard: none, used: none }, { name: "capsule-oil-x" });
       const memory = new Map();
