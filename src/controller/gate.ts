@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import { foundNothing } from "../../providers/observation";
 import { recordedAuthors } from "../../stacks/contract/author-policy";
 import { findCondition } from "../../stacks/contract/condition";
 import type { ApprovalRecord } from "../../stacks/contract/object";
 import { MAX_TEXT, type PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/event-log";
-import { planContents } from "../plan/contents";
+import { type PlanEffects, planContents } from "../plan/contents";
 import type { PlanDigests } from "../plan/digest";
 import type { PlannedResource } from "../plan/effects";
-import { adoptedFields } from "../plan/fields";
+import { refusalsOf } from "../plan/obstacles";
 import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
@@ -20,6 +18,7 @@ import type { KindContext, Step } from "./context";
 import type { Comparison, ObjectFacts, Settings } from "./facts";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
+import { isRestOf } from "./rest-of-plan";
 import { reasonOf } from "./restraints";
 
 /*
@@ -80,7 +79,8 @@ export async function passGate(
   }
   const { references = [] } = state.reads ?? {};
   const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
-  const spec = specOf(step, action, planned, digests, authors);
+  const refusals = await refusalsOf(planned.resources);
+  const spec = specOf(step, action, { ...planned, refusals }, digests, authors);
   const decision = plans.find(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt } = decision;
@@ -112,7 +112,7 @@ function needsApproval(gate: Gate, { resources, untracked }: StackPlan): boolean
 function specOf(
   { object, facts }: Step<"object" | "facts">,
   action: UpdateAction | DestroyAction,
-  planned: StackPlan,
+  planned: PlanEffects,
   digests: PlanDigests,
   authors: readonly string[] | undefined,
 ): PlanSpec {
@@ -151,43 +151,6 @@ function approvedPlan(
   if (plan?.status.state !== "Applying" || !isOfObject) return undefined;
   const decision = plans.find(kind, object, plan.spec.digest, authors);
   return decision?.decision === "Approve" ? { plan: plan.spec, decision } : undefined;
-}
-
-/**
- * Whether what was planned is what remains of a plan that was begun, and needs no other approval: a failure that passes, or a crash,
- * has ended it. A plan lists a limited number of steps; those beyond need another approval. A new row that is
- * written is observed as nothing, which keeps the digest of its step; an adopted one needs another approval
- * (providers/postgres/row-observation.ts).
- */
-function isRestOf(
-  begun: PlanSpec,
-  { object }: Step<"object">,
-  digests: PlanDigests,
-  { resources, observed }: StackPlan,
-): boolean {
-  const { uid } = object.metadata;
-  const approved = new Set(begun.steps.map(({ digest }) => digest));
-  const leaving = new Set(resources.filter(isLeaving).map(({ change }) => change.urn));
-  const made = new Set(resources.filter((resource) => isMade(resource, uid)).map(({ change }) => change.urn));
-  // A destroy that is cut off may have saved nothing: the state still has what it deleted.
-  const isGone = (urn: string) => observed !== undefined && foundNothing(observed, urn);
-  const wasApproved = ([urn, digest]: [string, string]) =>
-    approved.has(digest) ||
-    leaving.has(urn) ||
-    isGone(urn) ||
-    (made.has(urn) && approved.has(digests.creations.get(urn) ?? ""));
-  return [...digests.steps].every(wasApproved);
-}
-
-/** Whether what a step deletes is on its way out: the step changes nothing any more. */
-function isLeaving({ shown, live }: PlannedResource): boolean {
-  return shown.operation === "delete" && live?.metadata.deletionTimestamp !== undefined;
-}
-
-/** Whether what a step creates is there already, as it would be, and no state has it. */
-function isMade({ change, live, inputs }: PlannedResource, uid: string): boolean {
-  if (change.operation !== "create" || live === undefined || inputs === undefined) return false;
-  return ownerUidOf(live) === uid && adoptedFields(live, inputs.manifest).length === 0;
 }
 
 /** Tells of the approval of what was done, if it needed one. */

@@ -68,7 +68,9 @@ export async function recordProposal(
   const changes = describeAll(resources.map(describePlanned));
   const words = approvalWords(context.kind, { spec });
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
-  const conditions = waitsForApprovalConditions(clipped(`${next}; ${changes}`));
+  const refusals = spec.steps.flatMap(({ refusal }) => refusal ?? []);
+  const failing = refusals.length > 0 ? `it would fail: ${describeAll(refusals)}; ` : "";
+  const conditions = waitsForApprovalConditions(clipped(`${next}; ${failing}${changes}`));
   const waitsMs = decision ? decision.expiresAt - Date.now() : Number.POSITIVE_INFINITY;
   const untilMs = performance.now() + waitsMs;
   const { digest, group } = spec;

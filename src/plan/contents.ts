@@ -5,6 +5,7 @@ import { shortened } from "../../providers/shortened";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import {
+  MAX_REFUSAL,
   MAX_STEP_FIELDS,
   MAX_STEPS,
   MAX_TEXT,
@@ -30,13 +31,21 @@ const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
   delete: "delete",
 };
 
+export interface PlanEffects extends Pick<StackPlan, "resources" | "untracked"> {
+  /** Why a step would fail, by URN. */
+  refusals: ReadonlyMap<string, string>;
+}
+
 /** What a plan says it does, bounded; its digests are of everything. */
 export function planContents(
-  { resources, untracked }: Pick<StackPlan, "resources" | "untracked">,
+  { resources, untracked, refusals }: PlanEffects,
   digests: PlanDigests,
 ): Pick<PlanSpec, "actions" | "steps" | "omitted"> {
   const steps = [
-    ...resources.map((resource) => stepOf(resource, digests.steps.get(resource.change.urn) ?? "")),
+    ...resources.map((resource) => {
+      const { urn } = resource.change;
+      return stepOf(resource, digests.steps.get(urn) ?? "", refusals.get(urn));
+    }),
     ...untracked.map((object) => untrackedStep(object, digests.steps.get(object.metadata.uid) ?? "")),
   ];
   const actions = { create: 0, update: 0, replace: 0, delete: 0 };
@@ -49,7 +58,7 @@ export function planContents(
 }
 
 /** @throws RetryableError for what could not be looked up: no plan is made of it */
-function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
+function stepOf({ change, shown }: PlannedResource, digest: string, refusal: string | undefined): PlanStep {
   if (shown.operation === UNCHECKED)
     throw new RetryableError("Unreachable", `cannot look up ${shown.name}: ${shown.notChecked}`);
   const id = touchedObject(change);
@@ -62,6 +71,7 @@ function stepOf({ change, shown }: PlannedResource, digest: string): PlanStep {
     // Who may read a plan need not be allowed to get what is not the object's yet.
     fields: shown.fields.slice(0, MAX_STEP_FIELDS).map(shown.operation === "adopt" ? withoutFrom : fieldOf),
     ...(omitted > 0 && { omittedFields: omitted }),
+    ...(refusal !== undefined && { refusal: shortened(refusal, MAX_REFUSAL) }),
     digest,
   };
 }

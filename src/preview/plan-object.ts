@@ -11,11 +11,12 @@ import { typeWord } from "../automation/urn";
 import { type Admitted, admit, checkPlain } from "../fleet/admit";
 import { idOf, type PlannedResource, touchedObject } from "../plan/effects";
 import { givenFields } from "../plan/fields";
+import type { ConflictFinder } from "../plan/obstacles";
 import { planUpdate } from "../plan/plan";
 import { UNCHECKED } from "../plan/resource-plan";
 import { callerView } from "./caller-view";
 import type { ClusterView } from "./cluster-view";
-import type { ConflictFinder, Planned } from "./conflicts";
+import type { Planned } from "./conflicts";
 import {
   type Candidate,
   type FoundPlan,
@@ -52,7 +53,8 @@ export async function planObject(
     const isApplied = !candidate.removed && planned.action !== "invalid";
     const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
     const had = changes.map(({ old }) => idOf(old?.inputs.manifest));
-    const { conflicts, overwritten, unknown: unseen } = await findConflicts(resources);
+    const { conflicts, overwritten, unknown: errors } = await findConflicts(resources);
+    const unseen = new Map([...errors].map(([urn, error]) => [urn, errorMessageOf(error)]));
     for (const { change, shown } of resources) {
       const [fields, why] = [overwritten.get(change.urn), unseen.get(change.urn)];
       // A row that the records give to this object is there already. The history of its creation has the same word.

@@ -14,9 +14,10 @@ import {
   type RefusedManifest,
   selectDeclared,
 } from "../../stacks/contract/select-manifests";
+import { conflictFinder } from "../plan/obstacles";
 import { UNCHECKED } from "../plan/resource-plan";
 import type { ClusterView } from "./cluster-view";
-import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
+import { addConflicts, type Claimant, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
 import { type Candidate, claimsOf, type PlanOptions } from "./object-preview";
 import { planObject } from "./plan-object";

@@ -151,6 +151,7 @@ export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
   return {
     ...newPlan(kind, spec.object.apiVersion, spec.object),
     action: plannedAction(spec),
+    errors: spec.steps.flatMap(({ refusal }) => refusal ?? []),
     resources: spec.steps.map(({ action, type, name, fields }) => ({
       name,
       type,
@@ -170,7 +171,8 @@ export function objectPlan(kind: AnyKind, { spec, status }: Plan): ObjectPlan {
   };
 }
 
-function plannedAction({ cause, actions }: Plan["spec"]): Action {
+function plannedAction({ cause, actions, steps }: Plan["spec"]): Action {
+  if (steps.some(({ refusal }) => refusal !== undefined)) return "failed";
   if (cause.reason === "Deleted") return "delete";
   if (cause.reason === "Created") return "create";
   return actions.replace > 0 ? "replace" : "update";

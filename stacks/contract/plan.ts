@@ -33,6 +33,8 @@ export const MAX_STEPS = 100;
 export const MAX_STEP_FIELDS = 20;
 export const MAX_VALUE = 256;
 export const MAX_TEXT = 1024;
+/** It may hold the SQL that ends it. */
+export const MAX_REFUSAL = 4096;
 
 export const digestSchema = Type.String({ pattern: "^sha256:[0-9a-f]{64}$", maxLength: 71 });
 const time = Type.String({ format: "date-time" });
@@ -55,6 +57,9 @@ const stepSchema = Type.Object({
     { maxItems: MAX_STEP_FIELDS },
   ),
   omittedFields: Type.Optional(count),
+  refusal: Type.Optional(
+    Type.String({ maxLength: MAX_REFUSAL, description: "Why the step would fail, as another owner has the resource." }),
+  ),
   digest: digestSchema,
 });
 

@@ -4,6 +4,7 @@ import { planContents } from "../../src/plan/contents";
 import type { PlannedResource } from "../../src/plan/effects";
 import type { ResourcePlan } from "../../src/plan/resource-plan";
 
+const NONE = { untracked: [], refusals: new Map<string, string>() };
 const DIGESTS = { digest: "d", group: "g", steps: new Map(), creations: new Map() };
 
 function resource(operation: ResourcePlan["operation"]): PlannedResource {
@@ -19,7 +20,7 @@ function resource(operation: ResourcePlan["operation"]): PlannedResource {
 describe("plans and conditions, which others may read", () => {
   it("tell no value of what is adopted", () => {
     const { shown } = resource("adopt");
-    expect(planContents({ resources: [resource("adopt")], untracked: [] }, DIGESTS).steps[0]?.fields).toEqual([
+    expect(planContents({ resources: [resource("adopt")], ...NONE }, DIGESTS).steps[0]?.fields).toEqual([
       { path: "spec.image", to: '"a"' },
     ]);
     expect(describePlanned(shown)).toBe('adopt Deployment web: spec.image → "a"');
@@ -27,16 +28,22 @@ describe("plans and conditions, which others may read", () => {
 
   it("tell what an update changes", () => {
     const { shown } = resource("update");
-    expect(planContents({ resources: [resource("update")], untracked: [] }, DIGESTS).steps[0]?.fields).toMatchObject([
+    expect(planContents({ resources: [resource("update")], ...NONE }, DIGESTS).steps[0]?.fields).toMatchObject([
       { from: '"theirs"' },
     ]);
     expect(describePlanned(shown)).toBe('update Deployment web: spec.image "theirs" → "a"');
   });
 
+  it("tell why a step would fail", () => {
+    const refusals = new Map([["u", "RowConflict: it has another owner"]]);
+    const { steps } = planContents({ ...NONE, resources: [resource("adopt")], refusals }, DIGESTS);
+    expect(steps[0]).toMatchObject({ action: "adopt", refusal: "RowConflict: it has another owner" });
+  });
+
   it("are not made of what could not be looked up", () => {
     const unchecked = resource("unchecked");
     const shown = { ...unchecked.shown, notChecked: "whether it is created: forbidden" };
-    expect(() => planContents({ resources: [{ ...unchecked, shown }], untracked: [] }, DIGESTS)).toThrow(
+    expect(() => planContents({ resources: [{ ...unchecked, shown }], ...NONE }, DIGESTS)).toThrow(
       "cannot look up web: whether it is created: forbidden",
     );
   });
