@@ -15,7 +15,7 @@ const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
 
 type LastUse = Record<string, Amounts>;
 
-/** Whoever may edit the namespace may have written it. */
+/** Its values may be of anyone with the right to edit the namespace. */
 const quantity = Type.Union([
   Type.String({ maxLength: 64, pattern: QUANTITY }),
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
