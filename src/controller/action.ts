@@ -4,12 +4,12 @@ import type { Cause } from "./conditions";
 /** What a reconcile does about an object: the decision that {@link decide} makes. */
 export type Action =
   /** Only the status may need a correction. */
-  | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
+  | { type: "nothing"; conditions: readonly NewCondition[]; requeueAfterMs: number }
   /** A repair is due and has to wait. */
-  | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
+  | { type: "backOff"; conditions: readonly NewCondition[]; requeueAfterMs: number }
   /** The blockers of the last attempt are still there. */
   | { type: "wait"; requeueAfterMs: number }
-  | { type: "pause"; conditions: NewCondition[] }
+  | { type: "pause"; conditions: readonly NewCondition[] }
   /** The object is only observed: the status tells what an update would do. */
   | { type: "compare" }
   /** That the deletion leaves the resources is recorded first: a process that restarts could not tell. */

@@ -79,7 +79,7 @@ export interface Progress {
   /** The object as it was last written. */
   object: LiveObject;
   /** Resolves once what is to be reported before is written. @throws what the write threw */
-  begin(conditions: NewCondition[], progressReport: ProgressReport): Promise<void>;
+  begin(conditions: readonly NewCondition[], progressReport: ProgressReport): Promise<void>;
   /**
    * Reports nothing any more, and resolves once no report is under way: one that lands after the next reconcile's status would
    * replace it. @returns the object as it then is

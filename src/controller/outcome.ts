@@ -23,7 +23,7 @@ export type Outcome =
   | { type: "finalizerAdded" }
   | { type: "orphanRecorded" }
   /** Only the status may need a correction. */
-  | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
+  | { type: "rests"; conditions: readonly NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */
   | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
   /** What an update would do, or why that cannot be told. */

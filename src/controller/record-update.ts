@@ -114,7 +114,10 @@ function continuedConflict({ facts }: Step<"facts">, { cause }: UpdateAction): s
   return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
 }
 
-function updatedConditions({ facts, state }: Step<"facts" | "state">, conflict: string | undefined): NewCondition[] {
+function updatedConditions(
+  { facts, state }: Step<"facts" | "state">,
+  conflict: string | undefined,
+): readonly NewCondition[] {
   if (conflict !== undefined) return conflictConditions(conflict);
   if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True") return succeededConditions();
   state.repairs.reset();

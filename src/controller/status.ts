@@ -14,7 +14,7 @@ import { findUnready, isOfReadiness, type OwnedObjects, readyConditions, type Un
 
 /** What is new; everything else stays as the object has it. */
 export interface StatusChange {
-  conditions?: NewCondition[];
+  conditions?: readonly NewCondition[];
   observedGeneration?: number;
   stack?: CommonStatus["stack"];
   lastHandledReconcile?: string;

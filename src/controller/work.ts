@@ -62,7 +62,7 @@ export class ProgressStatus implements Progress {
     this.object = reconcile.object;
   }
 
-  async begin(conditions: NewCondition[], progressReport: ProgressReport): Promise<void> {
+  async begin(conditions: readonly NewCondition[], progressReport: ProgressReport): Promise<void> {
     this.#conditions = conditions;
     if (progressReport === "late") this.#timer = setTimeout(() => this.#write(), REPORT_AFTER_MS);
     else this.#write();

@@ -31,7 +31,7 @@ export const conditionsSchema = Type.Array(
  * The conditions after an observation: a condition's transition time moves only when its status does, and conditions
  * that were not observed this time stay. Messages show no passwords.
  */
-export function mergeConditions(previous: Condition[], observed: NewCondition[], now: Date): Condition[] {
+export function mergeConditions(previous: Condition[], observed: readonly NewCondition[], now: Date): Condition[] {
   const merged = new Map(previous.map((condition) => [condition.type, condition]));
   for (const condition of observed) {
     const before = merged.get(condition.type);

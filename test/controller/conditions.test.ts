@@ -26,8 +26,8 @@ const conflict: UpdateFailure = {
 const refused: UpdateFailure = { errorClass: "retryable", reason: "ConnectionRefused", message: "connection refused" };
 
 /** `Synced=True` and the like. */
-const summary = (conditions: NewCondition[]) => conditions.map(({ type, status }) => `${type}=${status}`);
-const find = (conditions: NewCondition[], type: string) => conditions.find((condition) => condition.type === type);
+const summary = (conditions: readonly NewCondition[]) => conditions.map(({ type, status }) => `${type}=${status}`);
+const find = (conditions: readonly NewCondition[], type: string) => conditions.find((condition) => condition.type === type);
 
 describe("while an update runs", () => {
   it("a known object keeps what its Synced says, so that it does not flicker", () => {
@@ -126,7 +126,7 @@ describe("while a user undoes every repair", () => {
 });
 
 describe("isUnfinished", () => {
-  const written = (conditions: NewCondition[]) => mergeConditions([], conditions, new Date());
+  const written = (conditions: readonly NewCondition[]) => mergeConditions([], conditions, new Date());
 
   it("is an update that runs, was cut off, or failed and will be tried again", () => {
     expect(isUnfinished(written(updatingConditions("Creating", false)))).toBe(true);
