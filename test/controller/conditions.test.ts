@@ -27,7 +27,8 @@ const refused: UpdateFailure = { errorClass: "retryable", reason: "ConnectionRef
 
 /** `Synced=True` and the like. */
 const summary = (conditions: readonly NewCondition[]) => conditions.map(({ type, status }) => `${type}=${status}`);
-const find = (conditions: readonly NewCondition[], type: string) => conditions.find((condition) => condition.type === type);
+const find = (conditions: readonly NewCondition[], type: string) =>
+  conditions.find((condition) => condition.type === type);
 
 describe("while an update runs", () => {
   it("a known object keeps what its Synced says, so that it does not flicker", () => {
