@@ -81,8 +81,12 @@ export function mayClaim(
   return record.incarnation === incarnation || (record.description === owner.description && isSameCluster);
 }
 
-/** Why a row that has no record is refused, and how to adopt it. */
-export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInputs, "key" | "owner">): string {
+/** Why a row that has no record is refused, and how to adopt it. @param creation SQL that makes the tables of records */
+export function describeUnmanaged(
+  { oid, schema, name }: Table,
+  row: Pick<RowInputs, "key" | "owner">,
+  creation = "",
+): string {
   const [place, title] = [schema, name].map(escapeLiteral);
   const { uid, description, cluster } = row.owner;
   // With its cluster, the record is the object's also where a preview made this, which knows no UID of a new object.
@@ -95,7 +99,7 @@ export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInp
     "ON CONFLICT (server, oid) DO UPDATE SET table_name = excluded.table_name RETURNING id) " +
     "INSERT INTO kindstack_ownership.records (table_id, key, owner, description, cluster, cluster_uid, incarnation) " +
     `SELECT id, ${record.join(", ")}, gen_random_uuid() FROM known`;
-  return `belongs to no object: others made it, or an object released it. Use another table, or let the object have the row, which overwrites it: ${adoption}`;
+  return `belongs to no object: others made it, or an object released it. Use another table, or let the object have the row, which overwrites it: ${creation}${adoption}`;
 }
 
 /** A row of another owner is in the way; it may be removed without an event, so the update is retried. */

@@ -18,17 +18,16 @@ type WrittenRow = Pick<RowInputs, "table" | "key"> & Partial<Pick<RowOutputs, "l
 
 /** In a database without records: the error about a row that was written and that the database lacks. */
 export async function absenceUnknown(connection: Connection): Promise<(row: WrittenRow) => RetryableError> {
-  const { rows } = await connection.query<{ database: string; role: string }>(
-    "SELECT current_database() AS database, quote_ident(current_user) AS role",
-  );
-  const { database = "", role = "" } = rows[0] ?? {};
+  const { rows } = await connection.query<{ database: string }>("SELECT current_database() AS database");
+  const { database = "" } = rows[0] ?? {};
+  const sql = await creationSql(connection);
   return (row) => {
     const table = row.location === undefined ? row.table : formatTableName(row.location);
     return new RetryableError(
       "OwnershipTableMissing",
       `row ${JSON.stringify(keyOf(row).value)} of table ${table} was written, but database ${JSON.stringify(database)} ` +
         "has neither the row as written nor any records of Kindstack: is it the right one? Check PSQL_HOST and " +
-        `PSQL_DBNAME. If it is, and has lost rows and records, an administrator runs: ${creationSql(role)}`,
+        `PSQL_DBNAME. If it is, and has lost rows and records, an administrator runs: ${sql}`,
       { dependency: "table kindstack_ownership.records" },
     );
   };

@@ -8,7 +8,7 @@ import { withReadTransaction } from "./pool";
 import { isThere } from "./row-absence";
 import type { RowInputs } from "./row-inputs";
 import { tableToWrite } from "./row-observation";
-import { hasRecords } from "./table-lock";
+import { creationSql, hasRecords } from "./table-lock";
 import { columnMissing } from "./tables";
 
 /** What a write of a row would find, by looking alone. */
@@ -38,14 +38,16 @@ export async function inspectRow(
       refuseTableName(table, inputs.owner.namespace);
       const missing = columnsOf(inputs).find((column) => table.columns[column] === undefined);
       if (missing !== undefined) throw columnMissing(table, missing);
-      const record = (await hasRecords(connection)) ? await findRecord(table, inputs) : undefined;
+      const isRecorded = await hasRecords(connection);
+      const record = isRecorded ? await findRecord(table, inputs) : undefined;
       if (record !== undefined && !mayClaim(record, inputs.owner, owners, made?.incarnation)) {
         return { refusal: rowConflict(table, inputs, describeHolder(inputs, record)) };
       }
       if (made !== undefined) return {};
       if (record === undefined) {
-        const isTaken = await isThere(table, inputs);
-        return isTaken ? { refusal: rowConflict(table, inputs, describeUnmanaged(table, inputs)) } : {};
+        if (!(await isThere(table, inputs))) return {};
+        const creation = isRecorded ? "" : `${await creationSql(connection)} `; // the first write would have made it
+        return { refusal: rowConflict(table, inputs, describeUnmanaged(table, inputs, creation)) };
       }
       if (!(await isThere(table, inputs))) return {};
       const [difference] = await compareRows(table, [inputs]);

@@ -222,20 +222,19 @@ async function createTables(fence: Fence | undefined): Promise<void> {
     );
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
-    const user = await withReadTransaction((connection) =>
-      connection.query<{ name: string }>("SELECT quote_ident(current_user) AS name"),
-    );
+    const sql = await withReadTransaction(creationSql);
     throw new RetryableError(
       "OwnershipTableMissing",
-      `${errorMessageOf(error)}: Kindstack may not create its tables of row owners; an administrator must run: ` +
-        creationSql(user.rows[0]?.name ?? ""),
+      `${errorMessageOf(error)}: Kindstack may not create its tables of row owners; an administrator must run: ${sql}`,
       { cause: error, dependency: "table kindstack_ownership.records" },
     );
   }
 }
 
-/** What an administrator runs where Kindstack may not create its tables. */
-export function creationSql(role: string): string {
+/** What an administrator runs where Kindstack has not created its tables; the connection's role gets the rights to use them. */
+export async function creationSql(connection: Connection): Promise<string> {
+  const { rows } = await connection.query<{ role: string }>("SELECT quote_ident(current_user) AS role");
+  const { role = "" } = rows[0] ?? {};
   return (
     `${[CREATE_SCHEMA, ...CREATE_ALL].join("; ").replace(/\s+/g, " ")}; ` +
     `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
