@@ -39,7 +39,7 @@ const ended = (pid: number) => expect.poll(() => lives(pid)).toBe(false);
 async function begin(stack: string, options: Parameters<TestEngine["up"]>[2] = {}) {
   const { entered, release } = engine.things.holdSlow();
   const updating = engine.up(stack, { a: "slow" }, options);
-  await entered;
+  await Promise.race([entered, updating]);
   return { updating, release };
 }
 
@@ -179,7 +179,7 @@ describe("work whose Lease is lost", () => {
     const { entered, release } = engine.things.holdSlow();
     const context = testContext({ fence });
     const updating = engine.up("acme", { a: "slow", b: "1" }, { context });
-    await entered;
+    await Promise.race([entered, updating]);
     const pid = await engine.lastPid();
     lost.abort(new UrgentAbort("LeaseLost", "another one goes on", 0));
     await expect(updating).rejects.toMatchObject({ reason: "LeaseLost" });

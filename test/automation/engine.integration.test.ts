@@ -428,7 +428,10 @@ describe("the engine", () => {
       await engine.takeStarts();
       const gate = engine.things.holdSlow();
       const updating = engine.engine.up(stack, () => engine.declare(stack, { a: "slow" }), { sdkRuntime: true });
-      await gate.entered;
+      const ended = updating.then(({ failures }) =>
+        expect.fail(`before it made anything: ${JSON.stringify(failures)}`),
+      );
+      await Promise.race([gate.entered, ended]);
       await rename(folder, `${folder}-away`);
       await writeFile(folder, "");
       gate.release();

@@ -33,7 +33,7 @@ describe("an interruption", () => {
     async function begin(update: () => Promise<UpResult>) {
       const { entered, release } = engine.things.holdSlow();
       const updating = update();
-      await entered;
+      await Promise.race([entered, updating]);
       return { updating, release };
     }
 
@@ -113,7 +113,7 @@ describe("an interruption", () => {
     async function crash(values: Record<string, string> = { a: "slow" }): Promise<void> {
       const { entered, release } = engine.things.holdSlow();
       const updating = engine.up("acme", values);
-      await entered;
+      await Promise.race([entered, updating]);
       process.kill(-(await engine.lastPid()), "SIGKILL");
       expect(await updating).toMatchObject({
         summary: { result: "failed" },
@@ -136,7 +136,7 @@ describe("an interruption", () => {
     it("leaves no call that writes after its end", async () => {
       const { entered, release } = engine.things.holdSlow();
       const updating = engine.up("acme", { a: "slow" });
-      await entered;
+      await Promise.race([entered, updating]);
       const write = engine.things.lastContext?.fence;
       process.kill(-(await engine.lastPid()), "SIGKILL");
       await updating;
