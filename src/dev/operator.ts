@@ -13,6 +13,9 @@ export interface OperatorOptions {
   args?: readonly string[];
 }
 
+/** Of the C library. */
+const AS_IN_THE_IMAGE = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072" };
+
 /** The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment. */
 export function operator(
   { env, operatorPort: port }: DevCluster,
@@ -29,7 +32,7 @@ export function operator(
       ...(watch ? ["--watch"] : []),
       ...args,
     ],
-    env: { ...env, MALLOC_ARENA_MAX: "1", ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) }, // as in the image
+    env: { ...env, ...AS_IN_THE_IMAGE, ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) },
     port,
     tier: 4,
     stopSeconds: 40, // running updates finish first
