@@ -42,11 +42,7 @@ const IN_PROGRESS: Record<Cause, string> = {
 };
 
 /** Objects at rest share these: what each would keep of its own takes 0.4 KiB. */
-const NOT_SO = {
-  Reconciling: { type: "Reconciling", status: "False", reason: "NotReconciling", message: "" },
-  Stalled: { type: "Stalled", status: "False", reason: "NotStalled", message: "" },
-  DriftUnknown: { type: "DriftUnknown", status: "False", reason: "NotDriftUnknown", message: "" },
-} as const satisfies Record<string, NewCondition>;
+const NOT_SO = { Reconciling: quiet("Reconciling"), Stalled: quiet("Stalled"), DriftUnknown: quiet("DriftUnknown") };
 const SUCCEEDED_CONDITIONS: readonly NewCondition[] = atRest({
   status: "True",
   reason: "Succeeded",
@@ -204,6 +200,10 @@ export function driftUnknownCondition(failure: Pick<Failure, "reason" | "message
   if (failure === undefined) return notSo("DriftUnknown");
   const message = `drift cannot be detected: ${describeFailures([failure])}`;
   return { type: "DriftUnknown", status: "True", reason: failure.reason, message };
+}
+
+function quiet(type: string): NewCondition {
+  return { type, status: "False", reason: `Not${type}`, message: "" };
 }
 
 /** The condition with the status False, which `composeStatus` omits. */
