@@ -70,7 +70,7 @@ export class Registrations {
 /** Runs a program, and collects its resources. @throws what the program throws, TerminalError `InvalidProgram` */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
   const registrations = new Registrations();
-  await withProgram({ registrations }, () => withoutSdkResources(program));
+  await withNewProgram({ registrations }, () => withoutSdkResources(program));
   return registrations.settled();
 }
 
@@ -172,6 +172,15 @@ const running = new AsyncLocalStorage<RunningProgram>();
 /** Runs a program in this, and in all else that the caller runs in. */
 export function withProgram<T>(part: RunningProgram, program: () => T): T {
   return running.run({ ...running.getStore(), ...part }, program);
+}
+
+/**
+ * Begins a program in this, and in nothing that another program runs in. The caller may be in the context of one: a throw in
+ * `process.nextTick` leaves its context to all sockets that Node.js accepts afterwards. What the program prints goes where
+ * the caller's goes.
+ */
+export function withNewProgram<T>(part: RunningProgram, program: () => T): T {
+  return running.run({ log: runningProgram().log, ...part }, program);
 }
 
 /** What the program that calls this runs in. */

@@ -1,7 +1,10 @@
+import { RunRequest } from "@pulumi/pulumi/proto/language_pb";
 import { type CustomResourceOptions, ResourceHook } from "@pulumi/pulumi/resource";
 import { registerResourceTransform } from "@pulumi/pulumi/runtime/stack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { declaredBy } from "../../providers/registration";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
+import { runSdkProgram } from "../../src/automation/sdk-program";
 import { TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
@@ -77,5 +80,21 @@ describe("transforms", () => {
     });
     expect(engine.things.live.get("plain")).toBe("1 by all");
     expect(engine.things.live.get("own")).toBe("1 by itself by all");
+  });
+});
+
+/*
+ * A throw in `process.nextTick` leaves its asynchronous context to all sockets that Node.js accepts afterwards, and so to the calls of
+ * the engine.
+ */
+it("a program is not what another program registers, in whose context the engine's call has come", async () => {
+  const program = () => void thing("one", "1");
+  const run = (request: Uint8Array) =>
+    declaredBy(() => runSdkProgram(program, RunRequest.deserializeBinary(request))).then((others) =>
+      expect(others).toEqual([]),
+    );
+  const options = { sdkRuntime: true };
+  expect(await engine.engine.up("called", Object.assign(program, { runInSdk: run }), options)).toMatchObject({
+    summary: { result: "succeeded", resourceChanges: { create: 1 } },
   });
 });
