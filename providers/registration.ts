@@ -31,6 +31,9 @@ export class NotRegisteredError extends Error {}
 export class Registrations {
   readonly #declared: Promise<DeclaredResource>[] = [];
 
+  /** @param store what the SDK keeps of the program */
+  constructor(readonly store: object) {}
+
   register(declaration: Declaration): Resource {
     const declared = this.#declare(declaration);
     declared.catch(() => undefined); // `settled` tells
@@ -69,22 +72,23 @@ export class Registrations {
 
 /** Runs a program, and collects its resources. @throws what the program throws, TerminalError `InvalidProgram` */
 export async function declaredBy(program: () => void | Promise<void>): Promise<DeclaredResource[]> {
-  const registrations = new Registrations();
-  await withNewProgram({ registrations }, () => withoutSdkResources(program));
+  const store = withoutSdkResources();
+  const registrations = new Registrations(store);
+  const inStore = () => globalThis.asyncLocalStorage.run(store, program);
+  await running.run({ log: runningProgram().log, registrations }, inStore);
   return registrations.settled();
 }
 
 const { getStore } = state as unknown as { getStore(): object };
 
-/** The SDK would take a resource without an engine for one that it need not register, and say nothing. */
-function withoutSdkResources<T>(program: () => T): T {
-  const refusing = new Proxy(getStore(), {
+/** What the SDK keeps of a program. It would take a resource without an engine for one that it need not register, and say nothing. */
+function withoutSdkResources(): object {
+  return new Proxy(getStore(), {
     get(target, property) {
       if (property !== "stackResource") return Reflect.get(target, property);
       throw invalidProgram(`the program makes a resource of the SDK, a plugin or a component: ${PLAIN}`); // it asks for its parent
     },
   });
-  return globalThis.asyncLocalStorage.run(refusing, program);
 }
 
 const PLAIN =
@@ -146,7 +150,7 @@ export interface Declaration {
 /** What a program runs in. Each is absent where nothing has set it, as in a plain `pulumi up`. */
 export interface RunningProgram {
   /** Where its resources are registered; otherwise the SDK does that. */
-  registrations?: { register(declaration: Declaration): Resource };
+  registrations?: { register(declaration: Declaration): Resource; readonly store: object };
   /** What it may declare: objects of the types that its kind owns, each once. */
   objects?: {
     kind: string;
@@ -171,19 +175,18 @@ const running = new AsyncLocalStorage<RunningProgram>();
 
 /** Runs a program in this, and in all else that the caller runs in. */
 export function withProgram<T>(part: RunningProgram, program: () => T): T {
-  return running.run({ ...running.getStore(), ...part }, program);
+  return running.run({ ...runningProgram(), ...part }, program);
 }
 
 /**
- * Begins a program in this, and in nothing that another program runs in. The caller may be in the context of one: a throw in
- * `process.nextTick` leaves its context to all sockets that Node.js accepts afterwards. What the program prints goes where
- * the caller's goes.
+ * What the program that calls this runs in.
+ *
+ * A program of the SDK's runtime may have come into the context of another one: a throw in `process.nextTick` leaves its context to all
+ * sockets that Node.js accepts afterwards, and so to the calls of engines. The SDK's store tells the two apart.
  */
-export function withNewProgram<T>(part: RunningProgram, program: () => T): T {
-  return running.run({ log: runningProgram().log, ...part }, program);
-}
-
-/** What the program that calls this runs in. */
 export function runningProgram(): RunningProgram {
-  return running.getStore() ?? {};
+  const program = running.getStore() ?? {};
+  const { registrations, log } = program;
+  const isOther = registrations !== undefined && registrations.store !== globalThis.asyncLocalStorage.getStore();
+  return isOther ? { log } : program;
 }

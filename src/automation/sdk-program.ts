@@ -6,7 +6,7 @@ import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_p
 import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
 import { guardRefused } from "../../providers/dynamic";
 import { errorMessageOf, invalidProgram, RetryableError, type TerminalError } from "../../providers/errors";
-import { NotRegisteredError, withNewProgram } from "../../providers/registration";
+import { NotRegisteredError } from "../../providers/registration";
 import { GUARD_TYPE } from "../../providers/urn";
 import { ENGINE, SDK } from "./messages";
 import { withUnhandled } from "./unhandled";
@@ -49,7 +49,7 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
         config.setAllConfig(Object.fromEntries(request.getConfigMap().entries()), request.getConfigsecretkeysList());
         try {
           await stack.runInPulumiStack(async () => {
-            await withNewProgram({}, program);
+            await program();
           });
           await untilListening(globalThis.asyncLocalStorage.getStore());
           await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();

@@ -8,7 +8,7 @@ const row = (name: string, inputs: object = {}) => ({ type: "t", name, inputs })
 
 describe("Registrations", () => {
   it("name other resources of the program by their place in it", async () => {
-    const registrations = new Registrations();
+    const registrations = new Registrations({});
     const component = registrations.register({ type: "c", name: "component" });
     const first = registrations.register({ ...row("first", { key: "k" }), parent: component });
     registrations.register({ ...row("second"), options: { dependsOn: [first] } });
@@ -20,14 +20,14 @@ describe("Registrations", () => {
   });
 
   it("refuse a resource of another program", async () => {
-    const other = new Registrations().register(row("other"));
-    const registrations = new Registrations();
+    const other = new Registrations({}).register(row("other"));
+    const registrations = new Registrations({});
     registrations.register({ ...row("mine"), options: { dependsOn: [other] } });
     await expect(registrations.settled()).rejects.toThrow("another update or the SDK registered");
   });
 
   it("refuse to tell an output, which is not known when a program runs", () => {
-    const made = new Registrations().register(row("a")) as { id?: unknown };
+    const made = new Registrations({}).register(row("a")) as { id?: unknown };
     expect(() => made.id).toThrow(/the output "id" of "a".*dependsOn/);
   });
 });

@@ -5,7 +5,7 @@ import * as settings from "@pulumi/pulumi/runtime/settings";
 import pLimit from "p-limit";
 import { asError, errorMessageOf, RetryableError, TerminalError } from "../../../providers/errors";
 import { withoutPasswords } from "../../../providers/passwords";
-import { NotRegisteredError, withNewProgram } from "../../../providers/registration";
+import { NotRegisteredError } from "../../../providers/registration";
 import type { BackendOwner, HistoryEntry, StackEngine } from "../engine";
 import { EngineGoneError } from "../engine-process";
 import type { Ran } from "../event-log";
@@ -87,7 +87,7 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       // Without a failed resource, the engine would delete the resources that depend on it.
       const unmade = noteUnmade(settings.getMonitor() as ResourceMonitorClient);
       try {
-        if (program !== undefined) await withNewProgram({}, program);
+        await program?.();
         await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
         if (unmade.names.size > 0) throw new NotRegisteredError("not everything was made");
       } catch (thrown) {
