@@ -23,6 +23,7 @@ import {
   postgresWriter,
   ROLE_BINDING,
   remove,
+  requestUpdate,
   tenant,
   uniqueName,
   untilCondition,
@@ -222,7 +223,7 @@ describe("an object of a plugin's whose state is lost", () => {
     await remove(key);
     await untilMissing(key);
     fs.renameSync(`${directory}/aside`, file);
-    await edit(key, { metadata: { annotations: { [RECONCILE_ANNOTATION]: "now" } } });
+    await requestUpdate(key, "now");
     await untilGone(key);
     expect(keys()).toHaveLength(before.length - 1);
   });
@@ -235,7 +236,7 @@ describe("an object with a provider of its own", () => {
     await made(object);
     for (const creations of [2, 3]) {
       await lose(object);
-      await edit(object, { metadata: { annotations: { [RECONCILE_ANNOTATION]: `${creations}` } } });
+      await requestUpdate(object, `${creations}`);
       await untilMissing(object);
       expect(creationsOf(name)).toBe(creations - 1);
       await decide(object, "Adopt");

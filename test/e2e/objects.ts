@@ -12,6 +12,7 @@ import {
   type ResourceType,
 } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { type Condition, findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
@@ -155,6 +156,11 @@ export function edit(reference: Reference, patch: object): Promise<LiveObject> {
   return patchObject(reference, "application/merge-patch+json", patch);
 }
 
+/** Asks the operator for another update. @param value another one than before */
+export function requestUpdate(reference: Reference, value: string): Promise<LiveObject> {
+  return edit(reference, { metadata: { annotations: { [RECONCILE_ANNOTATION]: value } } });
+}
+
 /** Gives an object another spec, of which nothing of the former one is a part. */
 export function replaceSpec(reference: Reference, spec: unknown): Promise<LiveObject> {
   return patchObject(reference, "application/json-patch+json", [{ op: "replace", path: "/spec", value: spec }]);
@@ -206,6 +212,12 @@ export async function untilGone(reference: Reference): Promise<void> {
 /** Waits until an object is Ready as it is now specified. */
 export function untilReady(reference: Reference): Promise<LiveObject> {
   return untilCondition(reference, "Ready", "True");
+}
+
+/** Makes an object, and waits until it is ready. @returns the name of its stack */
+export async function stackOf(manifest: Manifest): Promise<string> {
+  await apply(manifest);
+  return statusOf(await untilReady(manifest)).stack?.name ?? "";
 }
 
 /** Waits until an object's stack is as the object is now specified, whether or not what it made works. */

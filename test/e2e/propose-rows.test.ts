@@ -4,13 +4,22 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";
-import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
 import { useDatabase } from "../providers/postgres/database";
-import { apply, client, conditionOf, edit, get, postgresWriter, uniqueName, untilSynced } from "./objects";
+import {
+  apply,
+  client,
+  conditionOf,
+  edit,
+  get,
+  postgresWriter,
+  requestUpdate,
+  uniqueName,
+  untilSynced,
+} from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /* Rows that are there before the object whose plan waits: a plan tells whether it would have them. */
@@ -89,7 +98,7 @@ it("a plan tells that a row of no object is refused, as a preview does, and take
   // As an administrator does, here in a database without records.
   const sql = refusal.slice(refusal.indexOf("CREATE SCHEMA"));
   for (const statement of sql.split("; ")) await database.query(statement);
-  await edit(writer, { metadata: { annotations: { [RECONCILE_ANNOTATION]: "now" } } });
+  await requestUpdate(writer, "now");
   const { plan: adopting } = await untilPlanned(writer, plan.spec.digest);
   expect(adopting.spec.steps).toMatchObject([{ action: "adopt", type: "Row" }]);
   expect(adopting.spec.steps[0]?.refusal).toBeUndefined();

@@ -4,9 +4,19 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
-import { apply, client, edit, POD, podSet, remove, uniqueName, untilCondition, untilGone, untilReady } from "./objects";
+import {
+  client,
+  POD,
+  podSet,
+  remove,
+  requestUpdate,
+  stackOf,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
 import { useOperator } from "./operator";
 import { PULUMI_TIMEOUT_MS } from "./platform-team";
 import { PulumiProject } from "./pulumi";
@@ -31,43 +41,28 @@ afterAll(async () => {
   fs.rmSync(directory, { recursive: true });
 });
 
-async function run(stack: string, ...words: string[]): Promise<string> {
-  const { exitCode, output } = await project.run(stack, ...words);
-  expect(exitCode, output).toBe(0);
-  return output;
-}
-
-/** @returns the object's stack */
-async function made(object: Manifest): Promise<string> {
-  await apply(object);
-  return statusOf(await untilReady(object)).stack?.name ?? "";
-}
-
-const ask = (object: Manifest, request: string) =>
-  edit(object, { metadata: { annotations: { [RECONCILE_ANNOTATION]: request } } });
-
 describe("a stack of a kind that finds what it made", () => {
   const gestures: [string, (stack: string) => Promise<unknown>][] = [
-    ["state delete", (stack) => run(stack, "state", "delete", "--all", "--force", "--yes")],
+    ["state delete", (stack) => project.outputOf(stack, "state", "delete", "--all", "--force", "--yes")],
     [
       "stack import of an edited state",
       async (stack) => {
-        const { deployment, ...others } = JSON.parse(await run(stack, "stack", "export"));
+        const { deployment, ...others } = JSON.parse(await project.outputOf(stack, "stack", "export"));
         const file = path.join(directory, "edited.json");
         const resources = deployment.resources.slice(0, -1);
         fs.writeFileSync(file, JSON.stringify({ ...others, deployment: { ...deployment, resources } }));
-        await run(stack, "stack", "import", "--file", file);
+        await project.outputOf(stack, "stack", "import", "--file", file);
       },
     ],
     [
       "state rename",
       async (stack) => {
-        const { deployment } = JSON.parse(await run(stack, "stack", "export"));
-        await run(stack, "state", "rename", deployment.resources.at(-1).urn, "renamed", "--yes");
+        const { deployment } = JSON.parse(await project.outputOf(stack, "stack", "export"));
+        await project.outputOf(stack, "state", "rename", deployment.resources.at(-1).urn, "renamed", "--yes");
       },
     ],
-    ["stack rm --force", (stack) => run(stack, "stack", "rm", "--force", "--yes")],
-    ["stack rename", (stack) => run(stack, "stack", "rename", uniqueName("renamed"))],
+    ["stack rm --force", (stack) => project.outputOf(stack, "stack", "rm", "--force", "--yes")],
+    ["stack rename", (stack) => project.outputOf(stack, "stack", "rename", uniqueName("renamed"))],
   ];
 
   it.each(gestures)(
@@ -77,7 +72,7 @@ describe("a stack of a kind that finds what it made", () => {
     },
     async (_name, gesture) => {
       const object = podSet(uniqueName("beside"), 2);
-      const stack = await made(object);
+      const stack = await stackOf(object);
       const pods = async () => {
         const { items } = await client.list(POD, { namespace: "default" });
         const own = items.filter(({ metadata }) => metadata.name.startsWith(`${object.metadata.name}-`));
@@ -87,7 +82,7 @@ describe("a stack of a kind that finds what it made", () => {
       expect(before).toHaveLength(2);
 
       await gesture(stack);
-      await ask(object, "after");
+      await requestUpdate(object, "after");
 
       await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("after"));
       expect(await pods()).toEqual(before);
@@ -106,17 +101,17 @@ it("a stack with a plugin's resource that was renamed is missed, until it has it
     ...{ apiVersion: "examples.kindstack.dev/v1", kind: "ApiKey" },
     ...{ metadata: { name, namespace: "default" }, spec: { label: name } },
   };
-  const stack = await made(key);
+  const stack = await stackOf(key);
   const before = fs.readdirSync(keyring);
   const renamed = uniqueName("renamed");
 
-  await run(stack, "stack", "rename", renamed);
-  await ask(key, "renamed");
+  await project.outputOf(stack, "stack", "rename", renamed);
+  await requestUpdate(key, "renamed");
   await untilCondition(key, "Synced", "False", "StateMissing");
   expect(fs.readdirSync(keyring)).toEqual(before);
 
-  await run(renamed, "stack", "rename", stack);
-  await ask(key, "back");
+  await project.outputOf(renamed, "stack", "rename", stack);
+  await requestUpdate(key, "back");
   await eventually(async () => expect(statusOf(await untilReady(key)).lastHandledReconcile).toBe("back"));
   expect(fs.readdirSync(keyring)).toEqual(before);
 });

@@ -4,10 +4,21 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import { apply, client, edit, remove, uniqueName, untilCondition, untilGone, untilReady } from "./objects";
+import {
+  apply,
+  client,
+  edit,
+  remove,
+  requestUpdate,
+  stackOf,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
 import { kindstack, useOperator } from "./operator";
 import { PULUMI_TIMEOUT_MS } from "./platform-team";
 import { PulumiProject } from "./pulumi";
@@ -43,21 +54,6 @@ afterAll(async () => {
   fs.rmSync(directory, { recursive: true });
 });
 
-async function run(stack: string, ...words: string[]): Promise<string> {
-  const { exitCode, output } = await project.run(stack, ...words);
-  expect(exitCode, output).toBe(0);
-  return output;
-}
-
-/** @returns the object's stack */
-async function made(object: Manifest): Promise<string> {
-  await apply(object);
-  return statusOf(await untilReady(object)).stack?.name ?? "";
-}
-
-const ask = (object: Manifest, request: string) =>
-  edit(object, { metadata: { annotations: { [RECONCILE_ANNOTATION]: request } } });
-
 describe("a stack with resources that do not know of the operator", () => {
   const objectOf = (kind: string, spec: object): Manifest => ({
     ...{ apiVersion: `${group}/v1`, kind },
@@ -66,7 +62,7 @@ describe("a stack with resources that do not know of the operator", () => {
   /** What all objects have made. */
   const world = () => [keyring, shelf].flatMap((folder) => fs.readdirSync(folder)).sort();
   const urnsOf = async (stack: string): Promise<string[]> => {
-    const { deployment } = JSON.parse(await run(stack, "stack", "export"));
+    const { deployment } = JSON.parse(await project.outputOf(stack, "stack", "export"));
     return deployment.resources.map(({ urn }: { urn: string }) => urn).sort();
   };
   const pause = (object: Manifest, paused: "true" | null) =>
@@ -89,7 +85,7 @@ describe("a stack with resources that do not know of the operator", () => {
   ])("keeps all of a %s until it is paused", { timeout: PULUMI_TIMEOUT_MS }, async (kind, resource) => {
     const before = world();
     const object = objectOf(kind, { letters: ["letter"] });
-    const stack = await made(object);
+    const stack = await stackOf(object);
     const urns = await urnsOf(stack);
     const [urn = ""] = urns.filter((one) => one.endsWith(`/${resource}`));
     await refused(stack, MANAGED, ...DESTROY);
@@ -97,21 +93,21 @@ describe("a stack with resources that do not know of the operator", () => {
     await refused(stack, MANAGED, ...DESTROY, "--target", urn, "--target-dependents");
     await refused(stack, /depend/, ...DESTROY, "--target", urn);
     await refused(stack, /depend/, "state", "delete", urn, "--yes");
-    await run(stack, "refresh", "--yes", "--skip-preview");
+    await project.outputOf(stack, "refresh", "--yes", "--skip-preview");
     expect(await urnsOf(stack)).toEqual(urns);
 
     const all = world();
-    await ask(object, "after");
+    await requestUpdate(object, "after");
     await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("after"));
     expect(await urnsOf(stack)).toEqual(urns);
     expect(world()).toEqual(all);
 
     await pause(object, "true");
-    await run(stack, ...DESTROY);
+    await project.outputOf(stack, ...DESTROY);
     expect(world()).toEqual(before);
 
     await pause(object, null);
-    await ask(object, "returned");
+    await requestUpdate(object, "returned");
     await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("returned"));
     expect(world()).toHaveLength(all.length);
     await remove(object);
@@ -146,7 +142,7 @@ describe("a stack with resources that do not know of the operator", () => {
   it("shows its users the resources of the program alone", { timeout: PULUMI_TIMEOUT_MS }, async () => {
     const object = objectOf("Lone", {});
     const { name = "" } = object.metadata;
-    await made(object);
+    await stackOf(object);
     const of = ["lone", name, "--namespace", "default", "--kinds", own];
     const state = {
       PULUMI_BACKEND_URL: `file://${operator.stateDirectory}`,
@@ -163,7 +159,7 @@ describe("a stack with resources that do not know of the operator", () => {
 
   it("is handed over to `pulumi up` without the guard, and back", { timeout: PULUMI_TIMEOUT_MS }, async () => {
     const object = objectOf("Lone", {});
-    const stack = await made(object);
+    const stack = await stackOf(object);
     const [keys, urns] = [fs.readdirSync(keyring), await urnsOf(stack)];
     const manifests = [path.join(directory, "lone.json")];
     fs.writeFileSync(manifests[0] ?? "", JSON.stringify(object));
@@ -180,7 +176,7 @@ describe("a stack with resources that do not know of the operator", () => {
     expect((await urnsOf(stack)).filter((urn) => /guard/i.test(urn))).toEqual([]);
 
     await pause(object, null);
-    await ask(object, "returned");
+    await requestUpdate(object, "returned");
     await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("returned"));
     expect(await urnsOf(stack)).toEqual(urns);
     expect(fs.readdirSync(keyring)).toEqual(keys);

@@ -88,6 +88,13 @@ export class PulumiProject {
     return this.#run([...words, "--stack", stack]);
   }
 
+  /** The output of a command that {@link run} runs. @throws Error with the output when it fails */
+  async outputOf(stack: string, ...words: string[]): Promise<string> {
+    const { exitCode, output } = await this.run(stack, ...words);
+    if (exitCode !== 0) throw new Error(output);
+    return output;
+  }
+
   close(): void {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }

@@ -3,7 +3,6 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { HistoryEntry } from "../../src/automation/engine";
 import { eventually } from "../../src/testing/eventually";
-import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { kubectl, noKubectl } from "./kubectl";
@@ -18,6 +17,7 @@ import {
   namespace,
   ROLE_BINDING,
   remove,
+  requestUpdate,
   sampleFile,
   tenant,
   uniqueName,
@@ -245,7 +245,7 @@ describe.concurrent("a group that is dismissed loses its rights", () => {
     await eventually(async () => {
       expect((await get(roleBinding(place, "admin"))).metadata.deletionTimestamp).toBeDefined();
     });
-    await edit(tenant(name), { metadata: { annotations: { [RECONCILE_ANNOTATION]: "again" } } });
+    await requestUpdate(tenant(name), "again");
     await eventually(async () => expect(statusOf(await get(tenant(name))).lastHandledReconcile).toBe("again"));
 
     await apply(tenant(name, { namespaces: [place], adminGroups: [] }));
