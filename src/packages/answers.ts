@@ -14,6 +14,8 @@ const condition = Type.Object({
   message: Type.String(),
 });
 
+const nothing = Compile(Type.Never());
+
 /** What functions of kinds answer, by their names. */
 const FUNCTIONS: Readonly<Record<string, ReturnType<typeof Compile>>> = {
   validate: Compile(Type.Unknown()),
@@ -45,13 +47,19 @@ const resource = Type.Object({
 export const answers = {
   description: Compile(
     Type.Object({
-      kinds: Type.Array(Type.Unsafe<object | null>(Type.Union([Type.Null(), Type.Object({})]))),
+      /** Without those that are refused. */
+      kinds: Type.Array(Type.Object({})),
       problems: texts,
+      /** Those that were loaded, without what lies in `node_modules` and Kindstack's own. */
       files: texts,
     }),
   ),
   program: Compile(
-    Type.Object({ resources: Type.Array(Type.Unsafe<DeclaredResource>(resource)), looked: Type.Boolean() }),
+    Type.Object({
+      resources: Type.Array(Type.Unsafe<DeclaredResource>(resource)),
+      /** Whether the program has looked at labels or annotations of its object. */
+      looked: Type.Boolean(),
+    }),
   ),
   sdkProgram: Compile(Type.Object({ looked: Type.Boolean() })),
   untracked: Compile(Type.Unsafe<string[] | undefined | null>(optional(texts))),
@@ -69,6 +77,9 @@ export const answers = {
   ),
 };
 
+type Answered<Schema> = Schema extends { Check(value: unknown): value is infer T } ? T : never;
+export type Answer<Name extends keyof typeof answers> = Answered<(typeof answers)[Name]>;
+
 /** @throws TypeError naming what has answered something else than it may */
 export function parseAnswer<T>(schema: { Check(value: unknown): value is T }, value: unknown, what: string): T {
   if (schema.Check(value)) return value;
@@ -77,7 +88,5 @@ export function parseAnswer<T>(schema: { Check(value: unknown): value is T }, va
 
 /** Parses the answer of the function of a kind that is there. */
 export function parseFunctionAnswer(path: FunctionPath, value: unknown, what: string): unknown {
-  const schema = FUNCTIONS[String(path.at(-1))];
-  if (schema === undefined || !schema.Check(value)) throw new TypeError(`${what} returns something else than it must`);
-  return value ?? undefined;
+  return parseAnswer(FUNCTIONS[String(path.at(-1))] ?? nothing, value, what) ?? undefined;
 }

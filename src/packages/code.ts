@@ -5,14 +5,15 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import type { Log } from "../../providers/log";
 import type { Properties, ProviderContext } from "../../providers/provider";
-import type { DeclaredResource } from "../../providers/registration";
 import type { DriftReport, Maintenance } from "../../stacks/contract/capabilities";
 import { type AnyKind, kindName, type OutputField } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { observingMetadata } from "../../stacks/contract/references";
 import type { RunContext } from "../../stacks/contract/run-context";
 import { runProgram } from "../../stacks/contract/run-program";
+import type { EntryKinds } from "../../stacks/kinds/catalog";
 import { declaredInTime } from "../automation/program";
+import type { Answer } from "./answers";
 import { describeValue } from "./description";
 import type { FunctionPath, Target } from "./messages";
 
@@ -28,46 +29,31 @@ export interface Caller {
   ask(method: string, ...given: unknown[]): Promise<unknown>;
 }
 
-/** The answer to `program`. */
-export interface DeclaredProgram {
-  resources: DeclaredResource[];
-  /** Whether the program has looked at labels or annotations of its object. */
-  looked: boolean;
-}
-
-/** The answer to `describe`. */
-export interface PackageDescription {
-  kinds: unknown[];
-  problems: string[];
-  /** Those that were loaded, without what lies in `node_modules` and Kindstack's own. */
-  files: string[];
-}
-
 /** Kindstack's compiled code. */
 const KINDSTACK = resolve(__dirname, "../..") + sep;
 
 /** Capabilities that are called with the operator's own client, and so with its rights. */
 const NOT_SERVED = ["admission", "namespaceView"] as const;
 
-type Call = (code: PackageCode, target: Target, args: readonly unknown[], caller: Caller) => unknown;
+type Calls = {
+  [Type in Target["type"]]: (
+    code: PackageCode,
+    target: Extract<Target, { type: Type }>,
+    args: readonly unknown[],
+    caller: Caller,
+  ) => unknown;
+};
 
 /** The code of a package's kinds, in the process of the package. */
 export class PackageCode {
-  readonly kinds: readonly AnyKind[];
-  readonly problems: readonly string[];
-
-  constructor({ kinds, problems }: { kinds: readonly AnyKind[]; problems: readonly string[] }) {
-    const refused = kinds.flatMap((kind) => problemOf(kind) ?? []);
-    this.kinds = kinds;
-    this.problems = [...problems, ...refused];
-  }
+  constructor(readonly loaded: EntryKinds) {}
 
   call(target: Target, args: readonly unknown[], caller: Caller): unknown {
-    return CALLS[target.type](this, target, args, caller);
+    return CALLS[target.type](this, target as never, args, caller);
   }
 
   kind(name: string): AnyKind {
-    const kind = this.kinds.find((one) => kindName(one) === name);
+    const kind = this.loaded.kinds.find((one) => kindName(one) === name);
     if (kind === undefined) throw new TypeError(`the package has no kind ${name}`);
     return kind;
   }
@@ -80,31 +66,28 @@ function problemOf({ kind, capabilities }: AnyKind): string | undefined {
   );
 }
 
-const CALLS: { [Type in Target["type"]]: Call } = {
-  describe: ({ kinds, problems }): PackageDescription => ({
-    kinds: kinds.map((kind) => (problemOf(kind) === undefined ? described(kind) : null)),
-    problems: [...problems],
+const CALLS: Calls = {
+  describe: ({ loaded: { kinds, problems } }): Answer<"description"> => ({
+    kinds: kinds.filter((kind) => problemOf(kind) === undefined).map(described),
+    problems: [...problems, ...kinds.flatMap((kind) => problemOf(kind) ?? [])],
     files: Object.keys(require.cache).filter(
       (file) => !/[/\\]node_modules[/\\]/.test(file) && !file.startsWith(KINDSTACK),
     ),
   }),
 
-  async function(code, target, args) {
-    const { kind, path } = target as Extract<Target, { type: "function" }>;
+  async function(code, { kind, path }, args) {
     const answer = await functionAt(code.kind(kind), path)(...args);
     return path.at(-1) === "findDrift" ? driftData(answer as DriftReport) : answer;
   },
 
-  async program(code, target, args, { log }): Promise<DeclaredProgram> {
-    const { kind } = target as Extract<Target, { type: "program" }>;
+  async program(code, { kind }, args, { log }): Promise<Answer<"program">> {
     const [object, context, limitMs] = args as [KindObject, RunContext, number];
     const observed = observing(object);
     const run = () => runProgram(code.kind(kind), observed.object, { ...context, log });
     return { resources: await declaredInTime(run, { timeoutMs: limitMs }), looked: observed.looked };
   },
 
-  async sdkProgram(code, target, args, { log, titled }) {
-    const { kind } = target as Extract<Target, { type: "sdkProgram" }>;
+  async sdkProgram(code, { kind }, args, { log, titled }) {
     const [object, context, bytes] = args as [KindObject, RunContext, Uint8Array];
     // Loaded here: the SDK's runtime takes memory that other kinds do not need.
     const { runSdkProgram } = await import("../automation/sdk-program.js");
@@ -117,8 +100,7 @@ const CALLS: { [Type in Target["type"]]: Call } = {
     return { looked: observed.looked };
   },
 
-  async maintain(code, target, args, { ask }) {
-    const { kind } = target as Extract<Target, { type: "maintain" }>;
+  async maintain(code, { kind }, args, { ask }) {
     const [object, owned, memory] = args as [KindObject, LiveObject[], Map<string, unknown>];
     const maintenance: Maintenance = {
       owned,
@@ -132,23 +114,20 @@ const CALLS: { [Type in Target["type"]]: Call } = {
     return { requeueAfterMs: result?.requeueAfterMs, memory };
   },
 
-  async removeUntracked(code, target, args, { context }) {
-    const { kind } = target as Extract<Target, { type: "removeUntracked" }>;
+  async removeUntracked(code, { kind }, args, { context }) {
     const [owner, kept, options] = args as [Owner, Properties[], { release: boolean }];
     if (context === undefined) throw new TypeError("there is no context");
     return code.kind(kind).capabilities.external?.removeUntracked(owner, kept, options, context);
   },
 
-  async output(code, target, args) {
-    const { kind, field } = target as Extract<Target, { type: "output" }>;
+  async output(code, { kind, field }, args) {
     const [outputs, object] = args as [ReadonlyMap<string, Properties>, KindObject];
     const fields = (code.kind(kind).capabilities.outputs ?? {}) as Record<string, OutputField>;
     return fields[field]?.((resource) => outputs.get(resource), object);
   },
 
-  async provider(code, target, args, { context }) {
-    const { stub, method } = target as Extract<Target, { type: "provider" }>;
-    const defined = code.kinds.flatMap(({ capabilities }) => capabilities.providers ?? []);
+  async provider(code, { stub, method }, args, { context }) {
+    const defined = code.loaded.kinds.flatMap(({ capabilities }) => capabilities.providers ?? []);
     const provider = defined.find((one) => one.stub === stub)?.provider as unknown as Record<string, unknown>;
     const answer = Object.hasOwn(provider ?? {}, method) ? provider[method] : undefined;
     if (typeof answer !== "function") throw new TypeError(`the package has no such provider with ${method}`);
@@ -166,7 +145,7 @@ function observing(given: KindObject): { object: KindObject; looked: boolean } {
 }
 
 /** What `settings` gives is known from the start, as the environment of a process does not change. */
-function described(kind: AnyKind): unknown {
+function described(kind: AnyKind): object {
   const { settings } = kind.capabilities;
   const data = describeValue(kind) as { capabilities: Record<string, unknown> };
   if (settings !== undefined) data.capabilities.settings = settings.call(kind.capabilities) ?? null;

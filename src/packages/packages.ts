@@ -2,8 +2,7 @@ import { definitionProblem } from "../../stacks/contract/definition";
 import { programDigest } from "../../stacks/contract/digest";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type EntryKinds, type LoadedKinds, loadKindsWith } from "../../stacks/kinds/catalog";
-import { answers, parseAnswer } from "./answers";
-import type { PackageDescription } from "./code";
+import { type Answer, answers, parseAnswer } from "./answers";
 import { PackageProcess } from "./process";
 import { remoteKind } from "./remote-kind";
 import type { RunnerOptions } from "./runner";
@@ -14,9 +13,7 @@ export interface PackagesOptions extends Pick<RunnerOptions, "limits" | "idleMs"
   environment: NodeJS.ProcessEnv;
 }
 
-interface Description extends Pick<PackageDescription, "problems" | "files"> {
-  kinds: (object | null)[];
-}
+type Description = Answer<"description">;
 
 /** How long the modules of a package may take to load. */
 const LOAD_MS = 60_000;
@@ -94,9 +91,7 @@ export class Packages {
 
   #served(process: PackageProcess, { kinds: descriptions, problems }: Description): EntryKinds {
     const { timeoutMs } = this.options.limits;
-    const found = descriptions.flatMap((description) =>
-      description === null ? [] : [remoteKind(description, { process, timeoutMs })],
-    );
+    const found = descriptions.map((description) => remoteKind(description, { process, timeoutMs }));
     const wrong = found.map((kind) => [kind, definitionProblem(kind)] as const);
     return {
       kinds: wrong.flatMap(([kind, problem]) => (problem === undefined ? [kind] : [])),

@@ -99,7 +99,9 @@ export class PackageProcess {
     });
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#acquitted(subject, () => this.#apart.call(target, args, limited));
+        const answer = await this.#apart.call(target, args, limited);
+        this.#suspicions.acquit(key);
+        return answer;
       } catch (error) {
         if (!(error instanceof DiedError)) throw this.#judged(error, subject, options);
         this.#charge(error);
@@ -121,12 +123,6 @@ export class PackageProcess {
       if (!this.#apart.isSilent) end();
     }, TURN_MS).unref();
     return { [Symbol.dispose]: () => clearInterval(timer) };
-  }
-
-  async #acquitted<T>({ key }: Subject, work: () => Promise<T>): Promise<T> {
-    const answer = await work();
-    this.#suspicions.acquit(key);
-    return answer;
   }
 
   /** What an error of a call comes to. */

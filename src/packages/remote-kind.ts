@@ -184,6 +184,9 @@ function plain(value: unknown): unknown {
   return observedObject(value as KindObject).object as unknown as LiveObject;
 }
 
+/** What a package's provider is called for, each with the number of arguments before the context. */
+const PROVIDER_CALLS = { check: 2, diff: 3, create: 1, read: 2, update: 3, delete: 2, observe: 2 };
+
 /** A provider of a package, whose calls run in the process of the package. */
 export function remoteProvider(
   { stub, version, provider: described }: Pick<DefinedProvider, "stub" | "version"> & { provider: object },
@@ -198,17 +201,17 @@ export function remoteProvider(
       signal: context?.signal,
       log: context?.log,
     });
-  type Answer<Method extends "check" | "diff" | "create" | "read" | "update" | "delete" | "observe"> = ReturnType<
-    Required<DynamicProvider>[Method]
-  >;
   const { observe, comparesInWrite } = described as Partial<Record<keyof DynamicProvider, unknown>>;
+  const calls = Object.entries(PROVIDER_CALLS).map(([method, count]) => [
+    method,
+    (...given: unknown[]) => call(method, given.slice(0, count), given[count] as CallContext),
+  ]);
+  const { observe: observed, ...methods } = Object.fromEntries(calls) as Pick<
+    Required<DynamicProvider>,
+    keyof typeof PROVIDER_CALLS
+  >;
   const provider: DynamicProvider = {
-    check: (olds, news, context) => call("check", [olds, news], context) as Answer<"check">,
-    diff: (id, olds, news, context) => call("diff", [id, olds, news], context) as Answer<"diff">,
-    create: (inputs, context) => call("create", [inputs], context) as Answer<"create">,
-    read: (id, outs, context) => call("read", [id, outs], context) as Answer<"read">,
-    update: (id, olds, news, context) => call("update", [id, olds, news], context) as Answer<"update">,
-    delete: (id, outs, context) => call("delete", [id, outs], context) as Answer<"delete">,
+    ...methods,
     async release(id, outs, context) {
       try {
         await call("release", [id, outs], context);
@@ -217,9 +220,7 @@ export function remoteProvider(
         context?.log.warn("a provider could not release a resource", { id });
       }
     },
-    ...(observe !== undefined && {
-      observe: (inputs, outs, context) => call("observe", [inputs, outs], context) as Answer<"observe">,
-    }),
+    ...(observe !== undefined && { observe: observed }),
     ...(comparesInWrite === true && { comparesInWrite }),
   };
   return { stub, provider, ...(version !== undefined && { version }) };

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { dataOf, errorOf } from "../../providers/error-data";
 import { RetryableError } from "../../providers/errors";
@@ -97,7 +98,7 @@ export class PackageRunner {
   #failedLoads = 0;
   #notBefore = 0;
   #loadEnding: Ending | undefined;
-  readonly #former = new Map<number, Call>();
+  readonly #former = new LRUCache<number, Call>({ max: KEPT_CALLS });
   #idle: NodeJS.Timeout | undefined;
   #allowance: { ms: number; at: number } | undefined;
   #isClosed = false;
@@ -172,7 +173,7 @@ export class PackageRunner {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
       current.calls.delete(id);
-      this.#keep(id, call);
+      this.#former.set(id, call);
       this.#rest(current);
     }
   }
@@ -262,12 +263,6 @@ export class PackageRunner {
 
   #callOf(current: Current, id: number | undefined): Call | undefined {
     return id === undefined ? undefined : (current.calls.get(id) ?? this.#former.get(id));
-  }
-
-  #keep(id: number, call: Call): void {
-    this.#former.set(id, call);
-    if (this.#former.size > KEPT_CALLS)
-      for (const oldest of this.#former.keys()) return void this.#former.delete(oldest);
   }
 
   /** What the calls of one update have in common, told with each of them. */
