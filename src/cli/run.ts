@@ -153,7 +153,7 @@ function kindVariables(): string {
 async function runOperator(options: RunOptions, command: Command, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
   logWarnings(logger);
-  logConsoleLines(logger);
+  logConsoleLines((level, fields) => logger[level](fields, "console"));
   const state = readStateConfig(process.env);
   protectedNamespaces(); // what protects nothing is told now
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");

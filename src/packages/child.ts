@@ -3,10 +3,11 @@ import { format } from "node:util";
 import { dataOf, errorOf } from "../../providers/error-data";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { Log } from "../../providers/log";
-import { runningProgram, withProgram } from "../../providers/registration";
+import { withProgram } from "../../providers/registration";
 import { kindsIn } from "../../stacks/kinds/module";
 import { withUnhandled } from "../automation/unhandled";
 import { Budget } from "../queue/budget";
+import { logConsoleLines } from "../telemetry/console-lines";
 import { type Caller, PackageCode } from "./code";
 import { batching, type FromPackage, type ToPackage, titleOf } from "./messages";
 import { Sessions } from "./sessions";
@@ -180,18 +181,7 @@ process.kill = (pid, signal) => {
   throw new TerminalError("InvalidProgram", `the kind's code calls process.kill(${pid}), which is not its own process`);
 };
 
-for (const [method, level] of Object.entries({
-  debug: "debug",
-  log: "info",
-  info: "info",
-  warn: "warn",
-  error: "error",
-})) {
-  console[method as "log"] = (...words: unknown[]) => {
-    const log = runningProgram().log ?? logOf(undefined);
-    log[level as keyof Log]("console", { line: format(...words) });
-  };
-}
+logConsoleLines((level, fields) => logOf(undefined)[level]("console", fields));
 
 const code = load();
 post({ type: "loaded" });

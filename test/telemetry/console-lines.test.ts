@@ -7,7 +7,8 @@ afterEach(() => void Object.assign(console, original));
 
 it("logs what is printed, one JSON object a line, with its level", () => {
   const lines: object[] = [];
-  logConsoleLines(pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) }));
+  const logger = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });
+  logConsoleLines((level, fields) => logger[level](fields, "console"));
   console.log("%s has %d\nreplicas", "a", 3);
   console.error(new RangeError("too many").message);
   expect(lines).toEqual([
