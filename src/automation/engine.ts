@@ -3,7 +3,8 @@ import type { Observations } from "../../providers/observation";
 import type { WorkContext } from "../../providers/provider";
 import type { DeclaredResource } from "../../providers/registration";
 import type { Snapshot } from "../../providers/snapshot";
-import type { StackResource, UpdateFailure } from "./event-log";
+import type { EngineReport, StackResource, UpdateFailure } from "./event-log";
+import type { BackendOwner } from "./owner-file";
 import type { BindingPlan, PlannedChange, ResourceChange } from "./planned-changes";
 import type { Program } from "./program";
 import type { StackState } from "./stack-state";
@@ -56,19 +57,6 @@ export interface StackEngine {
   allow(ms: number): void;
   /** Ends what runs. */
   close(): Promise<void>;
-}
-
-/** The operator that writes the stacks of a backend. */
-export interface BackendOwner {
-  /** Another one for each claim. */
-  id: string;
-  /** The cluster's name, or its UID. */
-  cluster: string;
-  clusterUid: string;
-  /** The operator's. */
-  namespace: string;
-  /** ISO 8601. */
-  since: string;
 }
 
 /** What an operator's work has in common, whatever it asks for. */
@@ -143,7 +131,7 @@ export interface DestroyOptions extends OperationOptions, HeldOptions {
 }
 
 /** What came of an operation that may write. */
-export interface UpResult {
+export interface UpResult extends Pick<EngineReport, "resources" | "deleted" | "gone"> {
   summary: OperationSummary;
   /** Whether the stack existed, or the backend has the proof of its destruction. */
   found: boolean;
@@ -155,12 +143,6 @@ export interface UpResult {
   failures: UpdateFailure[];
   /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
   restDone: boolean;
-  /** The resources that took part and still exist, without the stack and its providers. */
-  resources: StackResource[];
-  /** The deleted resources, in their last state. */
-  deleted: StackResource[];
-  /** What a refresh found gone, or on its way out: counted as deleted, though the operation did not delete it. */
-  gone: StackResource[];
 }
 
 export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {

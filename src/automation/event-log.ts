@@ -33,7 +33,7 @@ export interface StackResource {
 export interface EngineReport {
   /** How many resources each operation touched, without those that stayed the same. */
   changes: OpMap;
-  /** The stack's own resources that took part and still exist. */
+  /** The resources that took part and still exist, without the stack and its providers. */
   resources: StackResource[];
   /** The deleted resources, in their last state. */
   deleted: StackResource[];

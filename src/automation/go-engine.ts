@@ -5,13 +5,13 @@ import { asError, ClassifiedError, errorMessageOf, RetryableError } from "../../
 import { guardOf } from "../../providers/index";
 import { escapeReserved } from "../../providers/literal";
 import { withoutPasswords } from "../../providers/passwords";
-import type { BackendOwner, DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
+import type { DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { OnStack } from "./engine-process";
 import type { EngineProcesses } from "./engine-processes";
 import { type EngineOutcome, outcomeSchema, type Ran, reportOf } from "./event-log";
 import { type Ended, runInterruptible } from "./interruption";
 import { type Operation, Operations, type OperationsOptions } from "./operations";
-import { ownerSchema } from "./owner-file";
+import { type BackendOwner, ownerSchema } from "./owner-file";
 import { resourceChangeSchema } from "./planned-changes";
 import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
@@ -139,19 +139,13 @@ export class GoEngine extends Operations implements StackEngine {
    * The program runs here. What it has declared goes to the engine with the operation; the engine asks back for each call of a provider,
    * which the session answers.
    */
-  protected async run({ method, stack, program, options }: Operation): Promise<Ran> {
-    const { host, timeoutMs } = this.options;
-    const { signal, stop, object, refresh, savesOnce, sdkRuntime, release, plans, plan, observed, message } = options;
-    const { context, snapshot, outputs, owner } = options;
+  protected async run(operation: Operation): Promise<Ran> {
+    const { method, stack, program, options } = operation;
+    const { timeoutMs } = this.options;
+    const { signal, stop, object, refresh, savesOnce, sdkRuntime, plans, plan, message } = options;
+    const { context, outputs, owner } = options;
     const events: EngineEvent[] = [];
-    const session = host.openSession({
-      release,
-      observed,
-      snapshot,
-      context,
-      signals: [signal, stop],
-      keepsGiven: method === "preview",
-    });
+    const session = this.openSession(operation);
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
@@ -161,8 +155,8 @@ export class GoEngine extends Operations implements StackEngine {
       if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
       const guard = context?.object && guardOf(context.object);
-      const operation = { ...of, guard, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
-      const params = { ...operation, ...(prepared && { program: prepared.parameter }) };
+      const given = { ...of, guard, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
+      const params = { ...given, ...(prepared && { program: prepared.parameter }) };
       const listener = {
         session,
         event: (event: EngineEvent) => void events.push(event),
@@ -185,18 +179,9 @@ export class GoEngine extends Operations implements StackEngine {
     }
     const outcome = outcomeOf(ended);
     this.processes.count(outcome?.phasesMs);
-    const { failures: refused, given, observed: seen } = session;
-    return {
-      stack,
-      ended,
-      outcome,
-      events,
-      refused,
-      unrecorded: session.unrecorded,
-      given,
-      observed: seen,
-      programError: programError ?? prepared?.error(),
-    };
+    const { failures: refused, unrecorded, given, observed } = session;
+    const thrown = programError ?? prepared?.error();
+    return { stack, ended, outcome, events, refused, unrecorded, given, observed, programError: thrown };
   }
 
   async #ask<T>(

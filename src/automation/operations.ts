@@ -1,6 +1,6 @@
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
-import type { ProviderHost } from "../../providers/host/session";
+import type { ProviderHost, ProviderSession } from "../../providers/host/session";
 import type {
   DestroyOptions,
   OperationOptions,
@@ -42,6 +42,13 @@ export abstract class Operations
 
   constructor(readonly options: OperationsOptions) {
     this.#previews = pLimit(options.previewsAtOnce ?? 1);
+  }
+
+  /** The providers of one operation. */
+  protected openSession({ method, options }: Operation): ProviderSession {
+    const { signal, stop, release, observed, snapshot, context } = options;
+    const keepsGiven = method === "preview";
+    return this.options.host.openSession({ release, observed, snapshot, context, signals: [signal, stop], keepsGiven });
   }
 
   /** @throws RetryableError `Locked`, `Unreadable`, `NoEngine` */

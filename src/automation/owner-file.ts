@@ -6,15 +6,20 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import { parseJson } from "../text/json";
-import type { BackendOwner } from "./engine";
 
 export const ownerSchema = Type.Object({
+  /** Another one for each claim. */
   id: Type.String({ minLength: 1 }),
+  /** The cluster's name, or its UID. */
   cluster: Type.String(),
   clusterUid: Type.String(),
+  /** The operator's. */
   namespace: Type.String(),
+  /** ISO 8601. */
   since: Type.String(),
 });
+/** The operator that writes the stacks of a backend. */
+export type BackendOwner = Type.Static<typeof ownerSchema>;
 const ownerValidator = Compile(ownerSchema);
 
 /** The file with the backend's owner, for the Automation API; the engine in Go has the same in `state/owner.go`. */

@@ -1,4 +1,4 @@
-import type { BackendOwner } from "../automation/engine";
+import type { BackendOwner } from "../automation/owner-file";
 import { shellWord } from "../text/shell";
 
 /** The identity of an operator among all clusters, and among the installations of one cluster. */

@@ -1,7 +1,8 @@
 import pino from "pino";
 import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../providers/errors";
-import type { BackendOwner, DestroyOptions } from "../../src/automation/engine";
+import type { DestroyOptions } from "../../src/automation/engine";
+import type { BackendOwner } from "../../src/automation/owner-file";
 import type { StackState } from "../../src/automation/stack-state";
 import { ownedEngine } from "../../src/backend/owned-engine";
 import { isOwner } from "../../src/backend/owner";

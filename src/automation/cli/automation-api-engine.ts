@@ -6,13 +6,13 @@ import pLimit from "p-limit";
 import { asError, errorMessageOf, RetryableError, TerminalError } from "../../../providers/errors";
 import { withoutPasswords } from "../../../providers/passwords";
 import { NotRegisteredError } from "../../../providers/registration";
-import type { BackendOwner, HistoryEntry, StackEngine } from "../engine";
+import type { HistoryEntry, StackEngine } from "../engine";
 import { EngineGoneError } from "../engine-process";
 import type { Ran } from "../event-log";
 import { reportOf } from "../event-log";
 import { type Ended, runInterruptible } from "../interruption";
 import { type Operation, Operations, type OperationsOptions } from "../operations";
-import { ownerFileOf, readOwner, writeOwner } from "../owner-file";
+import { type BackendOwner, ownerFileOf, readOwner, writeOwner } from "../owner-file";
 import { declaredInTime } from "../program";
 import { noteUnmade } from "../sdk-program";
 import type { StackState } from "../stack-state";
@@ -73,12 +73,11 @@ export class AutomationApiEngine extends Operations implements StackEngine {
   }
 
   async #operate(operation: Operation, workspace: Workspace, exists: boolean): Promise<Ran> {
-    const { method, stack, options, program } = operation;
+    const { stack, options, program } = operation;
     const { timeoutMs } = this.options;
     const events: EngineEvent[] = [];
-    const { release, signal, stop, snapshot, context } = options;
-    const keepsGiven = method === "preview";
-    const session = this.options.host.openSession({ release, snapshot, context, signals: [signal, stop], keepsGiven });
+    const { signal, stop, context } = options;
+    const session = this.openSession(operation);
     const abort = new AbortController();
     const interrupt = () => abort.abort();
     const server = await serveProviders(session, interrupt);
