@@ -178,6 +178,10 @@ export class ApiServer {
   close(): Promise<void> {
     return this.#login.close();
   }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }
 
 /** Server-side apply reads JSON as YAML, which refuses characters that JSON need not escape. */

@@ -83,31 +83,27 @@ export async function startControllers(
       componentOf({ name, command: binaries[name], tier: 3, port, healthPath: "/healthz", flags, tls }),
     );
   };
-  const client = adminClient(layout.kubeconfig);
-  try {
-    for (const manifest of KWOK_ROLE) await client.apply(manifest, { fieldManager: FIELD_MANAGER });
-    const started = [
-      startClient("kube-controller-manager", pki.controllerManager, (port, kubeconfig) =>
-        controllerManagerFlags(pki, port, kubeconfig),
-      ),
-      startClient("kube-scheduler", pki.scheduler, controllerFlags),
-      startClient("kwok", pki.kwok, (port) => ({
-        config: binaries["kwok-stages"],
-        "manage-all-nodes": "false",
-        "manage-nodes-with-annotation-selector": `${FAKE_NODE_ANNOTATION}=fake`,
-        "node-lease-duration-seconds": "40",
-        "node-ip": NODE_ADDRESS,
-        cidr: POD_RANGE,
-        "server-address": `127.0.0.1:${port}`,
-      })),
-    ];
-    await Promise.allSettled(started); // when one fails, the others must have settled before they are stopped
-    await Promise.all(started);
-    for (const node of NODES) await client.apply(node, { fieldManager: FIELD_MANAGER });
-    await untilUsable(client, signal);
-  } finally {
-    await client.close();
-  }
+  await using client = adminClient(layout.kubeconfig);
+  for (const manifest of KWOK_ROLE) await client.apply(manifest, { fieldManager: FIELD_MANAGER });
+  const started = [
+    startClient("kube-controller-manager", pki.controllerManager, (port, kubeconfig) =>
+      controllerManagerFlags(pki, port, kubeconfig),
+    ),
+    startClient("kube-scheduler", pki.scheduler, controllerFlags),
+    startClient("kwok", pki.kwok, (port) => ({
+      config: binaries["kwok-stages"],
+      "manage-all-nodes": "false",
+      "manage-nodes-with-annotation-selector": `${FAKE_NODE_ANNOTATION}=fake`,
+      "node-lease-duration-seconds": "40",
+      "node-ip": NODE_ADDRESS,
+      cidr: POD_RANGE,
+      "server-address": `127.0.0.1:${port}`,
+    })),
+  ];
+  await Promise.allSettled(started); // when one fails, the others must have settled before they are stopped
+  await Promise.all(started);
+  for (const node of NODES) await client.apply(node, { fieldManager: FIELD_MANAGER });
+  await untilUsable(client, signal);
 }
 
 function writeKubeconfig(file: string, apiServerPort: number, pki: Pki, user: Credential): void {
@@ -187,7 +183,7 @@ function isReadyNode(node: LiveObject | undefined): boolean {
   return findCondition(statusOf(node).conditions, "Ready")?.status === "True" && taints.length === 0;
 }
 
-/** A client with the rights of the cluster's administrator; close it after use. */
+/** A client with the rights of the cluster's administrator. */
 export function adminClient(kubeconfig: string): KubernetesClient {
   return new KubernetesClient(loadKubeconfig(kubeconfig));
 }

@@ -37,17 +37,13 @@ export function needsControllers({ owns }: Pick<AnyKind, "owns">): boolean {
 
 /** Applies the samples of kinds, and returns them. */
 export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly AnyKind[]): Promise<LiveObject[]> {
-  const client = adminClient(kubeconfig);
-  try {
-    const applied: LiveObject[] = [];
-    for (const { manifest } of await requireManifests([...new Set(kinds.flatMap(sampleFiles))])) {
-      const placed = await inDefaultNamespace(client, manifest as ManifestDocument & Manifest);
-      applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
-    }
-    return applied;
-  } finally {
-    await client.close();
+  await using client = adminClient(kubeconfig);
+  const applied: LiveObject[] = [];
+  for (const { manifest } of await requireManifests([...new Set(kinds.flatMap(sampleFiles))])) {
+    const placed = await inDefaultNamespace(client, manifest as ManifestDocument & Manifest);
+    applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
   }
+  return applied;
 }
 
 /** Waits, for some minutes at most, until samples are Ready, and tells of each as soon as it is. */
@@ -57,19 +53,15 @@ export async function untilSamplesReady(
   tell: (state: SampleState) => void,
   signal: AbortSignal,
 ): Promise<SampleState[]> {
-  const client = adminClient(kubeconfig);
+  await using client = adminClient(kubeconfig);
   const deadline = Date.now() + READY_TIMEOUT_MS;
-  try {
-    return await Promise.all(
-      applied.map(async (object) => {
-        const state = await untilReady(client, object, deadline, signal);
-        if (state.ready) tell(state);
-        return state;
-      }),
-    );
-  } finally {
-    await client.close();
-  }
+  return await Promise.all(
+    applied.map(async (object) => {
+      const state = await untilReady(client, object, deadline, signal);
+      if (state.ready) tell(state);
+      return state;
+    }),
+  );
 }
 
 /** Tables of samples, of the namespaces that are made for them and of their rows. */
@@ -77,21 +69,17 @@ export async function describeSamples(
   { kubeconfig, postgres }: DevCluster,
   samples: readonly SampleState[],
 ): Promise<string[]> {
-  const client = adminClient(kubeconfig);
-  try {
-    const namespaces = await ownedNamespaces(client);
-    const { rows } = await withClient(postgres, (sql) =>
-      sql.query<string[]>({ text: "select id, name, age, country from students order by id", rowMode: "array" }),
-    );
-    const lines = samples.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]);
-    return [
-      renderTable(["kind", "name", "ready", "message"], lines),
-      ...(namespaces.length > 0 ? [renderTable(["namespace", "role bindings"], namespaces)] : []),
-      ...(rows.length > 0 ? [renderTable(["row of students", "name", "age", "country"], rows)] : []),
-    ];
-  } finally {
-    await client.close();
-  }
+  await using client = adminClient(kubeconfig);
+  const namespaces = await ownedNamespaces(client);
+  const { rows } = await withClient(postgres, (sql) =>
+    sql.query<string[]>({ text: "select id, name, age, country from students order by id", rowMode: "array" }),
+  );
+  const lines = samples.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]);
+  return [
+    renderTable(["kind", "name", "ready", "message"], lines),
+    ...(namespaces.length > 0 ? [renderTable(["namespace", "role bindings"], namespaces)] : []),
+    ...(rows.length > 0 ? [renderTable(["row of students", "name", "age", "country"], rows)] : []),
+  ];
 }
 
 /** An object as kubectl applies it: in the namespace `default` if its type is namespaced and it names none. */
