@@ -9,7 +9,7 @@ export type Passage =
   /** As it came, under the user's own identity. */
   | { view: "user"; path: string }
   /** A list or watch of namespaces that was narrowed to the user's own, under the identity of the proxy. */
-  | { view: "own-namespaces"; path: string; owned: readonly string[]; watches: boolean };
+  | { view: "own-namespaces"; path: string; owned: readonly string[] };
 
 export interface ViewOptions {
   owners: Pick<Owners, "ready" | "ownedBy" | "changedSince">;
@@ -52,7 +52,7 @@ export async function passageOf(
   if (watches && !beginsAnew && owners.changedSince(identity, from)) throw expired();
 
   parameters.set("labelSelector", ownNamespaces(label, owned, parameters.get("labelSelector")));
-  return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, owned, watches };
+  return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, owned };
 }
 
 /** Whether a user's lists of namespaces are narrowed to the user's own. */

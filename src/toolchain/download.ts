@@ -101,10 +101,9 @@ async function get(url: string, signal: AbortSignal) {
   let response: Awaited<ReturnType<typeof request>>;
   try {
     // A time limit for the answer alone: a signal given to the request would end the transfer of its body as well.
-    response = await withTimeout(
-      request(url, { dispatcher, signal, headers: { "user-agent": "kindstack" } }),
-      CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS,
-    );
+    const answer = request(url, { dispatcher, signal, headers: { "user-agent": "kindstack" } });
+    const limitMs = CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS;
+    response = await inTime(answer, limitMs, () => new Error(`not finished after ${limitMs / 1000} s`));
   } catch (error) {
     signal.throwIfAborted();
     const { code, message } = error as { code?: string; message?: string };
@@ -117,8 +116,4 @@ async function get(url: string, signal: AbortSignal) {
     throw new Error(`${url} answered ${response.statusCode}`);
   }
   return response.body;
-}
-
-function withTimeout<T>(work: Promise<T>, milliseconds: number): Promise<T> {
-  return inTime(work, milliseconds, () => new Error(`not finished after ${milliseconds / 1000} s`));
 }
