@@ -29,52 +29,34 @@ export function limitYoungGeneration(): () => void {
   return () => observer.disconnect();
 }
 
-/** What is asked of the process. */
-export interface Heap {
-  /** CPU time of the process so far, in microseconds. */
-  cpuUsage(): { user: number; system: number };
-  /** Bytes that V8 has taken from the system. */
-  size(): number;
-  collect(): void;
-}
-
 /**
  * Makes V8 collect and shrink its heap after each burst, until the returned function is called. V8 itself keeps the
  * memory while nothing is allocated, and an operator is idle most of the time.
  */
-export function giveBackMemoryWhenIdle(heap: Heap = ownHeap()): () => void {
-  let cpu = busyMs(heap);
+export function giveBackMemoryWhenIdle(collect = collector()): () => void {
+  let cpu = busyMs();
   let kept = 0;
   const timer = setInterval(() => {
     const before = cpu;
-    cpu = busyMs(heap);
+    cpu = busyMs();
     const isIdle = cpu - before < LOOK_EVERY_MS * IDLE_SHARE;
-    if (!isIdle || heap.size() < kept + WORTHWHILE_BYTES) return;
-    heap.collect();
-    kept = heap.size();
+    if (!isIdle || process.memoryUsage().heapTotal < kept + WORTHWHILE_BYTES) return;
+    collect();
+    kept = process.memoryUsage().heapTotal;
   }, LOOK_EVERY_MS).unref();
   return () => clearInterval(timer);
 }
 
-function busyMs(heap: Heap): number {
-  const { user, system } = heap.cpuUsage();
+function busyMs(): number {
+  const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
-}
-
-/** The heap of this process. */
-export function ownHeap(): Heap {
-  return {
-    cpuUsage: () => process.cpuUsage(),
-    size: () => process.memoryUsage().heapTotal,
-    collect: collector(),
-  };
 }
 
 /**
  * The function of `node --expose-gc`, for a process without that option. V8 gives back emptied pages only after a collection
  * of the last resort.
  */
-function collector(): () => void {
+export function collector(): () => void {
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc") as (how: { type: "major"; flavor: "last-resort" }) => void;
   return () => gc({ type: "major", flavor: "last-resort" });

@@ -5,7 +5,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { giveBackMemoryWhenIdle, ownHeap } from "../../src/cli/heap";
+import { collector, giveBackMemoryWhenIdle } from "../../src/cli/heap";
 
 const LOOK_EVERY_MS = 2_000;
 const MIB = 2 ** 20;
@@ -19,15 +19,15 @@ describe("giving memory back", () => {
     vi.useFakeTimers();
     [busyMs, mib] = [0, 100];
     collect.mockReset();
-    stop = giveBackMemoryWhenIdle({
-      cpuUsage: () => ({ user: busyMs * 1000, system: 0 }),
-      size: () => mib * MIB,
-      collect,
-    });
+    vi.spyOn(process, "cpuUsage").mockImplementation(() => ({ user: busyMs * 1000, system: 0 }));
+    const memory = process.memoryUsage();
+    vi.spyOn(process, "memoryUsage").mockImplementation(() => ({ ...memory, heapTotal: mib * MIB }));
+    stop = giveBackMemoryWhenIdle(collect);
   });
   afterEach(() => {
     stop();
     vi.useRealTimers();
+    vi.restoreAllMocks();
   });
 
   it("collects when the process is idle", () => {
@@ -70,7 +70,7 @@ describe("the heap of this process", () => {
     // What was looked at stays until the end of the turn.
     await delay(0);
 
-    ownHeap().collect();
+    collector()();
 
     await delay(0);
     expect(isThere(left)).toBe(false);
@@ -82,7 +82,7 @@ describe("the heap of this process", () => {
       const before = process.memoryUsage().rss;
       kept = undefined;
       await new Promise(setImmediate);
-      ownHeap().collect();
+      collector()();
       print(before - process.memoryUsage().rss);
     `);
     expect(given).toBeGreaterThan(80 * MIB);
@@ -117,7 +117,7 @@ async function inProcess(program: string): Promise<number> {
   try {
     await fs.copyFile("src/cli/heap.ts", path.join(folder, "heap.mts"));
     const file = path.join(folder, "program.mjs");
-    const imports = 'import v8 from "node:v8";\nimport { limitYoungGeneration, ownHeap } from "./heap.mts";';
+    const imports = 'import v8 from "node:v8";\nimport { collector, limitYoungGeneration } from "./heap.mts";';
     await fs.writeFile(file, `${imports}\nconst print = (value) => console.log(value);\n${program}`);
     return Number((await promisify(execFile)(process.execPath, [file])).stdout);
   } finally {
