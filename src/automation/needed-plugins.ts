@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { foldersFrom } from "../../providers/folders";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { parseJson } from "../text/json";
 
@@ -95,8 +96,7 @@ function pluginFile({ name, version }: { name: string; version?: string }, envir
 }
 
 function packageFolder(folder: string): string | undefined {
-  if (existsSync(join(folder, "package.json"))) return folder;
-  return dirname(folder) === folder ? undefined : packageFolder(dirname(folder));
+  return foldersFrom(folder).find((above) => existsSync(join(above, "package.json")));
 }
 
 function readPackage(folder: string): Package | undefined {
@@ -105,7 +105,6 @@ function readPackage(folder: string): Package | undefined {
 }
 
 function installedPackage(folder: string, name: string): Package | undefined {
-  const found = readPackage(join(folder, "node_modules", name));
-  if (found !== undefined || dirname(folder) === folder) return found;
-  return installedPackage(dirname(folder), name);
+  const found = foldersFrom(folder).flatMap((above) => readPackage(join(above, "node_modules", name)) ?? []);
+  return found[0];
 }

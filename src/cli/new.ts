@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
+import { foldersFrom } from "../../providers/folders";
 import { devDependencies, packageRoot, packageVersion } from "../package";
 import { type NewKindNames, namesOf } from "../scaffold/names";
 import {
@@ -148,8 +149,8 @@ function withLocalKindstack(manifest: string, dir: string): string {
 
 /** The file or folder from which a folder above this one has Kindstack; `undefined` where none has it, or from a registry. */
 function sourceAbove(dir: string): string | undefined {
-  for (let folder = dir; path.dirname(folder) !== folder; folder = path.dirname(folder)) {
-    const file = path.join(path.dirname(folder), "package.json");
+  for (const folder of foldersFrom(path.dirname(dir))) {
+    const file = path.join(folder, "package.json");
     if (!fs.existsSync(file)) continue;
     const { dependencies, devDependencies: tools } = JSON.parse(fs.readFileSync(file, "utf8")) as Manifest;
     const source = dependencies?.kindstack ?? tools?.kindstack;

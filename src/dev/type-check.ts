@@ -4,6 +4,7 @@ import path from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import type ts from "typescript";
 import { errorMessageOf } from "../../providers/errors";
+import { foldersFrom } from "../../providers/folders";
 
 /*
  * Runs in a thread: the first check takes seconds and would block the operator. The thread gets the TypeScript modules
@@ -45,7 +46,8 @@ parentPort?.on("message", () => {
  * import of theirs has changed for its users.
  */
 function openCheck(entry: string): Check {
-  const configFile = findUpwards(path.dirname(entry), "tsconfig.json");
+  const configFiles = foldersFrom(path.dirname(entry)).map((folder) => path.join(folder, "tsconfig.json"));
+  const configFile = configFiles.find((file) => fs.existsSync(file));
   if (configFile === undefined) throw new Error("there is no tsconfig.json");
   const compiler = typescriptOf(configFile);
   const sources = new Map<string, { modifiedMs: number; source: ts.SourceFile | undefined }>();
@@ -106,10 +108,4 @@ function typescriptOf(configFile: string): typeof ts {
   }
   if (compiler.createProgram === undefined) throw new Error(`TypeScript ${compiler.version} has no API for checks`);
   return compiler;
-}
-
-function findUpwards(folder: string, name: string): string | undefined {
-  const file = path.join(folder, name);
-  if (fs.existsSync(file)) return file;
-  return path.dirname(folder) === folder ? undefined : findUpwards(path.dirname(folder), name);
 }

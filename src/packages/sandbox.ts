@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { foldersFrom } from "../../providers/folders";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { packageRoot } from "../package";
 
@@ -56,17 +57,14 @@ function readableFolders(entry: string): string[] {
 
 /** The folder with its package.json; of kinds without one, the folder around theirs, as they may import from each other. */
 function folderOf(entry: string): string {
-  for (let folder = dirname(entry); dirname(folder) !== folder; folder = dirname(folder)) {
-    if (existsSync(join(folder, "package.json"))) return folder;
-  }
-  return dirname(dirname(entry));
+  const own = dirname(entry);
+  return foldersFrom(own).find((folder) => existsSync(join(folder, "package.json"))) ?? dirname(own);
 }
 
 /** The `node_modules` of a folder and of those above it, with the packages of a workspace that these link to. */
 function modulesAbove(folder: string): string[] {
-  const modules = join(folder, "node_modules");
-  const found = existsSync(modules) ? [modules, ...linkedIn(modules)] : [];
-  return dirname(folder) === folder ? found : [...found, ...modulesAbove(dirname(folder))];
+  const modules = foldersFrom(folder).map((above) => join(above, "node_modules"));
+  return modules.filter((path) => existsSync(path)).flatMap((path) => [path, ...linkedIn(path)]);
 }
 
 function linkedIn(modules: string): string[] {
