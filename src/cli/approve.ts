@@ -17,6 +17,7 @@ import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan } from "../../stacks/contract/plan";
 import { planReport, planTitle, reportSchema } from "../preview/report";
+import { counted } from "../preview/wording";
 import { readJson } from "../text/json";
 import { visible } from "../text/plain-text";
 import { confirm } from "./confirm";
@@ -168,7 +169,7 @@ function choiceOfGroup(plans: readonly Plan[], start: string, kinds: readonly An
   const byNamespace = Map.groupBy(members, ({ metadata }) => metadata.namespace ?? "");
   const targets = [...byNamespace].flatMap(([namespace, all]) =>
     inChunks(all, MAX_APPROVED_PLANS).map((plans) => ({
-      title: `${plans.length} ${plans.length === 1 ? "plan" : "plans"} in ${namespace}, ${group}`,
+      title: `${counted(plans.length, "plan")} in ${namespace}, ${group}`,
       namespace,
       authors: plans.map(({ spec }) => spec.cause.by),
       names: { digests: plans.map(({ spec }) => spec.digest) },
@@ -196,14 +197,9 @@ async function targetsOfReport(
   const targets = report.objects.flatMap((plan) => {
     const kind = kindOf(kinds, plan);
     if (kind === undefined || plan.digest === undefined) return [];
+    const title = `${plan.kind} ${objectKey(plan)} ${plan.digest}`;
     const names = { object: { kind: kindName(kind), name: plan.name }, digest: plan.digest };
-    return [
-      {
-        title: `${plan.kind} ${objectKey(plan)} ${plan.digest}`,
-        namespace: plan.namespace ?? operatorNamespace,
-        names,
-      },
-    ];
+    return [{ title, namespace: plan.namespace ?? operatorNamespace, names }];
   });
   if (targets.length === 0) throw new Error(`${file} has no digests: was it made with --propose?`);
   return targets;

@@ -48,9 +48,7 @@ export function restoreCommand(): Command {
           const passphrase = await passphraseOf(readStateConfig(process.env).protection);
           const options = { overwrite, passphrase };
           const { count, sealed } = await restore(directory === STREAM ? scratch : directory, backend, options);
-          if (sealed.length > 0)
-            process.stderr.write(`${anotherPassphrase(sealed)}
-`);
+          if (sealed.length > 0) process.stderr.write(`${anotherPassphrase(sealed)}\n`);
           return `restored ${count} stacks`;
         }),
       ),

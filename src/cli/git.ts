@@ -1,7 +1,10 @@
 import { realpathSync, statSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { ExecaError, execa } from "execa";
+import { foldersFrom } from "../../providers/folders";
 import { selectFiles } from "../../stacks/contract/manifests";
+import { counted } from "../preview/wording";
+import { some } from "../text/some";
 
 /** A commit of the repository that a folder is in. */
 export interface Commit {
@@ -68,7 +71,8 @@ export async function lackingFrom(
 
 /** A path as git names it: within the root. */
 export async function pathInRepository(path: string): Promise<{ folder: string; inside: string }> {
-  const folder = existingFolder(resolve(path));
+  const isFolder = (above: string) => statSync(above, { throwIfNoEntry: false })?.isDirectory() === true;
+  const folder = foldersFrom(resolve(path)).find(isFolder) ?? "/";
   const root = await git(folder, ["rev-parse", "--show-toplevel"]);
   // What git calls the root has no symbolic links in it.
   return { folder, inside: relative(root, join(realpathSync(folder), relative(folder, resolve(path)))) };
@@ -95,11 +99,6 @@ export async function checkOut({ root, id }: Commit, folder: string): Promise<vo
   const env = { GIT_INDEX_FILE: join(folder, ".index") };
   await git(root, ["read-tree", id], env);
   await git(root, ["checkout-index", "--all", `--prefix=${join(folder, "tree")}/`], env);
-}
-
-/** The folder of a path, or its first existing parent. */
-function existingFolder(path: string): string {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
 }
 
 /** In a hook, these name the repository, and so would take the place of the folder. */
@@ -140,12 +139,10 @@ export async function behindOf(
     const insides = places.map(({ inside }) => inside);
     const { commits, files } = await lackingFrom(base, await commitOf(base.root, revision), insides);
     const manifests = new Set(selectFiles(files, "").files);
-    const counted = files.filter((file) => all || manifests.has(file) || insides.includes(file));
-    if (commits === 0 || counted.length === 0) return [];
-    const more = counted.length > SHOWN ? ` and ${counted.length - SHOWN} more` : "";
-    const which = `${counted.slice(0, SHOWN).join(", ")}${more}`;
-    const what = commits === 1 ? "1 commit" : `${commits} commits`;
-    return [`HEAD lacks ${what} of ${revision} that ${commits === 1 ? "changes" : "change"} these paths: ${which}`];
+    const relevant = files.filter((file) => all || manifests.has(file) || insides.includes(file));
+    if (commits === 0 || relevant.length === 0) return [];
+    const what = `${counted(commits, "commit")} of ${revision} that ${commits === 1 ? "changes" : "change"}`;
+    return [`HEAD lacks ${what} these paths: ${some(relevant, SHOWN)}`];
   });
   return (await Promise.all(lacks)).flat();
 }

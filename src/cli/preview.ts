@@ -5,7 +5,8 @@ import { type Manifests, readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { UNCHECKED } from "../plan/resource-plan";
 import { FAIL_ON_WORDS, type FailOnWord, objectsToFailOn, type Report } from "../preview/report";
-import { byDifference } from "../preview/wording";
+import { byDifference, counted } from "../preview/wording";
+import { some } from "../text/some";
 import { endIfBlocked } from "./blocked";
 import { behindOf } from "./git";
 import { INSPECTION_HELP, inspect } from "./inspection";
@@ -173,7 +174,7 @@ function judge(report: Report, { failOn }: ReportOptions): void {
   const { invalid = 0, failed = 0 } = report.summary;
   // A gate on anything fails where it could not look.
   const words = failOn.length > 0 ? [...new Set([...failOn, UNCHECKED])] : [];
-  const gated = objectsToFailOn(report, words as FailOnWord[]);
+  const names = objectsToFailOn(report, words as FailOnWord[]).map((plan) => `${plan.kind} ${objectKey(plan)}`);
   const unseen = [
     ...(failOn.includes("delete") ? report.unseenDeletions : []),
     ...(failOn.length > 0 ? report.unchecked : []),
@@ -181,20 +182,16 @@ function judge(report: Report, { failOn }: ReportOptions): void {
   ];
   const problems = report.problems.length;
   const broken = [
-    problems > 0 && `${problems} ${problems === 1 ? "problem" : "problems"} with files`,
+    problems > 0 && `${counted(problems, "problem")} with files`,
     invalid > 0 && `${invalid} invalid`,
     failed > 0 && `${failed} would fail or could not be previewed`,
-    gated.length > 0 && `--fail-on ${failOn}: ${some(gated.map((plan) => `${plan.kind} ${objectKey(plan)}`))}`,
-    unseen.length > 0 && `--fail-on ${failOn}: ${some(unseen)}`,
+    names.length > 0 && `--fail-on ${failOn}: ${some(names, MAX_NAMED)}`,
+    unseen.length > 0 && `--fail-on ${failOn}: ${some(unseen, MAX_NAMED)}`,
   ].filter(Boolean);
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
 
-/** Those of many that an error names; the report has all. */
-function some(texts: readonly string[]): string {
-  const [shown, left] = [texts.slice(0, MAX_NAMED), texts.length - MAX_NAMED];
-  return `${shown.join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
-}
+/** So many an error names; the report has all. */
 const MAX_NAMED = 20;
 
 function gates(text: string, previous: readonly FailOnWord[]): FailOnWord[] {

@@ -13,6 +13,7 @@ import {
 } from "../preview/wording";
 import { coloured } from "../text/colour";
 import { visible } from "../text/plain-text";
+import { some } from "../text/some";
 import { renderTable } from "../text/table";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
@@ -51,8 +52,6 @@ const MAX_NAMES = 20;
 
 function renderDifference(difference: Difference): string {
   const { kind, action, errors, resources, objects, notes } = difference;
-  const names = objects.slice(0, MAX_NAMES).join(", ");
-  const more = objects.length > MAX_NAMES ? ` and ${objects.length - MAX_NAMES} more` : "";
   const lines = [
     ...errorLines(action, errors),
     ...resources.flatMap(({ operation, type, fields, notChecked }) => [
@@ -61,7 +60,7 @@ function renderDifference(difference: Difference): string {
       ...fields.map((field) => `      ${visible(describeCommon(field))}`),
     ]),
     ...notes.map((note) => `  note: ${visible(note)}`),
-    `  ${visible(names)}${more}`,
+    `  ${visible(some(objects, MAX_NAMES))}`,
   ];
   return [`${visible(kind)}: ${describeDifference(difference)}`, ...lines].join("\n");
 }
