@@ -133,9 +133,7 @@ describe("a key service", () => {
   });
 });
 
-describe("inCluster", () => {
-  it("is told by the variable that every Pod has", () => {
-    expect(inCluster({ KUBERNETES_SERVICE_HOST: "10.0.0.1" })).toBe(true);
-    expect(inCluster({})).toBe(false);
-  });
+it("inCluster is told by the variable that every Pod has", () => {
+  expect(inCluster({ KUBERNETES_SERVICE_HOST: "10.0.0.1" })).toBe(true);
+  expect(inCluster({})).toBe(false);
 });

@@ -108,18 +108,16 @@ const PUBLIC = Object.values(
   (JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { exports: Record<string, string> }).exports,
 ).map((file) => file.replace(/^\.\/dist\/(.*)\.js$/, "$1"));
 
-describe("the kinds", () => {
-  it.each(KIND_FOLDERS)("use the package's public modules and nothing else of it: %s", (name) => {
-    const folder = path.join(ROOT, KINDS, name);
-    const imported = filesUnder(folder).flatMap((file) =>
-      file.endsWith(".ts")
-        ? [...fs.readFileSync(file, "utf8").matchAll(IMPORTED)].map(([, specifier = ""]) =>
-            path.resolve(path.dirname(file), specifier),
-          )
-        : [],
-    );
-    const outside = imported.filter((file) => !file.startsWith(folder + path.sep));
-    expect(outside).toContain(path.join(ROOT, "stacks/contract/index"));
-    expect(outside.filter((file) => !PUBLIC.includes(path.relative(ROOT, file)))).toEqual([]);
-  });
+it.each(KIND_FOLDERS)("the kinds use the package's public modules and nothing else of it: %s", (name) => {
+  const folder = path.join(ROOT, KINDS, name);
+  const imported = filesUnder(folder).flatMap((file) =>
+    file.endsWith(".ts")
+      ? [...fs.readFileSync(file, "utf8").matchAll(IMPORTED)].map(([, specifier = ""]) =>
+          path.resolve(path.dirname(file), specifier),
+        )
+      : [],
+  );
+  const outside = imported.filter((file) => !file.startsWith(folder + path.sep));
+  expect(outside).toContain(path.join(ROOT, "stacks/contract/index"));
+  expect(outside.filter((file) => !PUBLIC.includes(path.relative(ROOT, file)))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { filesUnder } from "./files";
 import { commentsOf, messagesOf, type Passage, parseModule, proseOf, sentencesOf, wordsOf } from "./prose";
 
@@ -21,15 +21,14 @@ const AVOIDED = new RegExp(
   "gi",
 );
 
-describe("a page", () => {
-  it.each(PAGES)("is plain English, in sentences of at most 30 words: %s", (page) => {
-    const prose = proseOf(fs.readFileSync(path.join(ROOT, page), "utf8"));
-    expect([...prose.flatMap(longSentences), ...prose.flatMap(avoidedWords)]).toEqual([]);
-  });
+it.each(PAGES)("a page is plain English, in sentences of at most 30 words: %s", (page) => {
+  const prose = proseOf(fs.readFileSync(path.join(ROOT, page), "utf8"));
+  expect([...prose.flatMap(longSentences), ...prose.flatMap(avoidedWords)]).toEqual([]);
 });
 
-describe("messages and comments", () => {
-  it.each([...foldersIn("src"), "providers", "stacks", "bench"])("are plain English: %s", (folder) => {
+it.each([...foldersIn("src"), "providers", "stacks", "bench"])(
+  "messages and comments are plain English: %s",
+  (folder) => {
     const found = filesUnder(path.join(ROOT, folder))
       .filter((file) => file.endsWith(".ts"))
       .flatMap((file) => {
@@ -39,8 +38,8 @@ describe("messages and comments", () => {
           .map((found) => `${path.relative(ROOT, file)}:${found}`);
       });
     expect(found).toEqual([]);
-  });
-});
+  },
+);
 
 function markdownIn(folder: string): string[] {
   const files = fs.readdirSync(path.join(ROOT, folder)).filter((file) => file.endsWith(".md"));

@@ -233,20 +233,18 @@ describe("the workflow for a changed program", () => {
   });
 });
 
-describe("the example for GitLab", () => {
-  // GitLab's linter is part of its server; this is what can be held against its reference.
-  it("has one job with the parts that a job needs", () => {
-    const jobs = parse(textOf(GITLAB)) as Record<string, GitlabJob>;
-    expect(Object.keys(jobs)).toEqual(["kindstack-preview"]);
-    const job = jobs["kindstack-preview"] as GitlabJob;
-    const known = ["stage", "image", "rules", "variables", "script", "artifacts"];
-    expect(textOf(GITLAB)).toMatch(/^# Needs an external CI file/);
-    expect(Object.keys(job).filter((key) => !known.includes(key))).toEqual([]);
-    expect(job.script.every((line) => typeof line === "string")).toBe(true);
-    // A job that paths keep from running cannot be required.
-    expect(job.rules).toEqual([{ if: '$CI_PIPELINE_SOURCE == "merge_request_event"' }]);
-    expect(job.artifacts.paths).toEqual(["preview.md"]);
-  });
+// GitLab's linter is part of its server; this is what can be held against its reference.
+it("the example for GitLab has one job with the parts that a job needs", () => {
+  const jobs = parse(textOf(GITLAB)) as Record<string, GitlabJob>;
+  expect(Object.keys(jobs)).toEqual(["kindstack-preview"]);
+  const job = jobs["kindstack-preview"] as GitlabJob;
+  const known = ["stage", "image", "rules", "variables", "script", "artifacts"];
+  expect(textOf(GITLAB)).toMatch(/^# Needs an external CI file/);
+  expect(Object.keys(job).filter((key) => !known.includes(key))).toEqual([]);
+  expect(job.script.every((line) => typeof line === "string")).toBe(true);
+  // A job that paths keep from running cannot be required.
+  expect(job.rules).toEqual([{ if: '$CI_PIPELINE_SOURCE == "merge_request_event"' }]);
+  expect(job.artifacts.paths).toEqual(["preview.md"]);
 });
 
 describe("a command in a workflow", async () => {

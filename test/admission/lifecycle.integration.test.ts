@@ -79,65 +79,61 @@ const serial = (port: number) =>
     socket.on("error", reject);
   });
 
-describe("the certificate", () => {
-  it("and its CA are changed several times under load without one refused request", async () => {
-    const server = await test.serve({
-      // A third of the serving certificate's life, less a second as such times are cut to seconds, is left for a renewal.
-      certificate: { lifetimes: { caMs: 12_000, servingMs: 6_000 }, pollMs: 100, propagationMs: 1_000 },
-    });
-    const serials = new Set<string>();
-    const authorities = new Set<string>();
-    const failures: string[] = [];
-    let requests = 0;
-    let stopped = false;
-    const load = Array.from({ length: 4 }, async () => {
-      while (!stopped) {
-        await dryCreation().catch((error: unknown) => failures.push(String(error)));
-        requests++;
-      }
-    });
-    const caBundle = async () => {
-      const configuration = await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"));
-      const [webhook] = (configuration as LiveObject & { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
-      return Buffer.from(webhook?.clientConfig.caBundle ?? "", "base64").toString();
-    };
-
-    try {
-      await eventually(async () => {
-        serials.add(await serial(server.port));
-        for (const one of (await caBundle()).split(/(?<=-----END CERTIFICATE-----\n)/)) authorities.add(one);
-        expect(serials.size).toBeGreaterThanOrEqual(4);
-        expect(authorities.size).toBeGreaterThanOrEqual(3);
-        expect(requests).toBeGreaterThan(100);
-      });
-    } finally {
-      stopped = true; // the load would outlive the test
-      await Promise.all(load);
-    }
-
-    expect(failures).toEqual([]);
+it("the certificate and its CA are changed several times under load without one refused request", async () => {
+  const server = await test.serve({
+    // A third of the serving certificate's life, less a second as such times are cut to seconds, is left for a renewal.
+    certificate: { lifetimes: { caMs: 12_000, servingMs: 6_000 }, pollMs: 100, propagationMs: 1_000 },
   });
+  const serials = new Set<string>();
+  const authorities = new Set<string>();
+  const failures: string[] = [];
+  let requests = 0;
+  let stopped = false;
+  const load = Array.from({ length: 4 }, async () => {
+    while (!stopped) {
+      await dryCreation().catch((error: unknown) => failures.push(String(error)));
+      requests++;
+    }
+  });
+  const caBundle = async () => {
+    const configuration = await known(test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"));
+    const [webhook] = (configuration as LiveObject & { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
+    return Buffer.from(webhook?.clientConfig.caBundle ?? "", "base64").toString();
+  };
+
+  try {
+    await eventually(async () => {
+      serials.add(await serial(server.port));
+      for (const one of (await caBundle()).split(/(?<=-----END CERTIFICATE-----\n)/)) authorities.add(one);
+      expect(serials.size).toBeGreaterThanOrEqual(4);
+      expect(authorities.size).toBeGreaterThanOrEqual(3);
+      expect(requests).toBeGreaterThan(100);
+    });
+  } finally {
+    stopped = true; // the load would outlive the test
+    await Promise.all(load);
+  }
+
+  expect(failures).toEqual([]);
 });
 
-describe("while no operator answers", () => {
-  it("owners' namespaces are refused, everybody else continues, and a new operator takes over", async () => {
-    await test.serve();
-    await dryCreation();
-    await test.stop();
+it("while no operator answers, owners' namespaces are refused, everybody else continues, and a new operator takes over", async () => {
+  await test.serve();
+  await dryCreation();
+  await test.stop();
 
-    const refusal = await dryCreation().catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(ApiError);
-    expect((refusal as ApiError).message).toContain("failed calling webhook");
-    await expectAcceptance(test.client, namespaceOf(uniqueName("plain")));
-    await expectAcceptance(test.client, {
-      apiVersion: "v1",
-      kind: "ConfigMap",
-      metadata: { name: "x", namespace: "kube-system" },
-    });
-
-    await test.serve();
-    await eventually(dryCreation);
+  const refusal = await dryCreation().catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(ApiError);
+  expect((refusal as ApiError).message).toContain("failed calling webhook");
+  await expectAcceptance(test.client, namespaceOf(uniqueName("plain")));
+  await expectAcceptance(test.client, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "x", namespace: "kube-system" },
   });
+
+  await test.serve();
+  await eventually(dryCreation);
 });
 
 describe("the objects of admission", () => {
@@ -278,82 +274,80 @@ describe("objects of all kinds", () => {
   });
 });
 
-describe("client certificates of API servers", () => {
-  it("are demanded where a CA is configured: reviews of the API server that has one are answered, and no others", async () => {
-    const [tenant, owner] = [uniqueName("gas"), uniqueName("bob")];
-    await test.tenant(tenant, { owner: { kind: "User", name: owner } });
-    const directory = path.dirname(controlPlane().kubeconfig);
-    const layout = layoutOf(directory);
-    const authority = await TestAuthority.create();
-    const certificate = await authority.user("api-server");
-    const folder = mkdtempSync(path.join(os.tmpdir(), "kindstack-client-certificate-"));
-    const write = (name: string, text: string) => {
-      writeFileSync(path.join(folder, name), text);
-      return path.join(folder, name);
-    };
-    const user = {
-      "client-certificate": write("tls.crt", certificate.certificate),
-      "client-key": write("tls.key", certificate.key),
-    };
-    // JSON is YAML, too.
-    const kubeConfigFile = write(
-      "kubeconfig",
-      JSON.stringify({ apiVersion: "v1", kind: "Config", users: [{ name: "*", user }] }),
-    );
-    const configuration = {
-      apiVersion: "apiserver.config.k8s.io/v1",
-      kind: "WebhookAdmissionConfiguration",
-      kubeConfigFile,
-    };
-    const plugins = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"].map((name) => ({ name, configuration }));
-    const admissionConfiguration = write(
-      "admission.yaml",
-      JSON.stringify({ apiVersion: "apiserver.config.k8s.io/v1", kind: "AdmissionConfiguration", plugins }),
-    );
+it("client certificates of API servers are demanded where a CA is configured: reviews of the API server that has one are answered, and no others", async () => {
+  const [tenant, owner] = [uniqueName("gas"), uniqueName("bob")];
+  await test.tenant(tenant, { owner: { kind: "User", name: owner } });
+  const directory = path.dirname(controlPlane().kubeconfig);
+  const layout = layoutOf(directory);
+  const authority = await TestAuthority.create();
+  const certificate = await authority.user("api-server");
+  const folder = mkdtempSync(path.join(os.tmpdir(), "kindstack-client-certificate-"));
+  const write = (name: string, text: string) => {
+    writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  const user = {
+    "client-certificate": write("tls.crt", certificate.certificate),
+    "client-key": write("tls.key", certificate.key),
+  };
+  // JSON is YAML, too.
+  const kubeConfigFile = write(
+    "kubeconfig",
+    JSON.stringify({ apiVersion: "v1", kind: "Config", users: [{ name: "*", user }] }),
+  );
+  const configuration = {
+    apiVersion: "apiserver.config.k8s.io/v1",
+    kind: "WebhookAdmissionConfiguration",
+    kubeConfigFile,
+  };
+  const plugins = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"].map((name) => ({ name, configuration }));
+  const admissionConfiguration = write(
+    "admission.yaml",
+    JSON.stringify({ apiVersion: "apiserver.config.k8s.io/v1", kind: "AdmissionConfiguration", plugins }),
+  );
 
-    // A second API server of the same cluster, with the certificate; the first one has none.
-    const port = await freePort();
-    const { etcd } = JSON.parse(readFileSync(layout.ports, "utf8"));
-    const pki = await preparePki(layout.pki);
-    const flags = {
-      ...apiServerFlags(pki, port, etcd),
-      "admission-control-config-file": admissionConfiguration,
-    };
-    const child = spawn(
-      await resolveBinary("kube-apiserver"),
-      Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
-      { stdio: "ignore" },
-    );
-    const config = await userConfig(directory, owner, DEFAULT_USER_GROUP);
-    const [cluster] = config.clusters;
-    const second = new KubeConfig();
-    second.loadFromOptions({
-      ...config,
-      clusters: [{ ...cluster, server: `https://127.0.0.1:${port}` }],
-    });
-    const [asOwner, withCertificate] = [await test.user(owner), new KubernetesClient(second)];
-    try {
-      const server = await test.start({ clientCa: authority.own.certificate });
-      const creation = (client: KubernetesClient) => create(client, namespaceOf(uniqueName("dry")), true);
-      await eventually(async () =>
-        expect((await creation(withCertificate)).metadata.labels?.["capsule.clastix.io/tenant"]).toBe(tenant),
-      );
-      await eventually(() => expect(creation(asOwner)).rejects.toThrow(/failed calling webhook/));
-
-      // A stranger's forged review, and one with a certificate of another CA.
-      const other = await (await TestAuthority.create()).user("api-server");
-      for (const own of [{}, { cert: other.certificate, key: other.key }]) {
-        await expect(forgedReview(server.port, own)).rejects.toThrow();
-      }
-      const trusted = { cert: certificate.certificate, key: certificate.key };
-      expect(await forgedReview(server.port, trusted)).toBe(400);
-    } finally {
-      await withCertificate.close();
-      child.kill();
-      await once(child, "exit");
-      rmSync(folder, { recursive: true });
-    }
+  // A second API server of the same cluster, with the certificate; the first one has none.
+  const port = await freePort();
+  const { etcd } = JSON.parse(readFileSync(layout.ports, "utf8"));
+  const pki = await preparePki(layout.pki);
+  const flags = {
+    ...apiServerFlags(pki, port, etcd),
+    "admission-control-config-file": admissionConfiguration,
+  };
+  const child = spawn(
+    await resolveBinary("kube-apiserver"),
+    Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
+    { stdio: "ignore" },
+  );
+  const config = await userConfig(directory, owner, DEFAULT_USER_GROUP);
+  const [cluster] = config.clusters;
+  const second = new KubeConfig();
+  second.loadFromOptions({
+    ...config,
+    clusters: [{ ...cluster, server: `https://127.0.0.1:${port}` }],
   });
+  const [asOwner, withCertificate] = [await test.user(owner), new KubernetesClient(second)];
+  try {
+    const server = await test.start({ clientCa: authority.own.certificate });
+    const creation = (client: KubernetesClient) => create(client, namespaceOf(uniqueName("dry")), true);
+    await eventually(async () =>
+      expect((await creation(withCertificate)).metadata.labels?.["capsule.clastix.io/tenant"]).toBe(tenant),
+    );
+    await eventually(() => expect(creation(asOwner)).rejects.toThrow(/failed calling webhook/));
+
+    // A stranger's forged review, and one with a certificate of another CA.
+    const other = await (await TestAuthority.create()).user("api-server");
+    for (const own of [{}, { cert: other.certificate, key: other.key }]) {
+      await expect(forgedReview(server.port, own)).rejects.toThrow();
+    }
+    const trusted = { cert: certificate.certificate, key: certificate.key };
+    expect(await forgedReview(server.port, trusted)).toBe(400);
+  } finally {
+    await withCertificate.close();
+    child.kill();
+    await once(child, "exit");
+    rmSync(folder, { recursive: true });
+  }
 });
 
 /** The status of the answer to a review that is none. */

@@ -548,22 +548,18 @@ describe("metadata of a tenant's namespace", () => {
   });
 });
 
-describe("a protected namespace", () => {
-  it("cannot be given to a tenant, by no one", async () => {
-    const type = await admission.client.resourceType("v1", "Namespace");
-    const tenant = await admission.findTenant(oil);
-    const give = (metadata: object) => admission.client.mergePatch(type, "kube-public", undefined, { metadata });
+it("a protected namespace cannot be given to a tenant, by no one", async () => {
+  const type = await admission.client.resourceType("v1", "Namespace");
+  const tenant = await admission.findTenant(oil);
+  const give = (metadata: object) => admission.client.mergePatch(type, "kube-public", undefined, { metadata });
 
-    await expect(give({ labels: { "capsule.clastix.io/tenant": oil } })).rejects.toThrow(
-      "the namespace kube-public cannot be given to a tenant: the operator protects kube-*, default, kindstack-system",
-    );
-    await expect(give({ ownerReferences: [controllerReference(tenant)] })).rejects.toThrow(
-      "cannot be given to a tenant",
-    );
-    const metadata = { labels: { other: "label" } };
-    await expect(give(metadata)).resolves.toMatchObject({ metadata });
-    await give({ labels: { other: null } });
-  });
+  await expect(give({ labels: { "capsule.clastix.io/tenant": oil } })).rejects.toThrow(
+    "the namespace kube-public cannot be given to a tenant: the operator protects kube-*, default, kindstack-system",
+  );
+  await expect(give({ ownerReferences: [controllerReference(tenant)] })).rejects.toThrow("cannot be given to a tenant");
+  const metadata = { labels: { other: "label" } };
+  await expect(give(metadata)).resolves.toMatchObject({ metadata });
+  await give({ labels: { other: null } });
 });
 
 describe("the Gateway API", () => {
@@ -689,11 +685,9 @@ describe("the Gateway API", () => {
   });
 });
 
-describe("the cluster's own namespaces", () => {
-  it("are bound by no policy", async () => {
-    const inDefault = { ...ingress("public"), metadata: { name: uniqueName("web"), namespace: "default" } };
+it("the cluster's own namespaces are bound by no policy", async () => {
+  const inDefault = { ...ingress("public"), metadata: { name: uniqueName("web"), namespace: "default" } };
 
-    await expectAcceptance(admission.client, inDefault);
-    await expectAcceptance(admission.client, namespaceOf(uniqueName("plain")));
-  });
+  await expectAcceptance(admission.client, inDefault);
+  await expectAcceptance(admission.client, namespaceOf(uniqueName("plain")));
 });

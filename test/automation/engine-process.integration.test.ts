@@ -172,20 +172,18 @@ describe("what does not fit", () => {
   });
 });
 
-describe("work whose Lease is lost", () => {
-  it("ends with the process at once, and nothing of it is written after that", async () => {
-    const lost = new AbortController();
-    const fence = { check: () => lost.signal.throwIfAborted(), signal: lost.signal };
-    const { entered, release } = engine.things.holdSlow();
-    const context = testContext({ fence });
-    const updating = engine.up("acme", { a: "slow", b: "1" }, { context });
-    await Promise.race([entered, updating]);
-    const pid = await engine.lastPid();
-    lost.abort(new UrgentAbort("LeaseLost", "another one goes on", 0));
-    await expect(updating).rejects.toMatchObject({ reason: "LeaseLost" });
-    release();
-    await ended(pid);
-  });
+it("work whose Lease is lost ends with the process at once, and nothing of it is written after that", async () => {
+  const lost = new AbortController();
+  const fence = { check: () => lost.signal.throwIfAborted(), signal: lost.signal };
+  const { entered, release } = engine.things.holdSlow();
+  const context = testContext({ fence });
+  const updating = engine.up("acme", { a: "slow", b: "1" }, { context });
+  await Promise.race([entered, updating]);
+  const pid = await engine.lastPid();
+  lost.abort(new UrgentAbort("LeaseLost", "another one goes on", 0));
+  await expect(updating).rejects.toMatchObject({ reason: "LeaseLost" });
+  release();
+  await ended(pid);
 });
 
 describe("a process's life", () => {
@@ -219,9 +217,8 @@ describe("a process's life", () => {
   });
 });
 
-describe("a process of the engine that ends", () => {
-  it("while this process has no file descriptor left ends alone", () => {
-    const script = `
+it("a process of the engine that ends while this process has no file descriptor left ends alone", () => {
+  const script = `
       const fs = require("node:fs");
       const { EngineProcess } = require(${JSON.stringify(resolve("dist/src/automation/engine-process.js"))});
       const log = { warn() {}, error() {} };
@@ -235,8 +232,7 @@ describe("a process of the engine that ends", () => {
       exhaust();
       process.kill(engine.pid, "SIGKILL");
       engine.ended.then(() => fs.writeSync(1, "ended"));`;
-    const limited = ["-c", 'ulimit -n 256; exec "$0" -e "$1"', process.execPath, script];
-    const { stdout, stderr } = spawnSync("/bin/sh", limited, { encoding: "utf8" });
-    expect({ stdout, stderr }).toEqual({ stdout: "ended", stderr: "" });
-  });
+  const limited = ["-c", 'ulimit -n 256; exec "$0" -e "$1"', process.execPath, script];
+  const { stdout, stderr } = spawnSync("/bin/sh", limited, { encoding: "utf8" });
+  expect({ stdout, stderr }).toEqual({ stdout: "ended", stderr: "" });
 });

@@ -405,8 +405,9 @@ describe("the engine", () => {
     });
   });
 
-  describe("a user's words", () => {
-    it.each(["no stack", "lock"])("that read as the engine's (%s) are a failure of their resource", async (words) => {
+  it.each(["no stack", "lock"])(
+    "a user's words that read as the engine's (%s) are a failure of their resource",
+    async (words) => {
       expect(await engine.up(stack, { a: words })).toMatchObject({
         summary: { result: "failed" },
         failures: [{ resource: "a", reason: "TableMissing" }],
@@ -419,81 +420,69 @@ describe("the engine", () => {
         failures: [{ resource: "a", reason: "TableMissing" }],
       });
       expect((await engine.checkpoint(stack)).resources.length).toBe(3);
-    });
+    },
+  );
+
+  it("a backend that is gone when an update has something to save is told in its words, and the engine goes on", async () => {
+    const folder = join(engine.directory, "state/.pulumi");
+    await engine.takeStarts();
+    const gate = engine.things.holdSlow();
+    const updating = engine.engine.up(stack, () => engine.declare(stack, { a: "slow" }), { sdkRuntime: true });
+    const ended = updating.then(({ failures }) => expect.fail(`before it made anything: ${JSON.stringify(failures)}`));
+    await Promise.race([gate.entered, ended]);
+    await rename(folder, `${folder}-away`);
+    await writeFile(folder, "");
+    gate.release();
+    const { failures } = await updating;
+    await rm(folder);
+    await rename(`${folder}-away`, folder);
+    const messages = failures.map(({ message }) => message).join("\n");
+    expect(messages).toContain(`cannot write the state of the stack ${stack}`);
+    expect(messages).not.toContain("the engine has failed");
+    expect((await engine.up(stack, { a: "slow" })).failures).toEqual([]);
+    expect(await engine.takeStarts()).toEqual([]);
   });
 
-  describe("a backend that is gone when an update has something to save", () => {
-    it("is told in its words, and the engine goes on", async () => {
-      const folder = join(engine.directory, "state/.pulumi");
-      await engine.takeStarts();
-      const gate = engine.things.holdSlow();
-      const updating = engine.engine.up(stack, () => engine.declare(stack, { a: "slow" }), { sdkRuntime: true });
-      const ended = updating.then(({ failures }) =>
-        expect.fail(`before it made anything: ${JSON.stringify(failures)}`),
-      );
-      await Promise.race([gate.entered, ended]);
-      await rename(folder, `${folder}-away`);
-      await writeFile(folder, "");
-      gate.release();
-      const { failures } = await updating;
-      await rm(folder);
-      await rename(`${folder}-away`, folder);
-      const messages = failures.map(({ message }) => message).join("\n");
-      expect(messages).toContain(`cannot write the state of the stack ${stack}`);
-      expect(messages).not.toContain("the engine has failed");
-      expect((await engine.up(stack, { a: "slow" })).failures).toEqual([]);
-      expect(await engine.takeStarts()).toEqual([]);
-    });
-  });
-
-  describe("a process that claims success and gives no account of it", () => {
-    it("is not believed: neither an update nor a destroy has succeeded", async () => {
-      const file = join(engine.directory, "rubbish");
-      const script = `echo '${helloOf()}'
+  it("a process that claims success and gives no account of it is not believed: neither an update nor a destroy has succeeded", async () => {
+    const file = join(engine.directory, "rubbish");
+    const script = `echo '${helloOf()}'
 n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1)); done`;
-      await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-      const broken = withProgram(engine, file);
-      await engine.up(stack, { a: "1" });
-      const results = [await broken.up(stack, () => engine.declare(stack, { a: "2" })), await broken.destroy(stack)];
-      for (const { summary, failures } of results) {
-        expect(summary.result).toBe("failed");
-        expect(failures).toMatchObject([{ reason: "UpdateFailed", message: "the engine does not tell why" }]);
-      }
-      expect((await engine.checkpoint(stack)).resources).not.toEqual([]);
-    });
+    await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const broken = withProgram(engine, file);
+    await engine.up(stack, { a: "1" });
+    const results = [await broken.up(stack, () => engine.declare(stack, { a: "2" })), await broken.destroy(stack)];
+    for (const { summary, failures } of results) {
+      expect(summary.result).toBe("failed");
+      expect(failures).toMatchObject([{ reason: "UpdateFailed", message: "the engine does not tell why" }]);
+    }
+    expect((await engine.checkpoint(stack)).resources).not.toEqual([]);
   });
 
-  describe("a program of the engine that is not there", () => {
-    it("is waited for", async () => {
-      const starting = withProgram(engine, "/nowhere").up(stack, () => engine.declare(stack, { a: "1" }));
-      await expect(starting).rejects.toMatchObject({ reason: "NoEngine", errorClass: "retryable" });
-    });
+  it("a program of the engine that is not there is waited for", async () => {
+    const starting = withProgram(engine, "/nowhere").up(stack, () => engine.declare(stack, { a: "1" }));
+    await expect(starting).rejects.toMatchObject({ reason: "NoEngine", errorClass: "retryable" });
   });
 
-  describe("a refresh", () => {
-    it("saves what is found, and mends nothing", async () => {
-      await engine.up(stack, { changed: "1", removed: "1" });
-      engine.things.live.set(`${stack}/changed`, "drifted");
-      engine.things.live.delete(`${stack}/removed`);
-      const result = await engine.engine.refresh(stack);
-      expect(result.summary).toMatchObject({ kind: "refresh", result: "succeeded" });
-      expect(result.resources).toMatchObject([{ name: "changed", outputs: { value: "drifted" } }]);
-      expect(thingsOf(stack)).toEqual([["changed", "drifted"]]);
-      expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).not.toContain("removed");
-    });
+  it("a refresh saves what is found, and mends nothing", async () => {
+    await engine.up(stack, { changed: "1", removed: "1" });
+    engine.things.live.set(`${stack}/changed`, "drifted");
+    engine.things.live.delete(`${stack}/removed`);
+    const result = await engine.engine.refresh(stack);
+    expect(result.summary).toMatchObject({ kind: "refresh", result: "succeeded" });
+    expect(result.resources).toMatchObject([{ name: "changed", outputs: { value: "drifted" } }]);
+    expect(thingsOf(stack)).toEqual([["changed", "drifted"]]);
+    expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).not.toContain("removed");
   });
 
-  describe("a state", () => {
-    it("is exported and imported, and a stack that was destroyed is imported anew", async () => {
-      await engine.up(stack, { a: "1" });
-      const state = await engine.engine.exportStack(stack);
-      if (state === undefined) throw new Error("there is no state");
-      await engine.engine.destroy(stack);
-      expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
-      await engine.engine.importStack(stack, state);
-      expect(await engine.engine.listStacks()).toContainEqual({ name: stack });
-      expect(summaryOf(await engine.up(stack, { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
-    });
+  it("a state is exported and imported, and a stack that was destroyed is imported anew", async () => {
+    await engine.up(stack, { a: "1" });
+    const state = await engine.engine.exportStack(stack);
+    if (state === undefined) throw new Error("there is no state");
+    await engine.engine.destroy(stack);
+    expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+    await engine.engine.importStack(stack, state);
+    expect(await engine.engine.listStacks()).toContainEqual({ name: stack });
+    expect(summaryOf(await engine.up(stack, { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
   });
 
   describe("a stack that its object has had", () => {

@@ -31,32 +31,28 @@ describe("a state in PostgreSQL", () => {
     return new GoEngine({ ...engine.options, processes: readers.options.processes });
   }
 
-  describe("a preview on a PostgreSQL backend", () => {
-    it("needs no right but to read, and leaves the table as it was", async () => {
-      const stacks = await readOnly();
-      const before = await database.query("TABLE state ORDER BY key");
+  it("a preview on a PostgreSQL backend needs no right but to read, and leaves the table as it was", async () => {
+    const stacks = await readOnly();
+    const before = await database.query("TABLE state ORDER BY key");
 
-      const preview = await stacks.preview("stack", () =>
-        engine.declare("stack", { kept: "1", changed: "2", new: "1" }),
-      );
-      expect(preview.failures).toEqual([]);
-      expect(preview.changes.map(({ name, operation }) => `${operation} ${name}`).sort()).toEqual([
-        "create new",
-        "delete dropped",
-        "same kept",
-        "update changed",
-      ]);
-      const destroy = await stacks.previewDestroy("stack");
-      expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
-      expect((await stacks.exportStack("stack"))?.deployment.resources?.length).toBe(5);
-      expect(await stacks.history("stack")).toMatchObject([{ kind: "update", result: "succeeded" }]);
+    const preview = await stacks.preview("stack", () => engine.declare("stack", { kept: "1", changed: "2", new: "1" }));
+    expect(preview.failures).toEqual([]);
+    expect(preview.changes.map(({ name, operation }) => `${operation} ${name}`).sort()).toEqual([
+      "create new",
+      "delete dropped",
+      "same kept",
+      "update changed",
+    ]);
+    const destroy = await stacks.previewDestroy("stack");
+    expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
+    expect((await stacks.exportStack("stack"))?.deployment.resources?.length).toBe(5);
+    expect(await stacks.history("stack")).toMatchObject([{ kind: "update", result: "succeeded" }]);
 
-      const fresh = await stacks.preview("fresh", () => engine.declare("fresh", { a: "1" }));
-      expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
-      expect(await stacks.exportStack("fresh")).toBeUndefined();
+    const fresh = await stacks.preview("fresh", () => engine.declare("fresh", { a: "1" }));
+    expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
+    expect(await stacks.exportStack("fresh")).toBeUndefined();
 
-      expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
-      expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
-    });
+    expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
+    expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
   });
 });

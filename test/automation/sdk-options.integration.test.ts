@@ -67,20 +67,18 @@ describe("hooks of a resource", () => {
   });
 });
 
-describe("transforms", () => {
-  it("change a resource, or all of a program", async () => {
-    const appended = (text: string) => (args: { props: { value?: string }; opts: object }) => ({
-      props: { ...args.props, ...(args.props.value !== undefined && { value: args.props.value + text }) },
-      opts: args.opts,
-    });
-    await up("transforms", () => {
-      registerResourceTransform(appended(" by all"));
-      thing("plain", "1");
-      thing("own", "1", { transforms: [appended(" by itself")] });
-    });
-    expect(engine.things.live.get("plain")).toBe("1 by all");
-    expect(engine.things.live.get("own")).toBe("1 by itself by all");
+it("transforms change a resource, or all of a program", async () => {
+  const appended = (text: string) => (args: { props: { value?: string }; opts: object }) => ({
+    props: { ...args.props, ...(args.props.value !== undefined && { value: args.props.value + text }) },
+    opts: args.opts,
   });
+  await up("transforms", () => {
+    registerResourceTransform(appended(" by all"));
+    thing("plain", "1");
+    thing("own", "1", { transforms: [appended(" by itself")] });
+  });
+  expect(engine.things.live.get("plain")).toBe("1 by all");
+  expect(engine.things.live.get("own")).toBe("1 by itself by all");
 });
 
 /*

@@ -1,12 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { describeUpdate } from "../../src/automation/planned-changes";
 
-describe("what an update did, where only its counts are known,", () => {
-  it("leaves out what stayed the same", () => {
-    expect(describeUpdate({ resourceChanges: { create: 2, same: 5, update: 1 } }, 3)).toEqual(["2 create, 1 update"]);
-    expect(describeUpdate({ resourceChanges: { same: 5 } }, 3)).toEqual([]);
-    expect(describeUpdate({}, 3)).toEqual([]);
-  });
+it("what an update did, where only its counts are known, leaves out what stayed the same", () => {
+  expect(describeUpdate({ resourceChanges: { create: 2, same: 5, update: 1 } }, 3)).toEqual(["2 create, 1 update"]);
+  expect(describeUpdate({ resourceChanges: { same: 5 } }, 3)).toEqual([]);
+  expect(describeUpdate({}, 3)).toEqual([]);
 });
 
 describe("what an update did", () => {

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { generatedParts, PLOT_FILE, RESULTS_FILE, withPart } from "../../bench/pages";
 import { renderPlot } from "../../bench/plot";
 import { readResults } from "../../bench/results";
@@ -45,14 +45,12 @@ it("the results are the figures with a mark, each by its own name", () => {
   ]);
 });
 
-describe("the pages", () => {
-  it("show the figures of docs/benchmarks.json, none of them copied by hand", async () => {
-    const measured = await readResults(RESULTS_FILE);
+it("the pages show the figures of docs/benchmarks.json, none of them copied by hand", async () => {
+  const measured = await readResults(RESULTS_FILE);
 
-    expect(fs.readFileSync(PLOT_FILE, "utf8")).toBe(renderPlot(measured));
-    for (const { page, part, text } of generatedParts(measured)) {
-      const shown = fs.readFileSync(path.join(path.dirname(RESULTS_FILE), page), "utf8");
-      expect(withPart(shown, part, text), `${part} of ${page}`).toBe(shown);
-    }
-  });
+  expect(fs.readFileSync(PLOT_FILE, "utf8")).toBe(renderPlot(measured));
+  for (const { page, part, text } of generatedParts(measured)) {
+    const shown = fs.readFileSync(path.join(path.dirname(RESULTS_FILE), page), "utf8");
+    expect(withPart(shown, part, text), `${part} of ${page}`).toBe(shown);
+  }
 });

@@ -72,34 +72,30 @@ async function approvals(namespace = cluster.namespace): Promise<Approval[]> {
 
 const inNamespace = () => ["-n", cluster.namespace];
 
-describe("kindstack plans", () => {
-  it("shows what waits, the longest wait first, or one line for all with the same difference", async () => {
-    const group = digest();
-    const first = await plan("first", { cause: { reason: "Drifted", at: "2026-11-25T10:00:00Z" } });
-    await plan("a", { group });
-    await plan("b", { group }, other);
+it("kindstack plans shows what waits, the longest wait first, or one line for all with the same difference", async () => {
+  const group = digest();
+  const first = await plan("first", { cause: { reason: "Drifted", at: "2026-11-25T10:00:00Z" } });
+  await plan("a", { group });
+  await plan("b", { group }, other);
 
-    const { stdout } = await run("plans");
-    const [head, ...rows] = stdout.trimEnd().split("\n");
-    expect(head).toMatch(/^OBJECT +CHANGES +STATE +CAUSE +SINCE +DIGEST$/);
-    expect(rows[0]).toMatch(
-      new RegExp(
-        `^PodSet ${cluster.namespace}/first +1 update +Pending +Drifted +2026-11-25T10:00:00Z +sha256:\\w{12}$`,
-      ),
-    );
-    expect(rows).toHaveLength(3);
-    expect(JSON.parse((await run("plans", "-o", "json")).stdout)[0]).toMatchObject({
-      digest: first.spec.digest,
-      state: "Pending",
-      object: { name: "first" },
-    });
-
-    const grouped = (await run("plans", "--group")).stdout.trimEnd().split("\n");
-    expect(grouped).toHaveLength(3);
-    expect(grouped[1]).toMatch(new RegExp(`^${group.slice(0, 19)} +2 +PodSet +1 update +2 Pending +SpecChanged `));
-    expect((await run("plans", "-n", other)).stdout).not.toContain("first");
-    expect((await run("plans", "-n", "default")).stdout).toBe("no plans in the namespace default\n");
+  const { stdout } = await run("plans");
+  const [head, ...rows] = stdout.trimEnd().split("\n");
+  expect(head).toMatch(/^OBJECT +CHANGES +STATE +CAUSE +SINCE +DIGEST$/);
+  expect(rows[0]).toMatch(
+    new RegExp(`^PodSet ${cluster.namespace}/first +1 update +Pending +Drifted +2026-11-25T10:00:00Z +sha256:\\w{12}$`),
+  );
+  expect(rows).toHaveLength(3);
+  expect(JSON.parse((await run("plans", "-o", "json")).stdout)[0]).toMatchObject({
+    digest: first.spec.digest,
+    state: "Pending",
+    object: { name: "first" },
   });
+
+  const grouped = (await run("plans", "--group")).stdout.trimEnd().split("\n");
+  expect(grouped).toHaveLength(3);
+  expect(grouped[1]).toMatch(new RegExp(`^${group.slice(0, 19)} +2 +PodSet +1 update +2 Pending +SpecChanged `));
+  expect((await run("plans", "-n", other)).stdout).not.toContain("first");
+  expect((await run("plans", "-n", "default")).stdout).toBe("no plans in the namespace default\n");
 });
 
 describe("kindstack plan", () => {

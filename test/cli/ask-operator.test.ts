@@ -96,39 +96,37 @@ describe("what an operator answers", () => {
   });
 });
 
-describe("an operator's certificate", () => {
-  it("is refused when its CA is not known, and the error names the option for that", async () => {
-    const of = {
-      names: ["127.0.0.1"],
-      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
-      now: Date.now(),
-      nextIsKnown: false,
-    };
-    const { ca: authority, serving } = await renew(undefined, { ...of, name: "a CA of the test" });
-    const secure = https.createServer({ cert: serving.certificate, key: serving.key });
-    await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
-    const { port } = secure.address() as AddressInfo;
+it("an operator's certificate is refused when its CA is not known, and the error names the option for that", async () => {
+  const of = {
+    names: ["127.0.0.1"],
+    lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
+    now: Date.now(),
+    nextIsKnown: false,
+  };
+  const { ca: authority, serving } = await renew(undefined, { ...of, name: "a CA of the test" });
+  const secure = https.createServer({ cert: serving.certificate, key: serving.key });
+  await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
+  const { port } = secure.address() as AddressInfo;
 
-    await expect(
-      askOperator({ url: `https://127.0.0.1:${port}`, token: "t" }, "/v1/history", object),
-    ).rejects.toMatchObject({
-      reason: "Misconfigured",
-      message: `the certificate of https://127.0.0.1:${port} is of no CA that Node.js trusts: name its CA with --server-ca`,
-    });
-    const other = await renew(undefined, { ...of, name: "another CA" });
-    await expect(
-      askOperator({ url: `https://127.0.0.1:${port}`, token: "t", ca: other.ca.certificate }, "/v1/history", object),
-    ).rejects.toMatchObject({
-      reason: "Misconfigured",
-      message: `the certificate of https://127.0.0.1:${port} is of no CA in the file of --server-ca`,
-    });
-    const ca = authority.certificate;
-    await expect(
-      askOperator({ url: `https://localhost:${port}`, token: "t", ca }, "/v1/history", object),
-    ).rejects.toMatchObject({
-      reason: "Misconfigured",
-      message: expect.stringMatching(/is not for this name .*previewNames/),
-    });
-    secure.close();
+  await expect(
+    askOperator({ url: `https://127.0.0.1:${port}`, token: "t" }, "/v1/history", object),
+  ).rejects.toMatchObject({
+    reason: "Misconfigured",
+    message: `the certificate of https://127.0.0.1:${port} is of no CA that Node.js trusts: name its CA with --server-ca`,
   });
+  const other = await renew(undefined, { ...of, name: "another CA" });
+  await expect(
+    askOperator({ url: `https://127.0.0.1:${port}`, token: "t", ca: other.ca.certificate }, "/v1/history", object),
+  ).rejects.toMatchObject({
+    reason: "Misconfigured",
+    message: `the certificate of https://127.0.0.1:${port} is of no CA in the file of --server-ca`,
+  });
+  const ca = authority.certificate;
+  await expect(
+    askOperator({ url: `https://localhost:${port}`, token: "t", ca }, "/v1/history", object),
+  ).rejects.toMatchObject({
+    reason: "Misconfigured",
+    message: expect.stringMatching(/is not for this name .*previewNames/),
+  });
+  secure.close();
 });

@@ -118,14 +118,12 @@ describe("kindstack crds", () => {
   });
 });
 
-describe("kindstack stack-name", () => {
-  it("prints the name of each object's own stack", async () => {
-    const samples = ["tenant", "podset"].map((kind) =>
-      path.resolve(__dirname, "../../stacks/kinds", kind, "sample.yaml"),
-    );
+it("kindstack stack-name prints the name of each object's own stack", async () => {
+  const samples = ["tenant", "podset"].map((kind) =>
+    path.resolve(__dirname, "../../stacks/kinds", kind, "sample.yaml"),
+  );
 
-    expect((await run("stack-name", ...samples)).stdout).toMatch(
-      /^tenant\.tenant-sample-[0-9a-f]{19}\npodset\.default\.podset-sample-[0-9a-f]{19}\n$/,
-    );
-  });
+  expect((await run("stack-name", ...samples)).stdout).toMatch(
+    /^tenant\.tenant-sample-[0-9a-f]{19}\npodset\.default\.podset-sample-[0-9a-f]{19}\n$/,
+  );
 });

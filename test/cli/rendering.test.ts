@@ -54,16 +54,14 @@ function withoutCode(markdown: string): string {
     .replace(/<\/?details>|<!--.*-->/g, "");
 }
 
-describe("the digests of a plan", () => {
-  it("are whole in each form of a report that was made to propose", () => {
-    const [digest, group] = ["1", "2"].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string];
-    const report = reportOf([plan({ digest, group }), unchanged]);
-    for (const text of [renderText(report), renderMarkdown(report)]) {
-      expect(text).toContain(`digest: ${digest}`);
-      expect(text).toContain(`group: ${group}`);
-    }
-    expect(renderText(reportOf([plan()]))).not.toContain("digest");
-  });
+it("the digests of a plan are whole in each form of a report that was made to propose", () => {
+  const [digest, group] = ["1", "2"].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string];
+  const report = reportOf([plan({ digest, group }), unchanged]);
+  for (const text of [renderText(report), renderMarkdown(report)]) {
+    expect(text).toContain(`digest: ${digest}`);
+    expect(text).toContain(`group: ${group}`);
+  }
+  expect(renderText(reportOf([plan()]))).not.toContain("digest");
 });
 
 describe("a report as text", () => {
@@ -216,13 +214,11 @@ describe("a change within a long value", () => {
   });
 });
 
-describe("a long text in Markdown", () => {
-  it("is cut between two characters", () => {
-    for (const length of [280, 281]) {
-      const text = `${"x".repeat(length)}${"😀".repeat(20)}`;
-      expect(renderMarkdown(reportOf([plan({ name: text, errors: [text] })])).isWellFormed()).toBe(true);
-    }
-  });
+it("a long text in Markdown is cut between two characters", () => {
+  for (const length of [280, 281]) {
+    const text = `${"x".repeat(length)}${"😀".repeat(20)}`;
+    expect(renderMarkdown(reportOf([plan({ name: text, errors: [text] })])).isWellFormed()).toBe(true);
+  }
 });
 
 describe("what objects and files say", () => {
@@ -307,25 +303,21 @@ describe("a report by differences", () => {
   });
 });
 
-describe("the gates", () => {
-  it("see what happens to an object and to its resources", () => {
-    const losing = plan({
-      name: "losing",
-      resources: [{ name: "a", type: "Namespace", operation: "delete", fields: [] }],
-    });
-    const report = reportOf([plan(), losing, deletion, unchanged]);
-    expect(objectsToFailOn(report, ["delete"]).map(({ name }) => name)).toEqual(["losing", "gone"]);
-    expect(objectsToFailOn(report, ["replace"])).toEqual([]);
-    expect(objectsToFailOn(report, [])).toEqual([]);
+it("the gates see what happens to an object and to its resources", () => {
+  const losing = plan({
+    name: "losing",
+    resources: [{ name: "a", type: "Namespace", operation: "delete", fields: [] }],
   });
+  const report = reportOf([plan(), losing, deletion, unchanged]);
+  expect(objectsToFailOn(report, ["delete"]).map(({ name }) => name)).toEqual(["losing", "gone"]);
+  expect(objectsToFailOn(report, ["replace"])).toEqual([]);
+  expect(objectsToFailOn(report, [])).toEqual([]);
 });
 
-describe("the published schema", () => {
-  it("is that of the reports", () => {
-    const published = readFileSync(join(__dirname, "../../docs/preview.schema.json"), "utf8");
-    expect(JSON.parse(published)).toEqual({
-      $schema: "https://json-schema.org/draft/2020-12/schema",
-      ...JSON.parse(JSON.stringify(reportSchema)),
-    });
+it("the published schema is that of the reports", () => {
+  const published = readFileSync(join(__dirname, "../../docs/preview.schema.json"), "utf8");
+  expect(JSON.parse(published)).toEqual({
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    ...JSON.parse(JSON.stringify(reportSchema)),
   });
 });

@@ -2,15 +2,13 @@ import { describe, expect, it } from "vitest";
 import { html } from "../../src/console/html";
 import { drawing, graphOf } from "../../src/console/stack-graph";
 
-describe("html", () => {
-  it("escapes all that is put in, in texts and attributes, and leaves HTML of its own as it is", () => {
-    const hostile = `"><script>alert('&')</script>`;
-    const inner = html`<b title="${hostile}">${hostile}</b>`;
-    const { text } = html`<p>${inner}${[html`<i>1</i>`, "<2>"]}${3}${undefined}${false}</p>`;
-    expect(text).not.toMatch(/<script|"><|'/);
-    expect(text).toContain("<i>1</i>&#60;2&#62;3</p>");
-    expect(text.match(/&#60;script&#62;/g)).toHaveLength(2);
-  });
+it("html escapes all that is put in, in texts and attributes, and leaves HTML of its own as it is", () => {
+  const hostile = `"><script>alert('&')</script>`;
+  const inner = html`<b title="${hostile}">${hostile}</b>`;
+  const { text } = html`<p>${inner}${[html`<i>1</i>`, "<2>"]}${3}${undefined}${false}</p>`;
+  expect(text).not.toMatch(/<script|"><|'/);
+  expect(text).toContain("<i>1</i>&#60;2&#62;3</p>");
+  expect(text.match(/&#60;script&#62;/g)).toHaveLength(2);
 });
 
 describe("the graph of a stack", () => {

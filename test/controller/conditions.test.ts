@@ -30,12 +30,10 @@ const summary = (conditions: readonly NewCondition[]) => conditions.map(({ type,
 const find = (conditions: readonly NewCondition[], type: string) =>
   conditions.find((condition) => condition.type === type);
 
-describe("while an update runs", () => {
-  it("a known object keeps what its Synced says, so that it does not flicker", () => {
-    const conditions = updatingConditions("Updating", true);
-    expect(summary(conditions)).toEqual(["Reconciling=True"]);
-    expect(conditions[0]).toMatchObject({ reason: "Updating" });
-  });
+it("while an update runs, a known object keeps what its Synced says, so that it does not flicker", () => {
+  const conditions = updatingConditions("Updating", true);
+  expect(summary(conditions)).toEqual(["Reconciling=True"]);
+  expect(conditions[0]).toMatchObject({ reason: "Updating" });
 });
 
 describe("after an update", () => {
@@ -58,16 +56,14 @@ describe("after an update", () => {
   });
 });
 
-describe("while an object is deleted", () => {
-  it("it says what keeps it, also when that is terminal: it is tried again all the same", () => {
-    const conditions = deletingConditions([conflict]);
-    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
-    expect(find(conditions, "Synced")).toMatchObject({
-      reason: "DeletionFailed",
-      message: "deletion will be tried again: namespace/acme: Conflict: Namespace acme belongs to globex",
-    });
-    expect(find(conditions, "Reconciling")).toMatchObject({ message: "deletion will be tried again; see Synced" });
+it("while an object is deleted, it says what keeps it, also when that is terminal: it is tried again all the same", () => {
+  const conditions = deletingConditions([conflict]);
+  expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
+  expect(find(conditions, "Synced")).toMatchObject({
+    reason: "DeletionFailed",
+    message: "deletion will be tried again: namespace/acme: Conflict: Namespace acme belongs to globex",
   });
+  expect(find(conditions, "Reconciling")).toMatchObject({ message: "deletion will be tried again; see Synced" });
 });
 
 describe("while an object is paused", () => {
@@ -116,14 +112,12 @@ describe("while an object is paused", () => {
   });
 });
 
-describe("while a user undoes every repair", () => {
-  it("an object is not as it says, has a field conflict and names the fields", () => {
-    const conditions = conflictConditions(conflictMessage("spec.replicas is 2 in place of 1"));
-    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=False", "FieldConflict=True"]);
-    const message = "spec.replicas is 2 in place of 1; repairs back off (max 5 min)";
-    expect(find(conditions, "FieldConflict")).toMatchObject({ reason: "RepairsReverted", message });
-    expect(find(conditions, "Synced")).toMatchObject({ reason: "FieldConflict", message });
-  });
+it("while a user undoes every repair, an object is not as it says, has a field conflict and names the fields", () => {
+  const conditions = conflictConditions(conflictMessage("spec.replicas is 2 in place of 1"));
+  expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=False", "FieldConflict=True"]);
+  const message = "spec.replicas is 2 in place of 1; repairs back off (max 5 min)";
+  expect(find(conditions, "FieldConflict")).toMatchObject({ reason: "RepairsReverted", message });
+  expect(find(conditions, "Synced")).toMatchObject({ reason: "FieldConflict", message });
 });
 
 describe("isUnfinished", () => {

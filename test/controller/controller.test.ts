@@ -239,12 +239,10 @@ describe("a restore of the API server's data", () => {
   });
 });
 
-describe("why the objects of a kind are not seen as they are", () => {
-  it("is told in the API server's words, and not where it does not answer: it would take no status either", () => {
-    expect(controller.unseenOf(object)).toBeUndefined();
-    failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
-    expect(controller.unseenOf(object)).toMatchObject({ message: expect.stringContaining("request timed out") });
-    failure = new ApiError(0, "Unreachable", "the API server did not answer");
-    expect(controller.unseenOf(object)).toBeUndefined();
-  });
+it("why the objects of a kind are not seen as they are is told in the API server's words, and not where it does not answer: it would take no status either", () => {
+  expect(controller.unseenOf(object)).toBeUndefined();
+  failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
+  expect(controller.unseenOf(object)).toMatchObject({ message: expect.stringContaining("request timed out") });
+  failure = new ApiError(0, "Unreachable", "the API server did not answer");
+  expect(controller.unseenOf(object)).toBeUndefined();
 });

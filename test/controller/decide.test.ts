@@ -496,24 +496,22 @@ decisions("how an object is updated and destroyed", [
   ],
 ]);
 
-describe("resources are maintained", () => {
-  it.each<[string, Changes, boolean]>([
-    ["before nothing else is done", {}, true],
-    ["before a repair", { ids: ["v1/Pod/default/a"] }, true],
-    ["before another try", { attempt: attempt({ outcome: "retryable" }) }, true],
-    [
-      "not before the update to a new spec: what that calls for may not fit what there is, as with a quota's scopes",
-      { metadata: { ...facts().object.metadata, generation: 4 } },
-      false,
-    ],
-    ["not during a pause", { paused: true }, false],
-    ["not where the kind maintains nothing", { maintained: false }, false],
-    ["not before the first update", { status: {} }, false],
-    ["not before a destroy", { metadata: deleted }, false],
-  ])("%s", (_, changes, expected) => {
-    const found = facts({ maintained: true, ...changes });
-    expect(maintainsBefore(found, decide(found))).toBe(expected);
-  });
+it.each<[string, Changes, boolean]>([
+  ["before nothing else is done", {}, true],
+  ["before a repair", { ids: ["v1/Pod/default/a"] }, true],
+  ["before another try", { attempt: attempt({ outcome: "retryable" }) }, true],
+  [
+    "not before the update to a new spec: what that calls for may not fit what there is, as with a quota's scopes",
+    { metadata: { ...facts().object.metadata, generation: 4 } },
+    false,
+  ],
+  ["not during a pause", { paused: true }, false],
+  ["not where the kind maintains nothing", { maintained: false }, false],
+  ["not before the first update", { status: {} }, false],
+  ["not before a destroy", { metadata: deleted }, false],
+])("resources are maintained %s", (_, changes, expected) => {
+  const found = facts({ maintained: true, ...changes });
+  expect(maintainsBefore(found, decide(found))).toBe(expected);
 });
 
 describe("a kind whose resources are compared from time to time", () => {

@@ -18,12 +18,10 @@ function resource(name: string, resourceVersion = "100", uid = `uid-of-${name}`)
 }
 const row: StackResource = { ...resource("row"), outputs: { __provider: "another", table: "students" } };
 
-describe("what is remembered of an update", () => {
-  it("is the version that each apply left, and nothing of what is no Kubernetes object", () => {
-    const expectations = new Expectations();
-    expectations.updated({ resources: [resource("acme", "101"), row], deleted: [] });
-    expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "101"]]);
-  });
+it("what is remembered of an update is the version that each apply left, and nothing of what is no Kubernetes object", () => {
+  const expectations = new Expectations();
+  expectations.updated({ resources: [resource("acme", "101"), row], deleted: [] });
+  expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "101"]]);
 });
 
 describe("what an update deleted", () => {

@@ -82,18 +82,16 @@ function pass(
 const BOUND = { plan: {}, observed: new Map() };
 const cut = { kind: "Pod", apiVersion: "v1", metadata: { name: "web-9", uid: "uid-9" } } as LiveObject;
 
-describe("what waits for an approval", () => {
-  it.each([
-    ["nothing, where nothing changes", "all", planOf([]), "pass"],
-    ["all that changes", "all", planOf([resource("create")]), "proposed"],
-    ["no creation, where only destructive changes do", "destructive", planOf([resource("create")]), "pass"],
-    ["a deletion", "destructive", planOf([resource("delete")]), "proposed"],
-    ["a replacement", "destructive", planOf([resource("replace")]), "proposed"],
-    ["a deletion beside a creation", "destructive", planOf([resource("create"), resource("delete")]), "proposed"],
-    ["the removal of what no state has", "destructive", planOf([], { untracked: [cut] }), "proposed"],
-  ] as const)("%s", async (_, gate, plan, type) => {
-    expect(await pass(gate, plan)).toMatchObject({ type });
-  });
+it.each([
+  ["nothing, where nothing changes", "all", planOf([]), "pass"],
+  ["all that changes", "all", planOf([resource("create")]), "proposed"],
+  ["no creation, where only destructive changes do", "destructive", planOf([resource("create")]), "pass"],
+  ["a deletion", "destructive", planOf([resource("delete")]), "proposed"],
+  ["a replacement", "destructive", planOf([resource("replace")]), "proposed"],
+  ["a deletion beside a creation", "destructive", planOf([resource("create"), resource("delete")]), "proposed"],
+  ["the removal of what no state has", "destructive", planOf([], { untracked: [cut] }), "proposed"],
+] as const)("what waits for an approval %s", async (_, gate, plan, type) => {
+  expect(await pass(gate, plan)).toMatchObject({ type });
 });
 
 it("a plan that waits shows all that it would do, and names the object as it is", async () => {

@@ -29,16 +29,14 @@ const make = (name: string, finalizers: string[] = []) =>
 const finalizersOf = async (name: string) => (await cluster.find(name))?.metadata.finalizers;
 const setFinalizers = (name: string, finalizers: string[] | null) => cluster.edit(name, { metadata: { finalizers } });
 
-describe("the finalizer of an object that another kind makes", () => {
-  it("leaves what is applied, and stays when that is applied again", async () => {
-    const applied = cluster.configMap("child", { size: "1" });
-    const { object } = await cluster.client.apply(applied);
-    await writer.addFinalizer(object, new ReadYourWrites());
-    expect((await cluster.find("child"))?.data).toEqual({ size: "1" });
-    await cluster.client.apply({ ...applied, data: { size: "2" } });
-    expect(await finalizersOf("child")).toEqual([FINALIZER]);
-    await setFinalizers("child", null);
-  });
+it("the finalizer of an object that another kind makes leaves what is applied, and stays when that is applied again", async () => {
+  const applied = cluster.configMap("child", { size: "1" });
+  const { object } = await cluster.client.apply(applied);
+  await writer.addFinalizer(object, new ReadYourWrites());
+  expect((await cluster.find("child"))?.data).toEqual({ size: "1" });
+  await cluster.client.apply({ ...applied, data: { size: "2" } });
+  expect(await finalizersOf("child")).toEqual([FINALIZER]);
+  await setFinalizers("child", null);
 });
 
 describe("releasing an object", () => {

@@ -15,48 +15,46 @@ const tenant = (status?: CommonStatus, metadata: object = HELD) => ({
   ...(status && { status }),
 });
 
-describe("an object may have made what is in no state", () => {
-  it.each([
-    ["not before its first update", tenant(undefined, {}), undefined, false],
-    ["when its first update was begun by a predecessor", tenant(), undefined, true],
-    ["not when a predecessor has brought it about as it is", tenant(settled), undefined, false],
-    [
-      "when it has changed since a predecessor brought it about",
-      tenant(settled, { ...HELD, generation: 2 }),
-      undefined,
-      true,
-    ],
-    [
-      "when a predecessor was at it",
-      tenant({
-        ...settled,
-        conditions: [
-          {
-            type: "Reconciling",
-            status: "True",
-            reason: "Repairing",
-            message: "",
-            lastTransitionTime: "2026-01-01T00:00:00Z",
-          },
-        ],
-      }),
-      undefined,
-      true,
-    ],
-    ["when our last update of it failed", tenant(settled), attempt("retryable"), true],
-    [
-      "not when our last update of it succeeded",
-      tenant(settled, { ...HELD, generation: 2 }),
-      attempt("succeeded"),
-      false,
-    ],
-    ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
-  ])("%s", (_, object, attempt, expected) => {
-    const { metadata, status = {} } = object as LiveObject & { status?: CommonStatus };
-    const hasFinalizer = metadata.finalizers?.includes(FINALIZER) ?? false;
-    const found = facts({ metadata: { generation: 0, ...metadata }, hasFinalizer, status, attempt });
-    expect(mayHaveUntracked(found)).toBe(expected);
-  });
+it.each([
+  ["not before its first update", tenant(undefined, {}), undefined, false],
+  ["when its first update was begun by a predecessor", tenant(), undefined, true],
+  ["not when a predecessor has brought it about as it is", tenant(settled), undefined, false],
+  [
+    "when it has changed since a predecessor brought it about",
+    tenant(settled, { ...HELD, generation: 2 }),
+    undefined,
+    true,
+  ],
+  [
+    "when a predecessor was at it",
+    tenant({
+      ...settled,
+      conditions: [
+        {
+          type: "Reconciling",
+          status: "True",
+          reason: "Repairing",
+          message: "",
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        },
+      ],
+    }),
+    undefined,
+    true,
+  ],
+  ["when our last update of it failed", tenant(settled), attempt("retryable"), true],
+  [
+    "not when our last update of it succeeded",
+    tenant(settled, { ...HELD, generation: 2 }),
+    attempt("succeeded"),
+    false,
+  ],
+  ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
+])("an object may have made what is in no state %s", (_, object, attempt, expected) => {
+  const { metadata, status = {} } = object as LiveObject & { status?: CommonStatus };
+  const hasFinalizer = metadata.finalizers?.includes(FINALIZER) ?? false;
+  const found = facts({ metadata: { generation: 0, ...metadata }, hasFinalizer, status, attempt });
+  expect(mayHaveUntracked(found)).toBe(expected);
 });
 
 describe("untracked resources", () => {

@@ -75,16 +75,14 @@ describe("repairs", () => {
   });
 });
 
-describe("replacements of what ends by itself", () => {
-  it("wait from the first on, and begin again after a minute without one", () => {
-    const backoff = new DriftBackoff();
-    expect(backoff.notBefore).toBe(Number.NEGATIVE_INFINITY);
-    backoff.happened(START);
-    expect(backoff.notBefore).toBe(START + 10 * SECOND);
-    backoff.happened(START + 10 * SECOND);
-    expect(backoff.notBefore).toBe(START + 30 * SECOND);
-    const later = backoff.notBefore + 60 * SECOND;
-    backoff.happened(later);
-    expect(backoff.notBefore).toBe(later + 10 * SECOND);
-  });
+it("replacements of what ends by itself wait from the first on, and begin again after a minute without one", () => {
+  const backoff = new DriftBackoff();
+  expect(backoff.notBefore).toBe(Number.NEGATIVE_INFINITY);
+  backoff.happened(START);
+  expect(backoff.notBefore).toBe(START + 10 * SECOND);
+  backoff.happened(START + 10 * SECOND);
+  expect(backoff.notBefore).toBe(START + 30 * SECOND);
+  const later = backoff.notBefore + 60 * SECOND;
+  backoff.happened(later);
+  expect(backoff.notBefore).toBe(later + 10 * SECOND);
 });

@@ -104,140 +104,132 @@ async function forbiddenObjectsOf(name: string): Promise<{ forbidden: number; re
   return { forbidden: evil + Math.max(0, made - 1), refusedByPolicy: String(last).includes("evil.example.com is not") };
 }
 
-describe("what was there before under a name of Kindstack's", () => {
-  it("is replaced: no field of it stays, and it stalls no tenant", async () => {
-    const name = uniqueName("reserved");
-    const named = {
-      apiVersion: POLICY.apiVersion,
-      kind: POLICY.kind,
-      metadata: { name: `capsule-${name}-0`, namespace: name },
-    };
-    const role: Manifest = {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "RoleBinding",
-      metadata: { name: `capsule-${name}-0`, namespace: name },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
-    } as Manifest;
-    await create(namespace(name));
-    await create({
-      ...named,
-      metadata: { ...named.metadata, finalizers: ["example.com/keep"] },
-      spec: { podSelector: {}, ingress: [{}] },
-    });
-    await create(role);
-    const tenant = capsuleTenant(name, { networkPolicies: [{ podSelector: {}, policyTypes: ["Ingress"] }] });
-    await apply(tenant);
-    await edit(namespace(name), { metadata: { labels: { "capsule.clastix.io/tenant": name } } });
-
-    await eventually(async () => {
-      expect((await get(named)).spec).toEqual({ podSelector: {}, policyTypes: ["Ingress"] });
-      expect(await get(role)).toMatchObject({ roleRef: { name: "admin" } });
-      expect(conditionOf(await get(tenant), "Ready").status).toBe("True");
-    });
-    await remove(tenant);
-    await untilGone(tenant);
+it("what was there before under a name of Kindstack's is replaced: no field of it stays, and it stalls no tenant", async () => {
+  const name = uniqueName("reserved");
+  const named = {
+    apiVersion: POLICY.apiVersion,
+    kind: POLICY.kind,
+    metadata: { name: `capsule-${name}-0`, namespace: name },
+  };
+  const role: Manifest = {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleBinding",
+    metadata: { name: `capsule-${name}-0`, namespace: name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+  } as Manifest;
+  await create(namespace(name));
+  await create({
+    ...named,
+    metadata: { ...named.metadata, finalizers: ["example.com/keep"] },
+    spec: { podSelector: {}, ingress: [{}] },
   });
+  await create(role);
+  const tenant = capsuleTenant(name, { networkPolicies: [{ podSelector: {}, policyTypes: ["Ingress"] }] });
+  await apply(tenant);
+  await edit(namespace(name), { metadata: { labels: { "capsule.clastix.io/tenant": name } } });
+
+  await eventually(async () => {
+    expect((await get(named)).spec).toEqual({ podSelector: {}, policyTypes: ["Ingress"] });
+    expect(await get(role)).toMatchObject({ roleRef: { name: "admin" } });
+    expect(conditionOf(await get(tenant), "Ready").status).toBe("True");
+  });
+  await remove(tenant);
+  await untilGone(tenant);
 });
 
-describe("a cordoned tenant", () => {
-  it("says so in a condition and refuses what its owner makes, until it is not cordoned any more", async () => {
-    const name = uniqueName("cordon");
-    const owner = await ownerClient(name);
-    const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
-    await apply(tenant);
-    await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
-    await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
+it("a cordoned tenant says so in a condition and refuses what its owner makes, until it is not cordoned any more", async () => {
+  const name = uniqueName("cordon");
+  const owner = await ownerClient(name);
+  const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
+  await apply(tenant);
+  await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
+  await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
 
-    await edit(tenant, { spec: { cordoned: true } });
-    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
-    await eventually(async () => {
-      await expect(owner.create(configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
-    });
-    await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toHaveProperty("metadata.uid");
-
-    await edit(tenant, { spec: { cordoned: null } });
-    await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
-    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False"));
-
-    await edit(tenant, { metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });
-    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
-    await owner.close();
-    await remove(tenant);
+  await edit(tenant, { spec: { cordoned: true } });
+  await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
+  await eventually(async () => {
+    await expect(owner.create(configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
   });
+  await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toHaveProperty("metadata.uid");
+
+  await edit(tenant, { spec: { cordoned: null } });
+  await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
+  await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False"));
+
+  await edit(tenant, { metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });
+  await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
+  await owner.close();
+  await remove(tenant);
 });
 
-describe("a namespace that is held while it is being deleted", () => {
-  it("counts in the quota and in the status, which names what holds it, and so does the refusal of another one", async () => {
-    const name = uniqueName("held");
-    const owner = await ownerClient(name);
-    const tenant = capsuleTenant(name, { owner: { kind: "User", name }, namespaceQuota: 1 });
-    await apply(tenant);
-    await eventually(() => owner.create(namespace(`${name}-a`)));
-    const held = configMap("held", `${name}-a`);
-    held.metadata.finalizers = ["example.com/held"];
-    await eventually(() => owner.create(held));
+it("a namespace that is held while it is being deleted counts in the quota and in the status, which names what holds it, and so does the refusal of another one", async () => {
+  const name = uniqueName("held");
+  const owner = await ownerClient(name);
+  const tenant = capsuleTenant(name, { owner: { kind: "User", name }, namespaceQuota: 1 });
+  await apply(tenant);
+  await eventually(() => owner.create(namespace(`${name}-a`)));
+  const held = configMap("held", `${name}-a`);
+  held.metadata.finalizers = ["example.com/held"];
+  await eventually(() => owner.create(held));
 
-    // The right to delete it comes with a binding of its own.
-    await eventually(() => owner.delete(namespace(`${name}-a`), `${name}-a`));
-    await eventually(async () => {
-      const live = await get(tenant);
-      expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-a`] });
-      expect(conditionOf(live, "NamespacesTerminating").message).toContain("example.com/held");
-    });
-    // Admission sees it by a watch of its own.
-    await eventually(() =>
-      expect(owner.create(namespace(`${name}-b`))).rejects.toThrow(
-        new RegExp(`all of the 1 namespaces .* ${name}-a is being deleted and waits for: .*example.com/held`),
-      ),
-    );
-
-    await edit(held, { metadata: { finalizers: null } });
-    await eventually(() => owner.create(namespace(`${name}-b`)));
-    await eventually(async () => {
-      const live = await get(tenant);
-      expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-b`] });
-      expect(conditionOf(live, "NamespacesTerminating").status).toBe("False");
-    });
-    await owner.close();
-    await remove(tenant);
+  // The right to delete it comes with a binding of its own.
+  await eventually(() => owner.delete(namespace(`${name}-a`), `${name}-a`));
+  await eventually(async () => {
+    const live = await get(tenant);
+    expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-a`] });
+    expect(conditionOf(live, "NamespacesTerminating").message).toContain("example.com/held");
   });
+  // Admission sees it by a watch of its own.
+  await eventually(() =>
+    expect(owner.create(namespace(`${name}-b`))).rejects.toThrow(
+      new RegExp(`all of the 1 namespaces .* ${name}-a is being deleted and waits for: .*example.com/held`),
+    ),
+  );
+
+  await edit(held, { metadata: { finalizers: null } });
+  await eventually(() => owner.create(namespace(`${name}-b`)));
+  await eventually(async () => {
+    const live = await get(tenant);
+    expect(live.status).toMatchObject({ size: 1, namespaces: [`${name}-b`] });
+    expect(conditionOf(live, "NamespacesTerminating").status).toBe("False");
+  });
+  await owner.close();
+  await remove(tenant);
 });
 
-describe("a change of a Tenant that takes rights", () => {
-  it("warns of what may stay of those who had them, is made, and tells of it until a user has looked", async () => {
-    const name = uniqueName("dismissed");
-    const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
-    await apply(tenant);
-    await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
-    await eventually(async () => expect(conditionOf(await get(tenant), "Enforced").status).toBe("True"));
-    const patch = (spec: object) =>
-      kubectl(["patch", "tenants.capsule", name, "--type=merge", "-p", JSON.stringify({ spec })]);
-    const told = async () => {
-      const live = await untilSynced(tenant);
-      const { status, message } = conditionOf(live, "FormerSubjects");
-      return { status, message };
-    };
-    await eventually(async () => expect((await told()).status).toBe("False"));
+it("a change of a Tenant that takes rights warns of what may stay of those who had them, is made, and tells of it until a user has looked", async () => {
+  const name = uniqueName("dismissed");
+  const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
+  await apply(tenant);
+  await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
+  await eventually(async () => expect(conditionOf(await get(tenant), "Enforced").status).toBe("True"));
+  const patch = (spec: object) =>
+    kubectl(["patch", "tenants.capsule", name, "--type=merge", "-p", JSON.stringify({ spec })]);
+  const told = async () => {
+    const live = await untilSynced(tenant);
+    const { status, message } = conditionOf(live, "FormerSubjects");
+    return { status, message };
+  };
+  await eventually(async () => expect((await told()).status).toBe("False"));
 
-    await eventually(async () => {
-      const { stderr } = await patch({ owner: { name: uniqueName("another") } });
-      expect(stderr).toMatch(/Warning: .* may have made RoleBindings and tokens of ServiceAccounts in the tenant/);
-      expect(stderr).toContain(`Look for them in: ${name}`);
-    });
-    expect((await patch({ namespaceQuota: 9 })).stderr).not.toContain("Warning");
-
-    const had = new RegExp(`^(User another-\\w+, )*User ${name} had rights in ${name}\\.`);
-    await eventually(async () => expect(await told()).toEqual({ status: "True", message: expect.stringMatching(had) }));
-    // As the message says: what they may have made is listed, also with Kindstack's label; then the notice is ended.
-    const labels = { "kindstack.dev/owner-uid": "none" };
-    await create({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "ci", namespace: name, labels } });
-    const [look = "", end = ""] = (await told()).message.match(/kubectl .*?(?=\.( |$)|$)/g) ?? [];
-    const run = (command: string) => kubectl(command.split(" ").slice(1));
-    expect((await run(look)).stdout).toContain("serviceaccount/ci");
-    expect(await run(end)).toMatchObject({ exitCode: 0 });
-    await eventually(async () => expect((await told()).status).toBe("False"));
-    await remove(tenant);
+  await eventually(async () => {
+    const { stderr } = await patch({ owner: { name: uniqueName("another") } });
+    expect(stderr).toMatch(/Warning: .* may have made RoleBindings and tokens of ServiceAccounts in the tenant/);
+    expect(stderr).toContain(`Look for them in: ${name}`);
   });
+  expect((await patch({ namespaceQuota: 9 })).stderr).not.toContain("Warning");
+
+  const had = new RegExp(`^(User another-\\w+, )*User ${name} had rights in ${name}\\.`);
+  await eventually(async () => expect(await told()).toEqual({ status: "True", message: expect.stringMatching(had) }));
+  // As the message says: what they may have made is listed, also with Kindstack's label; then the notice is ended.
+  const labels = { "kindstack.dev/owner-uid": "none" };
+  await create({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "ci", namespace: name, labels } });
+  const [look = "", end = ""] = (await told()).message.match(/kubectl .*?(?=\.( |$)|$)/g) ?? [];
+  const run = (command: string) => kubectl(command.split(" ").slice(1));
+  expect((await run(look)).stdout).toContain("serviceaccount/ci");
+  expect(await run(end)).toMatchObject({ exitCode: 0 });
+  await eventually(async () => expect((await told()).status).toBe("False"));
+  await remove(tenant);
 });
 
 describe("of what an owner creates at the same moment where one is allowed", () => {
@@ -327,19 +319,17 @@ describe("of what an owner creates at the same moment where one is allowed", () 
 });
 
 // The last one: what it leaves behind keeps the operator busy for a while.
-describe("rights and enforcement", () => {
-  it(`rights come after enforcement: of ${TRIES} tenants that come with their namespace, none gets anything forbidden`, {
-    timeout: 60_000 + TRIES * 10_000,
-  }, async () => {
-    const names = Array.from({ length: TRIES }, (_, index) => uniqueName(`try${index}`));
-    const outcomes: Awaited<ReturnType<typeof forbiddenObjectsOf>>[] = [];
-    const workers = Array.from({ length: AT_ONCE }, async () => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) {
-        outcomes.push(await forbiddenObjectsOf(name));
-        await remove(capsuleTenant(name));
-      }
-    });
-    await Promise.all(workers);
-    expect(outcomes).toEqual(Array.from({ length: TRIES }, () => ({ forbidden: 0, refusedByPolicy: true })));
+it(`rights come after enforcement: of ${TRIES} tenants that come with their namespace, none gets anything forbidden`, {
+  timeout: 60_000 + TRIES * 10_000,
+}, async () => {
+  const names = Array.from({ length: TRIES }, (_, index) => uniqueName(`try${index}`));
+  const outcomes: Awaited<ReturnType<typeof forbiddenObjectsOf>>[] = [];
+  const workers = Array.from({ length: AT_ONCE }, async () => {
+    for (let name = names.pop(); name !== undefined; name = names.pop()) {
+      outcomes.push(await forbiddenObjectsOf(name));
+      await remove(capsuleTenant(name));
+    }
   });
+  await Promise.all(workers);
+  expect(outcomes).toEqual(Array.from({ length: TRIES }, () => ({ forbidden: 0, refusedByPolicy: true })));
 });

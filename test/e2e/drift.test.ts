@@ -161,40 +161,38 @@ describe("a Deployment that a user changed by hand", () => {
   });
 });
 
-describe("a conflict over a field", () => {
-  it("is seen, told and given way to, and is over when the other one stops", async () => {
-    const { object, deployment } = await settled("conflicting");
-    let overwriting = true;
-    const conflict = (async () => {
-      while (overwriting) {
-        if ((await replicasOf(deployment)) === 1) await edit(deployment, { spec: { replicas: 2 } });
-        await delay(20);
-      }
-    })();
-    try {
-      const conflicting = await untilCondition(object, "FieldConflict", "True", "RepairsReverted");
-      const text = `Deployment default/${deployment.metadata.name}: spec.replicas is 2 in place of 1: set by someone`;
-      expect(conditionOf(conflicting, "FieldConflict").message).toContain(text);
-      await eventually(async () => {
-        const event = expect.objectContaining({ type: "Warning", reason: "FieldConflict", note: text });
-        expect(await eventsAbout(conflicting)).toContainEqual(event);
-      });
-      const told = new History(MEMCACHED, await get(object));
-      await operator.restart(); // which knows nothing of earlier repairs
-      await eventually(async () => expect(await repairs()).toBeGreaterThan(0));
-      await told.stop();
-      const said = [...told.versions, await get(object)].map((version) => conditionOf(version, "FieldConflict").status);
-      expect(new Set(said)).toEqual(new Set(["True"]));
-    } finally {
-      overwriting = false;
-      await conflict;
+it("a conflict over a field is seen, told and given way to, and is over when the other one stops", async () => {
+  const { object, deployment } = await settled("conflicting");
+  let overwriting = true;
+  const conflict = (async () => {
+    while (overwriting) {
+      if ((await replicasOf(deployment)) === 1) await edit(deployment, { spec: { replicas: 2 } });
+      await delay(20);
     }
-    await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
-    // Whoever ended it need not wait until the operator is sure.
-    await annotate(object, { [RECONCILE_ANNOTATION]: "the other one has stopped" });
-    await untilCondition(object, "FieldConflict", "False", "Settled");
-    await untilReady(object);
-  });
+  })();
+  try {
+    const conflicting = await untilCondition(object, "FieldConflict", "True", "RepairsReverted");
+    const text = `Deployment default/${deployment.metadata.name}: spec.replicas is 2 in place of 1: set by someone`;
+    expect(conditionOf(conflicting, "FieldConflict").message).toContain(text);
+    await eventually(async () => {
+      const event = expect.objectContaining({ type: "Warning", reason: "FieldConflict", note: text });
+      expect(await eventsAbout(conflicting)).toContainEqual(event);
+    });
+    const told = new History(MEMCACHED, await get(object));
+    await operator.restart(); // which knows nothing of earlier repairs
+    await eventually(async () => expect(await repairs()).toBeGreaterThan(0));
+    await told.stop();
+    const said = [...told.versions, await get(object)].map((version) => conditionOf(version, "FieldConflict").status);
+    expect(new Set(said)).toEqual(new Set(["True"]));
+  } finally {
+    overwriting = false;
+    await conflict;
+  }
+  await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
+  // Whoever ended it need not wait until the operator is sure.
+  await annotate(object, { [RECONCILE_ANNOTATION]: "the other one has stopped" });
+  await untilCondition(object, "FieldConflict", "False", "Settled");
+  await untilReady(object);
 });
 
 describe.concurrent("a conflict", () => {
@@ -384,39 +382,35 @@ describe("a paused object", () => {
   });
 });
 
-describe("an annotation that cannot be understood", () => {
-  it("holds an object, its deletion too, until it is corrected", async () => {
-    const { object, deployment } = await settled("misread");
-    await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Retain" });
-    await untilCondition(object, "Paused", "True", "InvalidAnnotation");
-    await untilLookedAt(() => remove(object));
-    expect(conditionOf(await get(object), "Paused").message).toContain('"Retain" must be Orphan or Delete');
-    expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
-    await annotate(object, { [DELETION_POLICY_ANNOTATION]: " orphan" });
-    await untilGone(object);
-    expect(marksOf(await get(deployment))).toEqual([]);
-    await remove(deployment);
-  });
+it("an annotation that cannot be understood holds an object, its deletion too, until it is corrected", async () => {
+  const { object, deployment } = await settled("misread");
+  await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Retain" });
+  await untilCondition(object, "Paused", "True", "InvalidAnnotation");
+  await untilLookedAt(() => remove(object));
+  expect(conditionOf(await get(object), "Paused").message).toContain('"Retain" must be Orphan or Delete');
+  expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
+  await annotate(object, { [DELETION_POLICY_ANNOTATION]: " orphan" });
+  await untilGone(object);
+  expect(marksOf(await get(deployment))).toEqual([]);
+  await remove(deployment);
 });
 
-describe("an object that is asked to be reconciled", () => {
-  it("is compared with the real world once for each value", async () => {
-    const writer = postgresWriter(uniqueName("asked"), { table });
-    await apply(writer);
-    await untilReady(writer);
-    const key = `default/${writer.metadata.name}`;
-    for (const value of ["1", "2"]) {
-      const before = await updates();
-      await database.query(`UPDATE ${table} SET age = 99 WHERE id = $1`, [key]);
-      await annotate(writer, { [RECONCILE_ANNOTATION]: value });
-      await eventually(async () => expect((await get(writer)).status).toMatchObject({ lastHandledReconcile: value }));
-      expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);
-      expect(await updates()).toBe(before + 1);
-    }
+it("an object that is asked to be reconciled is compared with the real world once for each value", async () => {
+  const writer = postgresWriter(uniqueName("asked"), { table });
+  await apply(writer);
+  await untilReady(writer);
+  const key = `default/${writer.metadata.name}`;
+  for (const value of ["1", "2"]) {
     const before = await updates();
-    await untilLookedAt(() => annotate(writer, { [RECONCILE_ANNOTATION]: null }));
-    expect(await updates()).toBe(before);
-  });
+    await database.query(`UPDATE ${table} SET age = 99 WHERE id = $1`, [key]);
+    await annotate(writer, { [RECONCILE_ANNOTATION]: value });
+    await eventually(async () => expect((await get(writer)).status).toMatchObject({ lastHandledReconcile: value }));
+    expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);
+    expect(await updates()).toBe(before + 1);
+  }
+  const before = await updates();
+  await untilLookedAt(() => annotate(writer, { [RECONCILE_ANNOTATION]: null }));
+  expect(await updates()).toBe(before);
 });
 
 describe("an object whose deletion policy is Orphan leaves what it made, as unmanaged:", () => {

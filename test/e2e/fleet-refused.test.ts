@@ -245,22 +245,20 @@ describe("who takes the steps", () => {
   });
 });
 
-describe("the objects, between the steps", () => {
-  it("are changed, deleted and created: the first two are unchecked, and the report says of when it is", async () => {
-    const gone: Manifest = postgresWriter("gone", {}, namespace);
-    await create(gone);
-    await untilReady(gone);
-    declare(() => {});
-    await remove(gone);
-    await untilGone(gone);
-    await client.mergePatch(POSTGRES_WRITER, "two", namespace, { spec: { age: 24 } });
-    expect((await get(writers[1] as Manifest)).spec).toMatchObject({ age: 24 });
-    const { status, stdout } = submit();
-    expect(status).toBe(1);
-    expect([planOf("gone"), planOf("two")]).toMatchObject([
-      { action: "unchecked", errors: [expect.stringContaining("it was deleted after it was fetched")] },
-      { action: "unchecked", errors: ["it has changed since it was fetched"] },
-    ]);
-    expect(stdout).toContain(`objects that were created after ${readJson<Fleet>(FLEET).at} are not in this report`);
-  });
+it("the objects, between the steps, are changed, deleted and created: the first two are unchecked, and the report says of when it is", async () => {
+  const gone: Manifest = postgresWriter("gone", {}, namespace);
+  await create(gone);
+  await untilReady(gone);
+  declare(() => {});
+  await remove(gone);
+  await untilGone(gone);
+  await client.mergePatch(POSTGRES_WRITER, "two", namespace, { spec: { age: 24 } });
+  expect((await get(writers[1] as Manifest)).spec).toMatchObject({ age: 24 });
+  const { status, stdout } = submit();
+  expect(status).toBe(1);
+  expect([planOf("gone"), planOf("two")]).toMatchObject([
+    { action: "unchecked", errors: [expect.stringContaining("it was deleted after it was fetched")] },
+    { action: "unchecked", errors: ["it has changed since it was fetched"] },
+  ]);
+  expect(stdout).toContain(`objects that were created after ${readJson<Fleet>(FLEET).at} are not in this report`);
 });

@@ -127,63 +127,55 @@ describe("a PostgresWriter", () => {
   });
 });
 
-describe("a Tenant", () => {
-  it("may name a group that separates lines elsewhere, and disturbs no other update", async () => {
-    const name = uniqueName("separated");
-    const group = `before${SEPARATORS}after`;
-    await apply(tenant(name, { adminGroups: [group] }));
-    await untilReady(tenant(name));
-    const { items } = await client.list(ROLE_BINDING, { namespace: name });
-    expect(items.flatMap((binding) => (binding as { subjects?: object[] }).subjects)).toContainEqual(
-      expect.objectContaining({ kind: "Group", name: group }),
-    );
-    expect(operator.log).not.toContain("killing Pulumi's engine");
-  });
+it("a Tenant may name a group that separates lines elsewhere, and disturbs no other update", async () => {
+  const name = uniqueName("separated");
+  const group = `before${SEPARATORS}after`;
+  await apply(tenant(name, { adminGroups: [group] }));
+  await untilReady(tenant(name));
+  const { items } = await client.list(ROLE_BINDING, { namespace: name });
+  expect(items.flatMap((binding) => (binding as { subjects?: object[] }).subjects)).toContainEqual(
+    expect.objectContaining({ kind: "Group", name: group }),
+  );
+  expect(operator.log).not.toContain("killing Pulumi's engine");
 });
 
-describe("objects that are called as Pulumi's engine calls a value that is not known", () => {
-  it("make their resources, under that name", async () => {
-    const name = RESERVED[2] as string;
-    const objects: Manifest[] = [
-      podSet(name, 1),
-      memcached(name),
-      tenant(uniqueName("reserved"), { namespaces: [name] }),
-    ];
-    await Promise.all(objects.map(apply));
-    await Promise.all(objects.map(untilReady));
-    expect(await find(namespace(name))).toHaveProperty("metadata.uid");
-    expect(await find(deploymentOf(memcached(name)))).toHaveProperty("metadata.uid");
-    await Promise.all(objects.map(remove));
-    await Promise.all(objects.map(untilGone));
-    expect(await find(deploymentOf(memcached(name)))).toBeUndefined();
-  });
+it("objects that are called as Pulumi's engine calls a value that is not known make their resources, under that name", async () => {
+  const name = RESERVED[2] as string;
+  const objects: Manifest[] = [
+    podSet(name, 1),
+    memcached(name),
+    tenant(uniqueName("reserved"), { namespaces: [name] }),
+  ];
+  await Promise.all(objects.map(apply));
+  await Promise.all(objects.map(untilReady));
+  expect(await find(namespace(name))).toHaveProperty("metadata.uid");
+  expect(await find(deploymentOf(memcached(name)))).toHaveProperty("metadata.uid");
+  await Promise.all(objects.map(remove));
+  await Promise.all(objects.map(untilGone));
+  expect(await find(deploymentOf(memcached(name)))).toBeUndefined();
 });
 
-describe("objects with names as long as Kubernetes lets them be", () => {
-  it("that differ only at the end have stacks of their own, and do not touch each other's", async () => {
-    const table = await database.createStudents();
-    const base = `${uniqueName("long")}.${"x".repeat(253)}`.slice(0, 252);
-    const writers = ["a", "b"].map((last, age) => postgresWriter(base + last, { table, age }));
-    const team = tenant(base.slice(0, 250), { namespaces: [`${uniqueName("n")}-${"x".repeat(63)}`.slice(0, 63)] });
-    const pods = podSet(`${uniqueName("pods")}-${"x".repeat(63)}`.slice(0, 63), 1);
-    const all: Manifest[] = [...writers, team, pods];
-    for (const object of all) await apply(object);
-    await Promise.all(all.map(untilReady));
-    expect(await database.query(`SELECT age FROM ${table} ORDER BY id`)).toEqual([{ age: 0 }, { age: 1 }]);
+it("objects with names as long as Kubernetes lets them be that differ only at the end have stacks of their own, and do not touch each other's", async () => {
+  const table = await database.createStudents();
+  const base = `${uniqueName("long")}.${"x".repeat(253)}`.slice(0, 252);
+  const writers = ["a", "b"].map((last, age) => postgresWriter(base + last, { table, age }));
+  const team = tenant(base.slice(0, 250), { namespaces: [`${uniqueName("n")}-${"x".repeat(63)}`.slice(0, 63)] });
+  const pods = podSet(`${uniqueName("pods")}-${"x".repeat(63)}`.slice(0, 63), 1);
+  const all: Manifest[] = [...writers, team, pods];
+  for (const object of all) await apply(object);
+  await Promise.all(all.map(untilReady));
+  expect(await database.query(`SELECT age FROM ${table} ORDER BY id`)).toEqual([{ age: 0 }, { age: 1 }]);
 
-    await remove(writers[0] as Manifest);
-    await untilGone(writers[0] as Manifest);
-    expect(await database.query(`SELECT age FROM ${table}`)).toEqual([{ age: 1 }]);
-    expect(findCondition(statusOf(await get(writers[1] as Manifest)).conditions, "Ready")?.status).toBe("True");
-    const { namespaces } = team.spec as { namespaces: string[] };
-    expect(await find(namespace(namespaces[0] ?? ""))).toHaveProperty("metadata.uid");
-  });
+  await remove(writers[0] as Manifest);
+  await untilGone(writers[0] as Manifest);
+  expect(await database.query(`SELECT age FROM ${table}`)).toEqual([{ age: 1 }]);
+  expect(findCondition(statusOf(await get(writers[1] as Manifest)).conditions, "Ready")?.status).toBe("True");
+  const { namespaces } = team.spec as { namespaces: string[] };
+  expect(await find(namespace(namespaces[0] ?? ""))).toHaveProperty("metadata.uid");
 });
 
-describe("after all that", () => {
-  it("nothing was lost, the operator continues, and its log has no effect on a terminal", async () => {
-    await allIsWell();
-    expect(operator.log).not.toMatch(HARMFUL);
-    expect(operator.log).not.toContain('"level":"error"');
-  });
+it("after all that, nothing was lost, the operator continues, and its log has no effect on a terminal", async () => {
+  await allIsWell();
+  expect(operator.log).not.toMatch(HARMFUL);
+  expect(operator.log).not.toContain('"level":"error"');
 });

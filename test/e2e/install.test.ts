@@ -134,32 +134,30 @@ describe("deploy/install.yaml", () => {
   });
 });
 
-describe("an installation with everything configured", () => {
-  it("is understood by the API server, every field of it", async () => {
-    const configuration = parseConfiguration(
-      {
-        passphrase: "p",
-        backendUrl: "postgres://user:password@db/state",
-        postgresHost: "db",
-        postgresDatabase: "app",
-        postgresUser: "u",
-        postgresPassword: "p",
-        postgresTables: "students",
-        memcachedImage: "memcached:1.6",
-        imagePullSecrets: "registry",
-        environmentSecrets: "cloud",
-        serviceAccountAnnotations: '{"example.com/role":"r"}',
-      },
-      "1.2.3",
-    );
+it("an installation with everything configured is understood by the API server, every field of it", async () => {
+  const configuration = parseConfiguration(
+    {
+      passphrase: "p",
+      backendUrl: "postgres://user:password@db/state",
+      postgresHost: "db",
+      postgresDatabase: "app",
+      postgresUser: "u",
+      postgresPassword: "p",
+      postgresTables: "students",
+      memcachedImage: "memcached:1.6",
+      imagePullSecrets: "registry",
+      environmentSecrets: "cloud",
+      serviceAccountAnnotations: '{"example.com/role":"r"}',
+    },
+    "1.2.3",
+  );
 
-    const manifests = await platformManifests(configuration, kinds);
+  const manifests = await platformManifests(configuration, kinds);
 
-    expect(manifests.map(({ kind }) => kind)).toContain("Secret");
-    for (const manifest of manifests) {
-      await expect(apply(manifest, { dryRun: "All" }), manifest.kind).resolves.toHaveProperty("metadata.uid");
-    }
-  });
+  expect(manifests.map(({ kind }) => kind)).toContain("Secret");
+  for (const manifest of manifests) {
+    await expect(apply(manifest, { dryRun: "All" }), manifest.kind).resolves.toHaveProperty("metadata.uid");
+  }
 });
 
 describe("the operator under the installed service account", () => {
@@ -563,18 +561,16 @@ describe("the operator under the installed service account", () => {
   }
 });
 
-describe("an operator in another namespace", () => {
-  it("refuses to serve beside the installation, whatever its rights, and names its namespace", () => {
-    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-second-"));
-    const env = { PULUMI_BACKEND_URL: `file://${directory}`, KINDSTACK_WORK_DIR: path.join(directory, "work") };
-    try {
-      expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
-        `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
-      );
-    } finally {
-      fs.rmSync(directory, { recursive: true });
-    }
-  });
+it("an operator in another namespace refuses to serve beside the installation, whatever its rights, and names its namespace", () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-second-"));
+  const env = { PULUMI_BACKEND_URL: `file://${directory}`, KINDSTACK_WORK_DIR: path.join(directory, "work") };
+  try {
+    expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
+      `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
+    );
+  } finally {
+    fs.rmSync(directory, { recursive: true });
+  }
 });
 
 describe("an operator of chosen kinds under the rights of their installation", () => {

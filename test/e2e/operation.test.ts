@@ -14,51 +14,47 @@ const operator = useOperator({
   env: { KINDSTACK_PROTECTED_NAMESPACES: "reserved-*" },
 });
 
-describe("a running operator", () => {
-  it("has no process beside itself while nothing is to be done", async () => {
-    const idle = tenant(uniqueName("idle"));
-    await apply(idle);
-    await eventually(() => expect(operator.children()).not.toEqual([]));
-    await untilReady(idle); // what was seen may have been the process that prepared the work directory
-    await eventually(() => expect(operator.children()).toEqual([]));
-    const seen: unknown[] = [];
-    for (let sample = 0; sample < 30; sample++) {
-      seen.push(...operator.children());
-      await delay(100); // over two looks for drift
-    }
-    expect(seen).toEqual([]);
-  });
+it("a running operator has no process beside itself while nothing is to be done", async () => {
+  const idle = tenant(uniqueName("idle"));
+  await apply(idle);
+  await eventually(() => expect(operator.children()).not.toEqual([]));
+  await untilReady(idle); // what was seen may have been the process that prepared the work directory
+  await eventually(() => expect(operator.children()).toEqual([]));
+  const seen: unknown[] = [];
+  for (let sample = 0; sample < 30; sample++) {
+    seen.push(...operator.children());
+    await delay(100); // over two looks for drift
+  }
+  expect(seen).toEqual([]);
 });
 
-describe("the alerts", () => {
-  it("evaluate what a running operator exports, and tell of an object that is stalled", async () => {
-    const promtool = await Promtool.open();
-    try {
-      const stalled = tenant(uniqueName("stalled"), { namespaces: ["reserved-two"] });
-      await apply(stalled);
-      const kind = 'kind="tenants.multitenancy.codereliant.io"';
-      const alerts = [
-        `KindstackObjectsStalled{${kind}}`,
-        `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`,
-      ];
-      // What one look sees may be on its way to what it will be.
-      await eventually(async () => {
-        const { text } = await operator.get("/metrics");
-        const samples = text.split("\n").filter((line) => /^(kindstack|workqueue)_/.test(line));
-        const series = Object.fromEntries(
-          samples.map((line) => {
-            const end = line.lastIndexOf(" ");
-            return [line.slice(0, end), `${line.slice(end + 1)}x90`];
-          }),
-        );
-        promtool.expectFiring(series, 80, alerts);
-      });
-      await remove(stalled);
-      await untilGone(stalled);
-    } finally {
-      promtool.close();
-    }
-  });
+it("the alerts evaluate what a running operator exports, and tell of an object that is stalled", async () => {
+  const promtool = await Promtool.open();
+  try {
+    const stalled = tenant(uniqueName("stalled"), { namespaces: ["reserved-two"] });
+    await apply(stalled);
+    const kind = 'kind="tenants.multitenancy.codereliant.io"';
+    const alerts = [
+      `KindstackObjectsStalled{${kind}}`,
+      `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`,
+    ];
+    // What one look sees may be on its way to what it will be.
+    await eventually(async () => {
+      const { text } = await operator.get("/metrics");
+      const samples = text.split("\n").filter((line) => /^(kindstack|workqueue)_/.test(line));
+      const series = Object.fromEntries(
+        samples.map((line) => {
+          const end = line.lastIndexOf(" ");
+          return [line.slice(0, end), `${line.slice(end + 1)}x90`];
+        }),
+      );
+      promtool.expectFiring(series, 80, alerts);
+    });
+    await remove(stalled);
+    await untilGone(stalled);
+  } finally {
+    promtool.close();
+  }
 });
 
 describe("what was done for an object", () => {

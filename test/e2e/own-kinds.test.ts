@@ -247,31 +247,29 @@ describe("kinds of one's own", () => {
   });
 });
 
-describe("a kind that is renamed", () => {
-  it("leaves its resources to the objects of the new name, as docs/versions.md says", async () => {
-    const name = uniqueName("renamed");
-    const manifest = letter(name, "old papers");
-    const readiness = (type: ResourceType) => conditionOf(type, name, "Ready");
-    await apply({ ...manifest, kind: ARCHIVE.kind });
-    await eventually(async () => expect(await readiness(ARCHIVE)).toMatchObject({ status: "True" }));
-    const before = await known(client.get(CONFIG_MAP, name, "default"));
+it("a kind that is renamed leaves its resources to the objects of the new name, as docs/versions.md says", async () => {
+  const name = uniqueName("renamed");
+  const manifest = letter(name, "old papers");
+  const readiness = (type: ResourceType) => conditionOf(type, name, "Ready");
+  await apply({ ...manifest, kind: ARCHIVE.kind });
+  await eventually(async () => expect(await readiness(ARCHIVE)).toMatchObject({ status: "True" }));
+  const before = await known(client.get(CONFIG_MAP, name, "default"));
 
-    // Until the old object is gone, the new one is refused.
-    await apply({ ...manifest, kind: RECORD.kind });
-    await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ reason: "Conflict" }));
-    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
-    await apply({ ...manifest, kind: ARCHIVE.kind, metadata: { ...manifest.metadata, annotations } });
-    await client.delete(ARCHIVE, name, "default");
-    await eventually(async () => expect(await known(client.get(ARCHIVE, name, "default"))).toBeUndefined());
-    await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ status: "True" }));
+  // Until the old object is gone, the new one is refused.
+  await apply({ ...manifest, kind: RECORD.kind });
+  await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ reason: "Conflict" }));
+  const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
+  await apply({ ...manifest, kind: ARCHIVE.kind, metadata: { ...manifest.metadata, annotations } });
+  await client.delete(ARCHIVE, name, "default");
+  await eventually(async () => expect(await known(client.get(ARCHIVE, name, "default"))).toBeUndefined());
+  await eventually(async () => expect(await readiness(RECORD)).toMatchObject({ status: "True" }));
 
-    const after = await known(client.get(CONFIG_MAP, name, "default"));
-    expect(after?.metadata.uid).toBe(before?.metadata.uid);
-    const orphaned = { ...manifest, kind: RECORD.kind, metadata: { ...manifest.metadata, annotations } };
-    await apply(orphaned); // it is protected
-    await client.delete(RECORD, name, "default");
-    await eventually(async () => expect(await known(client.get(RECORD, name, "default"))).toBeUndefined());
-  });
+  const after = await known(client.get(CONFIG_MAP, name, "default"));
+  expect(after?.metadata.uid).toBe(before?.metadata.uid);
+  const orphaned = { ...manifest, kind: RECORD.kind, metadata: { ...manifest.metadata, annotations } };
+  await apply(orphaned); // it is protected
+  await client.delete(RECORD, name, "default");
+  await eventually(async () => expect(await known(client.get(RECORD, name, "default"))).toBeUndefined());
 });
 
 describe("a deletion that something holds", () => {

@@ -100,33 +100,31 @@ describe("the sample PodSet", () => {
   });
 });
 
-describe("Pods of another namespace that claim to be a PodSet's", () => {
-  it("count for nothing: neither by its UID nor by its name do they push out its own", async () => {
-    const { name, pods } = await settled("claimed", 2);
-    const { metadata } = await get(podSet(name, 2));
-    const elsewhere = uniqueName("elsewhere");
-    await create(namespace(elsewhere));
-    const marks = [metadata.uid, "of-nobody"].map((uid) => ({
-      labels: { [OWNER_UID_LABEL]: uid },
-      annotations: { [OWNER_ANNOTATION]: ownerDescription(podSetKind, `default/${name}`) },
-    }));
-    for (const [index, mark] of marks.entries()) {
-      const pod = {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name: `forged-${index}`, namespace: elsewhere, ...mark },
-      };
-      const containers = [{ name: "a", image: "a" }];
-      // A new namespace has its service account a moment later.
-      await eventually(() => create({ ...pod, spec: { containers } }));
-    }
+it("Pods of another namespace that claim to be a PodSet's count for nothing: neither by its UID nor by its name do they push out its own", async () => {
+  const { name, pods } = await settled("claimed", 2);
+  const { metadata } = await get(podSet(name, 2));
+  const elsewhere = uniqueName("elsewhere");
+  await create(namespace(elsewhere));
+  const marks = [metadata.uid, "of-nobody"].map((uid) => ({
+    labels: { [OWNER_UID_LABEL]: uid },
+    annotations: { [OWNER_ANNOTATION]: ownerDescription(podSetKind, `default/${name}`) },
+  }));
+  for (const [index, mark] of marks.entries()) {
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: `forged-${index}`, namespace: elsewhere, ...mark },
+    };
+    const containers = [{ name: "a", image: "a" }];
+    // A new namespace has its service account a moment later.
+    await eventually(() => create({ ...pod, spec: { containers } }));
+  }
 
-    await scale(name, 3);
-    const three = await untilSettled(name, 3);
+  await scale(name, 3);
+  const three = await untilSettled(name, 3);
 
-    expect(three).toEqual(expect.arrayContaining(pods));
-    await remove(namespace(elsewhere));
-  });
+  expect(three).toEqual(expect.arrayContaining(pods));
+  await remove(namespace(elsewhere));
 });
 
 describe("a PodSet that is scaled", () => {

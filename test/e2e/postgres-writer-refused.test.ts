@@ -29,33 +29,31 @@ const operator = useOperator({
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
 
-describe("60 objects whose table is missing", () => {
-  it("are tried by one of them, and are Ready once it is made", async () => {
-    const table = uniqueName("late").replace("-", "_");
-    const names = Array.from({ length: 60 }, (_, index) => `${table.replace("_", "-")}-${index}`);
-    const controller = "postgreswriters.demo.yash.com";
-    const updates = () => operator.metric("kindstack_updates_total", { kind: controller });
-    const reconciles = () => operator.metric("controller_runtime_reconcile_total", { controller });
-    const [before, reconcilesBefore] = [await updates(), await reconciles()];
-    await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
-    const last = postgresWriter(names.at(-1) ?? "", { table });
-    for (const name of names) await untilCondition(postgresWriter(name, { table }), "Ready", "False", "TableMissing");
-    expect((await reconciles()) - reconcilesBefore).toBeLessThan(1.5 * names.length);
-    const told = await updates();
-    expect(told - before).toBeLessThanOrEqual(names.length + 12);
-    await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(told + 2));
-    const tried = await updates();
-    expect(tried - told).toBeLessThanOrEqual(3);
+it("60 objects whose table is missing are tried by one of them, and are Ready once it is made", async () => {
+  const table = uniqueName("late").replace("-", "_");
+  const names = Array.from({ length: 60 }, (_, index) => `${table.replace("_", "-")}-${index}`);
+  const controller = "postgreswriters.demo.yash.com";
+  const updates = () => operator.metric("kindstack_updates_total", { kind: controller });
+  const reconciles = () => operator.metric("controller_runtime_reconcile_total", { controller });
+  const [before, reconcilesBefore] = [await updates(), await reconciles()];
+  await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
+  const last = postgresWriter(names.at(-1) ?? "", { table });
+  for (const name of names) await untilCondition(postgresWriter(name, { table }), "Ready", "False", "TableMissing");
+  expect((await reconciles()) - reconcilesBefore).toBeLessThan(1.5 * names.length);
+  const told = await updates();
+  expect(told - before).toBeLessThanOrEqual(names.length + 12);
+  await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(told + 2));
+  const tried = await updates();
+  expect(tried - told).toBeLessThanOrEqual(3);
 
-    await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
-    await eventually(async () => {
-      expect(await database.query(`SELECT count(*)::int AS rows FROM ${table}`)).toEqual([{ rows: names.length }]);
-    });
-    await untilReady(last);
-    expect((await updates()) - tried).toBeLessThanOrEqual(names.length + 3);
-    await Promise.all(names.map((name) => remove(postgresWriter(name, { table }))));
-    for (const name of names) await untilGone(postgresWriter(name, { table }));
+  await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
+  await eventually(async () => {
+    expect(await database.query(`SELECT count(*)::int AS rows FROM ${table}`)).toEqual([{ rows: names.length }]);
   });
+  await untilReady(last);
+  expect((await updates()) - tried).toBeLessThanOrEqual(names.length + 3);
+  await Promise.all(names.map((name) => remove(postgresWriter(name, { table }))));
+  for (const name of names) await untilGone(postgresWriter(name, { table }));
 });
 
 describe.concurrent("what time can heal is tried again", () => {
@@ -76,22 +74,20 @@ describe.concurrent("what time can heal is tried again", () => {
   });
 });
 
-describe("what only its author can correct", () => {
-  it("waits for the author: a column of another type", async () => {
-    const table = await database.createStudents("id text PRIMARY KEY, name text, age date, country text");
-    const fitting = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
-    await apply(writer);
-    const stalled = await untilCondition(writer, "Stalled", "True", "WrongType");
-    expect(conditionOf(stalled, "Stalled").message).toMatch(/date/);
-    expect(conditionOf(stalled, "Ready").status).toBe("False");
-    expect(conditionTypes(stalled)).not.toContain("Reconciling");
+it("what only its author can correct waits for the author: a column of another type", async () => {
+  const table = await database.createStudents("id text PRIMARY KEY, name text, age date, country text");
+  const fitting = await database.createStudents();
+  const writer = postgresWriter(uniqueName("writer"), { table });
+  await apply(writer);
+  const stalled = await untilCondition(writer, "Stalled", "True", "WrongType");
+  expect(conditionOf(stalled, "Stalled").message).toMatch(/date/);
+  expect(conditionOf(stalled, "Ready").status).toBe("False");
+  expect(conditionTypes(stalled)).not.toContain("Reconciling");
 
-    await edit(writer, { spec: { table: fitting } });
-    await untilReady(writer);
-    expect(await rowsOf(fitting)).toHaveLength(1);
-    expect(await rowsOf(table)).toEqual([]);
-  });
+  await edit(writer, { spec: { table: fitting } });
+  await untilReady(writer);
+  expect(await rowsOf(fitting)).toHaveLength(1);
+  expect(await rowsOf(table)).toEqual([]);
 });
 
 /* Each test finds what the one before has left: a start of the operator takes seconds. */

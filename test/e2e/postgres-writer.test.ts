@@ -98,90 +98,82 @@ describe.concurrent("a PostgresWriter", () => {
   });
 });
 
-describe("a PostgresWriter that lost its finalizer by force and was made again", () => {
-  it("takes its row over", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("again"), { table });
-    await apply(writer);
-    await untilReady(writer);
-    await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
-    await untilCondition(writer, "Paused", "True", "Paused");
-    await remove(writer);
-    await edit(writer, { metadata: { finalizers: null } });
-    await untilGone(writer);
-    expect(await rowsOf(table)).toHaveLength(1);
+it("a PostgresWriter that lost its finalizer by force and was made again takes its row over", async () => {
+  const table = await database.createStudents();
+  const writer = postgresWriter(uniqueName("again"), { table });
+  await apply(writer);
+  await untilReady(writer);
+  await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
+  await untilCondition(writer, "Paused", "True", "Paused");
+  await remove(writer);
+  await edit(writer, { metadata: { finalizers: null } });
+  await untilGone(writer);
+  expect(await rowsOf(table)).toHaveLength(1);
 
-    await apply(postgresWriter(writer.metadata.name ?? "", { table, age: 1 }));
-    await untilReady(writer);
-    expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
-    await remove(writer);
-    await untilGone(writer);
-    expect(await rowsOf(table)).toEqual([]);
-  });
+  await apply(postgresWriter(writer.metadata.name ?? "", { table, age: 1 }));
+  await untilReady(writer);
+  expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
+  await remove(writer);
+  await untilGone(writer);
+  expect(await rowsOf(table)).toEqual([]);
 });
 
-describe("a PostgresWriter whose record names another stack", () => {
-  it("takes its row into a stack of its own, and deletes it with itself", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("former"), { table });
-    const annotations = { [PAUSED_ANNOTATION]: "true" };
-    await apply(writer);
-    const { name: own } = statusOf(await untilReady(writer)).stack ?? {};
-    await edit(writer, { metadata: { annotations } });
-    await untilCondition(writer, "Paused", "True", "Paused");
-    const { stack, ...status } = statusOf(await get(writer));
-    const former = { ...stack, name: "postgreswriters.default.0-0123456789ab" };
-    await client.replaceStatus(await get(writer), { ...status, stack: former });
-    for (const file of operator.stateFiles(writer.metadata.name ?? "")) fs.rmSync(file, { force: true });
+it("a PostgresWriter whose record names another stack takes its row into a stack of its own, and deletes it with itself", async () => {
+  const table = await database.createStudents();
+  const writer = postgresWriter(uniqueName("former"), { table });
+  const annotations = { [PAUSED_ANNOTATION]: "true" };
+  await apply(writer);
+  const { name: own } = statusOf(await untilReady(writer)).stack ?? {};
+  await edit(writer, { metadata: { annotations } });
+  await untilCondition(writer, "Paused", "True", "Paused");
+  const { stack, ...status } = statusOf(await get(writer));
+  const former = { ...stack, name: "postgreswriters.default.0-0123456789ab" };
+  await client.replaceStatus(await get(writer), { ...status, stack: former });
+  for (const file of operator.stateFiles(writer.metadata.name ?? "")) fs.rmSync(file, { force: true });
 
-    await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
-    await eventually(async () => expect(statusOf(await get(writer)).stack?.name).toBe(own));
-    await remove(writer);
-    await untilGone(writer);
-    expect(await rowsOf(table)).toEqual([]);
-  });
+  await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
+  await eventually(async () => expect(statusOf(await get(writer)).stack?.name).toBe(own));
+  await remove(writer);
+  await untilGone(writer);
+  expect(await rowsOf(table)).toEqual([]);
 });
 
-describe("a table that another session has locked", () => {
-  it("holds up its own objects, which say by whom, and no others, and is written when it is released", async () => {
-    const [locked, free] = [await database.createStudents(), await database.createStudents()];
-    const holder = await database.connect();
-    await holder.query(`SET application_name = 'migration'; BEGIN; LOCK TABLE ${locked} IN ACCESS EXCLUSIVE MODE`);
-    const waiting = Array.from({ length: 6 }, () => postgresWriter(uniqueName("waiting"), { table: locked }));
-    try {
-      await Promise.all(waiting.map(apply));
-      const [first] = waiting as [Manifest];
-      const told = await untilCondition(first, "Ready", "False", "LockTimeout");
-      const message = new RegExp(`table ${locked} is locked by process \\d+ \\(application "migration"`);
-      expect(conditionOf(told, "Ready").message).toMatch(message);
+it("a table that another session has locked holds up its own objects, which say by whom, and no others, and is written when it is released", async () => {
+  const [locked, free] = [await database.createStudents(), await database.createStudents()];
+  const holder = await database.connect();
+  await holder.query(`SET application_name = 'migration'; BEGIN; LOCK TABLE ${locked} IN ACCESS EXCLUSIVE MODE`);
+  const waiting = Array.from({ length: 6 }, () => postgresWriter(uniqueName("waiting"), { table: locked }));
+  try {
+    await Promise.all(waiting.map(apply));
+    const [first] = waiting as [Manifest];
+    const told = await untilCondition(first, "Ready", "False", "LockTimeout");
+    const message = new RegExp(`table ${locked} is locked by process \\d+ \\(application "migration"`);
+    expect(conditionOf(told, "Ready").message).toMatch(message);
 
-      const started = performance.now();
-      const writer = postgresWriter(uniqueName("free"), { table: free });
-      await apply(writer);
-      await untilReady(writer);
-      console.log(`Ready beside a locked table after ${Math.round(performance.now() - started)} ms`);
-    } finally {
-      await holder.end();
-    }
-    await Promise.all(waiting.map(untilReady));
-    expect(await rowsOf(locked)).toHaveLength(6);
-  });
-});
-
-describe("a PostgresWriter of which only something else than its spec changes", () => {
-  it("is not updated", async () => {
-    const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("writer"), { table });
+    const started = performance.now();
+    const writer = postgresWriter(uniqueName("free"), { table: free });
     await apply(writer);
     await untilReady(writer);
-    const before = await successfulUpdates();
+    console.log(`Ready beside a locked table after ${Math.round(performance.now() - started)} ms`);
+  } finally {
+    await holder.end();
+  }
+  await Promise.all(waiting.map(untilReady));
+  expect(await rowsOf(locked)).toHaveLength(6);
+});
 
-    for (let count = 1; count <= 20; count++) await edit(writer, { metadata: { annotations: { count: `${count}` } } });
-    await edit(writer, { spec: { age: 24 } }); // is seen after all of those
-    await untilReady(writer);
-    expect((await successfulUpdates()) - before).toBe(1);
-    expect(await rowsOf(table)).toMatchObject([{ age: 24 }]);
-  });
+it("a PostgresWriter of which only something else than its spec changes is not updated", async () => {
+  const table = await database.createStudents();
+  const writer = postgresWriter(uniqueName("writer"), { table });
+  await apply(writer);
+  await untilReady(writer);
+  const before = await successfulUpdates();
+
+  for (let count = 1; count <= 20; count++) await edit(writer, { metadata: { annotations: { count: `${count}` } } });
+  await edit(writer, { spec: { age: 24 } }); // is seen after all of those
+  await untilReady(writer);
+  expect((await successfulUpdates()) - before).toBe(1);
+  expect(await rowsOf(table)).toMatchObject([{ age: 24 }]);
 });
 
 describe.concurrent("a row that a user changed by hand", () => {

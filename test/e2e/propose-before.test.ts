@@ -84,22 +84,20 @@ describe("a change that was approved as its preview has told", () => {
   });
 });
 
-describe("a deletion that was approved as its preview has told", () => {
-  it("is done without waiting", async () => {
-    const [name, kept] = [uniqueName("note"), uniqueName("note")];
-    const labels = { team: kept };
-    previewed(name, { text: "one" });
-    approve();
-    await proposals.write(name, { text: "one" });
-    await proposals.untilSynced(name);
-    await proposals.owner.mergePatch(proposals.type, name, proposals.namespace, { metadata: { labels } });
-    const prune = ["--prune-selector", `team=${kept}`, "-n", proposals.namespace];
-    previewed(kept, { text: "kept" }, ...prune);
-    const shown = kindstack(["preview", "-f", files, "--propose", ...prune, ...kind], at());
-    expect(shown).toMatch(/: delete\n {2}- delete ConfigMap .*\n {2}digest: sha256:/);
-    approve();
-    await proposals.owner.delete(proposals.type, name, proposals.namespace);
-    await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
-    expect(await proposals.made(name)).toBeUndefined();
-  });
+it("a deletion that was approved as its preview has told is done without waiting", async () => {
+  const [name, kept] = [uniqueName("note"), uniqueName("note")];
+  const labels = { team: kept };
+  previewed(name, { text: "one" });
+  approve();
+  await proposals.write(name, { text: "one" });
+  await proposals.untilSynced(name);
+  await proposals.owner.mergePatch(proposals.type, name, proposals.namespace, { metadata: { labels } });
+  const prune = ["--prune-selector", `team=${kept}`, "-n", proposals.namespace];
+  previewed(kept, { text: "kept" }, ...prune);
+  const shown = kindstack(["preview", "-f", files, "--propose", ...prune, ...kind], at());
+  expect(shown).toMatch(/: delete\n {2}- delete ConfigMap .*\n {2}digest: sha256:/);
+  approve();
+  await proposals.owner.delete(proposals.type, name, proposals.namespace);
+  await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
+  expect(await proposals.made(name)).toBeUndefined();
 });

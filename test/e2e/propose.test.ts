@@ -161,44 +161,40 @@ describe("an object whose changes wait", () => {
   });
 });
 
-describe("an object whose destructive changes wait", () => {
-  it("is updated at once by what destroys nothing, and waits before it deletes something", async () => {
-    const name = uniqueName("note");
-    await proposals.setMode("ProposeDestructive");
-    try {
-      await proposals.write(name, { text: "one", extra: true });
-      await proposals.untilSynced(name);
-      await proposals.write(name, { text: "two", extra: true });
-      await proposals.untilSynced(name);
-      expect(await proposals.made(`${name}-extra`)).toEqual({ text: "two" });
-      await proposals.write(name, { text: "three" });
-      const plan = await proposals.untilWaiting(name);
-      expect(plan.spec.actions).toMatchObject({ update: 1, delete: 1 });
-      expect(await proposals.made(`${name}-extra`)).toEqual({ text: "two" });
-      await proposals.decide(plan);
-      await proposals.untilSynced(name);
-      expect(await proposals.made(`${name}-extra`)).toBeUndefined();
-    } finally {
-      await proposals.setMode("Propose");
-      // The operator sees a namespace's mode by a watch: an object that is created before that is applied.
-      await eventually(async () => expect((await proposals.find(name))?.status).toMatchObject({ mode: "Propose" }));
-    }
-  });
+it("an object whose destructive changes wait is updated at once by what destroys nothing, and waits before it deletes something", async () => {
+  const name = uniqueName("note");
+  await proposals.setMode("ProposeDestructive");
+  try {
+    await proposals.write(name, { text: "one", extra: true });
+    await proposals.untilSynced(name);
+    await proposals.write(name, { text: "two", extra: true });
+    await proposals.untilSynced(name);
+    expect(await proposals.made(`${name}-extra`)).toEqual({ text: "two" });
+    await proposals.write(name, { text: "three" });
+    const plan = await proposals.untilWaiting(name);
+    expect(plan.spec.actions).toMatchObject({ update: 1, delete: 1 });
+    expect(await proposals.made(`${name}-extra`)).toEqual({ text: "two" });
+    await proposals.decide(plan);
+    await proposals.untilSynced(name);
+    expect(await proposals.made(`${name}-extra`)).toBeUndefined();
+  } finally {
+    await proposals.setMode("Propose");
+    // The operator sees a namespace's mode by a watch: an object that is created before that is applied.
+    await eventually(async () => expect((await proposals.find(name))?.status).toMatchObject({ mode: "Propose" }));
+  }
 });
 
-describe("a new program", () => {
-  it("waits as a group, and one approval is for all of it", async () => {
-    const names = await Promise.all([applied("same"), applied("same"), applied("other")]);
-    proposals.edition("second");
-    const plans = await Promise.all(names.map((name) => proposals.untilWaiting(name)));
-    expect(new Set(plans.map(({ spec }) => spec.group)).size).toBe(1);
-    expect(plans.map(({ spec }) => spec.cause.reason)).toEqual(names.map(() => "ProgramChanged"));
-    expect((await proposals.made(names[0] ?? ""))?.edition).toBe("first");
-    const [group = ""] = plans.map(({ spec }) => spec.group);
-    const words = ["approve", "--group", group, "-n", proposals.namespace, "--kinds", proposals.folder];
-    expect(() => kindstack(words)).toThrow("approve this with --yes");
-    kindstack([...words, "--yes"]);
-    await Promise.all(names.map((name) => proposals.untilSynced(name)));
-    for (const name of names) expect((await proposals.made(name))?.edition).toBe("second");
-  });
+it("a new program waits as a group, and one approval is for all of it", async () => {
+  const names = await Promise.all([applied("same"), applied("same"), applied("other")]);
+  proposals.edition("second");
+  const plans = await Promise.all(names.map((name) => proposals.untilWaiting(name)));
+  expect(new Set(plans.map(({ spec }) => spec.group)).size).toBe(1);
+  expect(plans.map(({ spec }) => spec.cause.reason)).toEqual(names.map(() => "ProgramChanged"));
+  expect((await proposals.made(names[0] ?? ""))?.edition).toBe("first");
+  const [group = ""] = plans.map(({ spec }) => spec.group);
+  const words = ["approve", "--group", group, "-n", proposals.namespace, "--kinds", proposals.folder];
+  expect(() => kindstack(words)).toThrow("approve this with --yes");
+  kindstack([...words, "--yes"]);
+  await Promise.all(names.map((name) => proposals.untilSynced(name)));
+  for (const name of names) expect((await proposals.made(name))?.edition).toBe("second");
 });

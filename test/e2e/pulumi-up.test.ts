@@ -12,28 +12,26 @@ import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platfo
 const team = usePlatformTeam();
 const { madeFor, write, rows } = team;
 
-describe("pulumi up in the own stacks of several objects", () => {
-  it("runs in each the object whose stack it is, with the same files for all", {
-    timeout: PULUMI_TIMEOUT_MS,
-  }, async () => {
-    const name = uniqueName("own");
-    const writer = manifestOf(postgresWriter, name, { table: "students", name: "alex", age: 1, country: "canada" });
-    const cache = manifestOf(memcached, name, {});
-    const manifests = write("own", writer, cache);
-    const stacks = [stackName(postgresWriter, `default/${name}`), stackName(memcached, `default/${name}`)];
-    for (const stack of stacks) {
-      await team.project.init(stack);
-      team.project.configure(stack, { manifests });
-      const { exitCode, changes, output } = await team.project.up(stack);
-      expect(exitCode, output).toBe(0);
-      expect(changes).toEqual({ create: 1 });
-    }
-    expect(await rows()).toEqual([{ id: `default/${name}`, age: 1 }]);
-    expect([...(await madeFor(memcached, cache)).keys()]).toEqual([`Deployment/${name}`]);
-    for (const stack of stacks) expect((await team.project.destroy(stack)).changes).toEqual({ delete: 1 });
-    expect(await rows()).toEqual([]);
-    fs.rmSync(manifests);
-  });
+it("pulumi up in the own stacks of several objects runs in each the object whose stack it is, with the same files for all", {
+  timeout: PULUMI_TIMEOUT_MS,
+}, async () => {
+  const name = uniqueName("own");
+  const writer = manifestOf(postgresWriter, name, { table: "students", name: "alex", age: 1, country: "canada" });
+  const cache = manifestOf(memcached, name, {});
+  const manifests = write("own", writer, cache);
+  const stacks = [stackName(postgresWriter, `default/${name}`), stackName(memcached, `default/${name}`)];
+  for (const stack of stacks) {
+    await team.project.init(stack);
+    team.project.configure(stack, { manifests });
+    const { exitCode, changes, output } = await team.project.up(stack);
+    expect(exitCode, output).toBe(0);
+    expect(changes).toEqual({ create: 1 });
+  }
+  expect(await rows()).toEqual([{ id: `default/${name}`, age: 1 }]);
+  expect([...(await madeFor(memcached, cache)).keys()]).toEqual([`Deployment/${name}`]);
+  for (const stack of stacks) expect((await team.project.destroy(stack)).changes).toEqual({ delete: 1 });
+  expect(await rows()).toEqual([]);
+  fs.rmSync(manifests);
 });
 
 describe("pulumi up of several objects, without an operator", () => {

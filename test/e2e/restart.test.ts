@@ -123,26 +123,24 @@ describe("a restart", () => {
   });
 });
 
-describe("the rows of a cluster that was rebuilt", () => {
-  it("are taken over at once, as it has its former name", async () => {
-    const name = uniqueName("rebuilt");
-    const writer = postgresWriter(name, { table });
-    await apply(writer);
-    await untilReady(writer);
-    await operator.stop();
-    await database.query(
-      "UPDATE kindstack_ownership.records SET owner = 'former', incarnation = 'former', cluster_uid = 'former' WHERE key = $1",
-      [`default/${name}`],
-    );
-    await edit(writer, { spec: { age: 24 } });
-    await operator.start();
-    await untilReady(writer);
-    expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`])).toEqual([{ age: 24 }]);
-    const records = "SELECT cluster_uid, former_cluster_uids FROM kindstack_ownership.records WHERE key = $1";
-    expect(await database.query(records, [`default/${name}`])).toEqual([
-      { cluster_uid: (await get(namespace("kube-system"))).metadata.uid, former_cluster_uids: ["former"] },
-    ]);
-  });
+it("the rows of a cluster that was rebuilt are taken over at once, as it has its former name", async () => {
+  const name = uniqueName("rebuilt");
+  const writer = postgresWriter(name, { table });
+  await apply(writer);
+  await untilReady(writer);
+  await operator.stop();
+  await database.query(
+    "UPDATE kindstack_ownership.records SET owner = 'former', incarnation = 'former', cluster_uid = 'former' WHERE key = $1",
+    [`default/${name}`],
+  );
+  await edit(writer, { spec: { age: 24 } });
+  await operator.start();
+  await untilReady(writer);
+  expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`])).toEqual([{ age: 24 }]);
+  const records = "SELECT cluster_uid, former_cluster_uids FROM kindstack_ownership.records WHERE key = $1";
+  expect(await database.query(records, [`default/${name}`])).toEqual([
+    { cluster_uid: (await get(namespace("kube-system"))).metadata.uid, former_cluster_uids: ["former"] },
+  ]);
 });
 
 describe("a stop while updates run", () => {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
@@ -120,90 +120,84 @@ function readOrEmpty(file: string): string {
   }
 }
 
-describe("a credential", () => {
-  it("is neither stored, nor said, nor handed to a process that does not need it", async () => {
-    const table = await rows.createStudents();
-    await rows.query(`ALTER TABLE ${table} OWNER TO ${roles.rows}`);
-    const kubeconfig = path.join(operator.directory, "kubeconfig");
-    writeKubeconfig(kubeconfig);
-    const url = (password: string) => state.backendUrl({ user: roles.state, password });
-    const given = {
-      KUBECONFIG: kubeconfig,
-      PSQL_DBNAME: rows.name,
-      PSQL_USER: roles.rows,
-      PSQL_PASSWORD: secrets.database,
-      PULUMI_BACKEND_URL: url(secrets.backend),
-      PULUMI_CONFIG_PASSPHRASE: secrets.passphrase,
-      PULUMI_CONFIG_PASSPHRASE_FILE: "",
-      KINDSTACK_LOG_LEVEL: "trace",
-    };
-    const [team, writer, failing] = [
-      tenant(uniqueName("canary")),
-      postgresWriter(uniqueName("canary"), { table }),
-      postgresWriter(uniqueName("canary"), { table: "there_is_none" }),
-    ];
-    const objects: Manifest[] = [team, writer, failing];
-    const updates = watchUpdates();
+it("a credential is neither stored, nor said, nor handed to a process that does not need it", async () => {
+  const table = await rows.createStudents();
+  await rows.query(`ALTER TABLE ${table} OWNER TO ${roles.rows}`);
+  const kubeconfig = path.join(operator.directory, "kubeconfig");
+  writeKubeconfig(kubeconfig);
+  const url = (password: string) => state.backendUrl({ user: roles.state, password });
+  const given = {
+    KUBECONFIG: kubeconfig,
+    PSQL_DBNAME: rows.name,
+    PSQL_USER: roles.rows,
+    PSQL_PASSWORD: secrets.database,
+    PULUMI_BACKEND_URL: url(secrets.backend),
+    PULUMI_CONFIG_PASSPHRASE: secrets.passphrase,
+    PULUMI_CONFIG_PASSPHRASE_FILE: "",
+    KINDSTACK_LOG_LEVEL: "trace",
+  };
+  const [team, writer, failing] = [
+    tenant(uniqueName("canary")),
+    postgresWriter(uniqueName("canary"), { table }),
+    postgresWriter(uniqueName("canary"), { table: "there_is_none" }),
+  ];
+  const objects: Manifest[] = [team, writer, failing];
+  const updates = watchUpdates();
 
-    // All goes well, but for one object.
-    await operator.start({ env: given });
-    for (const object of objects) await apply(object);
-    await Promise.all([
-      untilReady(team),
-      untilReady(writer),
-      untilCondition(failing, "Ready", "False", "TableMissing"),
-    ]);
-    await apply({ ...writer, spec: { ...(writer.spec as object), age: 24 } });
-    await untilReady(writer);
-    const metrics = await operator.scrape(secrets.token);
-    expect(metrics).toMatchObject({ status: 200, text: expect.stringContaining("kindstack_updates_total") });
+  // All goes well, but for one object.
+  await operator.start({ env: given });
+  for (const object of objects) await apply(object);
+  await Promise.all([untilReady(team), untilReady(writer), untilCondition(failing, "Ready", "False", "TableMissing")]);
+  await apply({ ...writer, spec: { ...(writer.spec as object), age: 24 } });
+  await untilReady(writer);
+  const metrics = await operator.scrape(secrets.token);
+  expect(metrics).toMatchObject({ status: 200, text: expect.stringContaining("kindstack_updates_total") });
 
-    // The backend is away: errors of the CLI tend to quote its URL.
-    await operator.restart({ env: { ...given, PULUMI_BACKEND_URL: url(secrets.backend).replace(state.name, "gone") } });
-    await apply({ ...writer, spec: { ...(writer.spec as object), age: 25 } });
-    await untilCondition(writer, "Ready", "False");
-    // So is the database.
-    await operator.restart({ env: { ...given, PSQL_DBNAME: "gone" } });
-    await apply({ ...writer, spec: { ...(writer.spec as object), age: 26 } });
-    await untilCondition(writer, "Ready", "False");
+  // The backend is away: errors of the CLI tend to quote its URL.
+  await operator.restart({ env: { ...given, PULUMI_BACKEND_URL: url(secrets.backend).replace(state.name, "gone") } });
+  await apply({ ...writer, spec: { ...(writer.spec as object), age: 25 } });
+  await untilCondition(writer, "Ready", "False");
+  // So is the database.
+  await operator.restart({ env: { ...given, PSQL_DBNAME: "gone" } });
+  await apply({ ...writer, spec: { ...(writer.spec as object), age: 26 } });
+  await untilCondition(writer, "Ready", "False");
 
-    const live = await Promise.all(objects.map(get));
-    await operator.restart({ env: given });
-    await untilReady(writer);
-    await remove(team);
-    await untilGone(team);
-    const stored = await state.query("SELECT * FROM pulumi_state");
-    updates.stop();
+  const live = await Promise.all(objects.map(get));
+  await operator.restart({ env: given });
+  await untilReady(writer);
+  await remove(team);
+  await untilGone(team);
+  const stored = await state.query("SELECT * FROM pulumi_state");
+  updates.stop();
 
-    expect(stored.length).toBeGreaterThan(2);
-    expect(found(stored.map((row) => Object.values(row).map(textOf).join("\n")).join("\n")), "state").toEqual([]);
-    expect(found(JSON.stringify(await rows.query("SELECT * FROM kindstack_ownership.records"))), "records").toEqual([]);
-    expect(found(operator.log), "log").toEqual([]);
-    expect(found(metrics.text), "metrics").toEqual([]);
-    expect(found(JSON.stringify(live)), "objects").toEqual([]);
-    const events = await client.json<object>("GET", "/apis/events.k8s.io/v1/events");
-    expect(found(JSON.stringify(events)), "events").toEqual([]);
-    const files = filesUnder(operator.directory).filter((file) => file !== kubeconfig);
-    expect(files.filter((file) => found(readIfThere(file, "latin1") ?? "").length > 0)).toEqual([]);
+  expect(stored.length).toBeGreaterThan(2);
+  expect(found(stored.map((row) => Object.values(row).map(textOf).join("\n")).join("\n")), "state").toEqual([]);
+  expect(found(JSON.stringify(await rows.query("SELECT * FROM kindstack_ownership.records"))), "records").toEqual([]);
+  expect(found(operator.log), "log").toEqual([]);
+  expect(found(metrics.text), "metrics").toEqual([]);
+  expect(found(JSON.stringify(live)), "objects").toEqual([]);
+  const events = await client.json<object>("GET", "/apis/events.k8s.io/v1/events");
+  expect(found(JSON.stringify(events)), "events").toEqual([]);
+  const files = filesUnder(operator.directory).filter((file) => file !== kubeconfig);
+  expect(files.filter((file) => found(readIfThere(file, "latin1") ?? "").length > 0)).toEqual([]);
 
-    const processes = [...updates.seen.values()];
-    expect(processes.length).toBeGreaterThan(2);
-    expect(processes.map(({ environment }) => found(environment))).toContainEqual(["backend", "passphrase"]);
-    for (const { command, environment } of processes) {
-      expect(found(command), command).toEqual([]);
-      // The CLI opens the state, and needs these two for it; what providers need stays in the operator.
-      expect(
-        found(environment).filter((name) => !["backend", "passphrase"].includes(name)),
-        command,
-      ).toEqual([]);
-      expect(environment).not.toMatch(/(^|\0)(KUBECONFIG|PSQL_|PG[A-Z]|KINDSTACK_)/);
-    }
+  const processes = [...updates.seen.values()];
+  expect(processes.length).toBeGreaterThan(2);
+  expect(processes.map(({ environment }) => found(environment))).toContainEqual(["backend", "passphrase"]);
+  for (const { command, environment } of processes) {
+    expect(found(command), command).toEqual([]);
+    // The CLI opens the state, and needs these two for it; what providers need stays in the operator.
+    expect(
+      found(environment).filter((name) => !["backend", "passphrase"].includes(name)),
+      command,
+    ).toEqual([]);
+    expect(environment).not.toMatch(/(^|\0)(KUBECONFIG|PSQL_|PG[A-Z]|KINDSTACK_)/);
+  }
 
-    for (const object of [writer, failing]) {
-      await remove(object);
-      await eventually(() => untilGone(object));
-    }
-  });
+  for (const object of [writer, failing]) {
+    await remove(object);
+    await eventually(() => untilGone(object));
+  }
 });
 
 /** A column of the state, which may hold bytes, and those may be compressed. */

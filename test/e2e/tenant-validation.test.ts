@@ -38,22 +38,20 @@ describe("a Tenant that makes no sense is refused by the API server", () => {
   });
 });
 
-describe("a Tenant of a namespace that the operator protects", () => {
-  it("gets nothing, neither that nor its others, and is told why; a correction is enough", async () => {
-    const [name, guarded] = [uniqueName("greedy"), uniqueName("guarded")];
-    await create(namespace(guarded));
-    await apply(tenant(name, { namespaces: [name, guarded] }));
+it("a Tenant of a namespace that the operator protects gets nothing, neither that nor its others, and is told why; a correction is enough", async () => {
+  const [name, guarded] = [uniqueName("greedy"), uniqueName("guarded")];
+  await create(namespace(guarded));
+  await apply(tenant(name, { namespaces: [name, guarded] }));
 
-    const stalled = await untilCondition(tenant(name), "Stalled", "True", "NamespaceProtected");
-    expect(conditionOf(stalled, "Stalled").message).toBe(
-      `spec.namespaces.1: "${guarded}" is protected and cannot belong to a tenant; ` +
-        "allowed: all except kube-*, default, kindstack-system, guarded-*",
-    );
-    expect((await get(namespace(guarded))).metadata.labels).not.toHaveProperty(OWNER_UID_LABEL);
-    expect(await find(namespace(name))).toBeUndefined();
+  const stalled = await untilCondition(tenant(name), "Stalled", "True", "NamespaceProtected");
+  expect(conditionOf(stalled, "Stalled").message).toBe(
+    `spec.namespaces.1: "${guarded}" is protected and cannot belong to a tenant; ` +
+      "allowed: all except kube-*, default, kindstack-system, guarded-*",
+  );
+  expect((await get(namespace(guarded))).metadata.labels).not.toHaveProperty(OWNER_UID_LABEL);
+  expect(await find(namespace(name))).toBeUndefined();
 
-    await apply(tenant(name, { namespaces: [name] }));
-    await untilReady(tenant(name));
-    await remove(namespace(guarded));
-  });
+  await apply(tenant(name, { namespaces: [name] }));
+  await untilReady(tenant(name));
+  await remove(namespace(guarded));
 });

@@ -68,71 +68,65 @@ async function warningsAbout(object: LiveObject): Promise<unknown[]> {
   return (await eventsAbout(object)).filter(({ type }) => type === "Warning");
 }
 
-describe("Tenants that are deleted while their namespaces hold PostgresWriters", () => {
-  it("are gone, with their rows and states, while others are served", async () => {
-    const names = await tenants(4 * WORKERS, (name) => [postgresWriter("row", {}, name)]);
-    for (const name of names) await untilReady(postgresWriter("row", {}, name));
+it("Tenants that are deleted while their namespaces hold PostgresWriters are gone, with their rows and states, while others are served", async () => {
+  const names = await tenants(4 * WORKERS, (name) => [postgresWriter("row", {}, name)]);
+  for (const name of names) await untilReady(postgresWriter("row", {}, name));
 
-    await Promise.all(names.map((name) => remove(tenant(name))));
-    await Promise.all([untilAllGone(names.map((name) => tenant(name))), expectRoomForOthers()]);
+  await Promise.all(names.map((name) => remove(tenant(name))));
+  await Promise.all([untilAllGone(names.map((name) => tenant(name))), expectRoomForOthers()]);
 
-    expect((await Promise.all(names.map((name) => find(namespace(name))))).filter(Boolean)).toEqual([]);
-    expect(await database.query("SELECT id FROM students WHERE id LIKE 'waiting-%'")).toEqual([]);
-    await eventually(() => expect(operator.stateFiles("tenant.waiting")).toEqual([]));
-  });
+  expect((await Promise.all(names.map((name) => find(namespace(name))))).filter(Boolean)).toEqual([]);
+  expect(await database.query("SELECT id FROM students WHERE id LIKE 'waiting-%'")).toEqual([]);
+  await eventually(() => expect(operator.stateFiles("tenant.waiting")).toEqual([]));
 });
 
-describe("Tenants whose namespaces hold something with a finalizer", () => {
-  it("say what they wait for, without a warning or an update, and go when that goes", async () => {
-    const names = await tenants(2 * WORKERS, (name) => [held("cm", name)]);
-    const [first = ""] = names;
-    const objects = await Promise.all(names.map((name) => get(tenant(name))));
+it("Tenants whose namespaces hold something with a finalizer say what they wait for, without a warning or an update, and go when that goes", async () => {
+  const names = await tenants(2 * WORKERS, (name) => [held("cm", name)]);
+  const [first = ""] = names;
+  const objects = await Promise.all(names.map((name) => get(tenant(name))));
 
-    await Promise.all(names.map((name) => remove(tenant(name))));
-    await expectRoomForOthers();
-    await eventually(async () => {
-      const ready = conditionOf(await get(tenant(first)), "Ready");
-      expect(ready).toMatchObject({ status: "False", reason: "Deleting" });
-      expect(ready.message).toContain(`Namespace ${first} is being deleted`);
-      expect(ready.message).toContain(`${HELD} in 1 resource instances`);
-    });
-    const updates = () => operator.metric("kindstack_updates_total", { kind: "tenants.multitenancy.codereliant.io" });
-    const before = await updates();
-    await expectRoomForOthers();
-    expect(await updates()).toBe(before);
-    for (const object of objects) expect(await warningsAbout(object)).toEqual([]);
-
-    await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
-    await untilAllGone(names.map((name) => tenant(name)));
-    expect(await updates()).toBe(before + names.length); // of each, the one that ends its stack
+  await Promise.all(names.map((name) => remove(tenant(name))));
+  await expectRoomForOthers();
+  await eventually(async () => {
+    const ready = conditionOf(await get(tenant(first)), "Ready");
+    expect(ready).toMatchObject({ status: "False", reason: "Deleting" });
+    expect(ready.message).toContain(`Namespace ${first} is being deleted`);
+    expect(ready.message).toContain(`${HELD} in 1 resource instances`);
   });
+  const updates = () => operator.metric("kindstack_updates_total", { kind: "tenants.multitenancy.codereliant.io" });
+  const before = await updates();
+  await expectRoomForOthers();
+  expect(await updates()).toBe(before);
+  for (const object of objects) expect(await warningsAbout(object)).toEqual([]);
+
+  await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
+  await untilAllGone(names.map((name) => tenant(name)));
+  expect(await updates()).toBe(before + names.length); // of each, the one that ends its stack
 });
 
-describe("Tenants whose namespaces were deleted by hand and hold something with a finalizer", () => {
-  it("say what they wait for, serve what does not, and are Ready with new namespaces when it is gone", async () => {
-    const names = await tenants(2 * WORKERS, (name) => [held("cm", name), postgresWriter("row", {}, name)]);
-    const [first = ""] = names;
-    await Promise.all(names.map((name) => remove(namespace(name))));
-    await expectRoomForOthers();
-    const waiting = await untilCondition(tenant(first), "Ready", "False", "Terminating");
-    expect(conditionOf(waiting, "Ready").message).toContain(`Namespace ${first} is being deleted`);
-    expect(conditionOf(waiting, "Reconciling")).toMatchObject({ status: "True", reason: "Waiting" });
-    expect(await warningsAbout(waiting)).toEqual([]);
+it("Tenants whose namespaces were deleted by hand and hold something with a finalizer say what they wait for, serve what does not, and are Ready with new namespaces when it is gone", async () => {
+  const names = await tenants(2 * WORKERS, (name) => [held("cm", name), postgresWriter("row", {}, name)]);
+  const [first = ""] = names;
+  await Promise.all(names.map((name) => remove(namespace(name))));
+  await expectRoomForOthers();
+  const waiting = await untilCondition(tenant(first), "Ready", "False", "Terminating");
+  expect(conditionOf(waiting, "Ready").message).toContain(`Namespace ${first} is being deleted`);
+  expect(conditionOf(waiting, "Reconciling")).toMatchObject({ status: "True", reason: "Waiting" });
+  expect(await warningsAbout(waiting)).toEqual([]);
 
-    // What does not depend on it is applied all the same.
-    const more = `${first}-more`;
-    await apply(tenant(first, { namespaces: [first, more], adminGroups: ["others"] }));
-    await eventually(async () => {
-      const binding = await get({ kind: "RoleBinding", metadata: { name: `${more}-admin-rb`, namespace: more } });
-      expect(binding).toMatchObject({ subjects: [{ name: "others" }] });
-    });
-
-    await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
-    for (const name of names) await untilReady(tenant(name));
-    expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
-    await Promise.all(names.map((name) => remove(tenant(name))));
-    await untilAllGone(names.map((name) => tenant(name)));
+  // What does not depend on it is applied all the same.
+  const more = `${first}-more`;
+  await apply(tenant(first, { namespaces: [first, more], adminGroups: ["others"] }));
+  await eventually(async () => {
+    const binding = await get({ kind: "RoleBinding", metadata: { name: `${more}-admin-rb`, namespace: more } });
+    expect(binding).toMatchObject({ subjects: [{ name: "others" }] });
   });
+
+  await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
+  for (const name of names) await untilReady(tenant(name));
+  expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
+  await Promise.all(names.map((name) => remove(tenant(name))));
+  await untilAllGone(names.map((name) => tenant(name)));
 });
 
 describe("objects that another controller's finalizer keeps", () => {

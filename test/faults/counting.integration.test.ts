@@ -97,28 +97,26 @@ describe("the proxy of PostgreSQL", () => {
   });
 });
 
-describe("the watch of the state", () => {
-  it("tells of each file that comes, is replaced or goes, in new folders as well", async () => {
-    const told: string[] = [];
-    const state = path.join(directory, "state");
-    fs.mkdirSync(state);
-    const watch = new StateWatch(state, (file) => told.push(path.relative(state, file)));
-    const isTold = (expected: string[]) => expect.poll(() => told).toEqual(expected);
-    try {
-      fs.writeFileSync(path.join(state, "a.tmp"), "1");
-      await isTold(["a.tmp"]);
-      fs.renameSync(path.join(state, "a.tmp"), path.join(state, "a"));
-      await isTold(["a.tmp", "a.tmp", "a"]);
-      fs.mkdirSync(path.join(state, "locks/stack"), { recursive: true });
-      fs.writeFileSync(path.join(state, "locks/stack/lock"), "1");
-      await isTold(["a.tmp", "a.tmp", "a", "locks/stack/lock"]);
-      fs.rmSync(path.join(state, "locks"), { recursive: true });
-      fs.mkdirSync(path.join(state, "locks/stack"), { recursive: true });
-      await expect.poll(() => told.filter((file) => file === "locks/stack/lock").length).toBe(2);
-      fs.writeFileSync(path.join(state, "locks/stack/again"), "1");
-      await expect.poll(() => told.at(-1)).toBe("locks/stack/again");
-    } finally {
-      watch.close();
-    }
-  });
+it("the watch of the state tells of each file that comes, is replaced or goes, in new folders as well", async () => {
+  const told: string[] = [];
+  const state = path.join(directory, "state");
+  fs.mkdirSync(state);
+  const watch = new StateWatch(state, (file) => told.push(path.relative(state, file)));
+  const isTold = (expected: string[]) => expect.poll(() => told).toEqual(expected);
+  try {
+    fs.writeFileSync(path.join(state, "a.tmp"), "1");
+    await isTold(["a.tmp"]);
+    fs.renameSync(path.join(state, "a.tmp"), path.join(state, "a"));
+    await isTold(["a.tmp", "a.tmp", "a"]);
+    fs.mkdirSync(path.join(state, "locks/stack"), { recursive: true });
+    fs.writeFileSync(path.join(state, "locks/stack/lock"), "1");
+    await isTold(["a.tmp", "a.tmp", "a", "locks/stack/lock"]);
+    fs.rmSync(path.join(state, "locks"), { recursive: true });
+    fs.mkdirSync(path.join(state, "locks/stack"), { recursive: true });
+    await expect.poll(() => told.filter((file) => file === "locks/stack/lock").length).toBe(2);
+    fs.writeFileSync(path.join(state, "locks/stack/again"), "1");
+    await expect.poll(() => told.at(-1)).toBe("locks/stack/again");
+  } finally {
+    watch.close();
+  }
 });

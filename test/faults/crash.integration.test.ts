@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { apply, client, ROLE_BINDING, remove, tenant, uniqueName, untilReady } from "../e2e/objects";
@@ -46,35 +46,31 @@ function faults(): Record<Phase, Fault> {
   return Object.fromEntries(crashes) as Record<Phase, Fault>;
 }
 
-describe("a SIGKILL after some write", () => {
-  it("changes nothing of how it ends", { timeout: SCENARIO_TIMEOUT_MS }, async () => {
-    const reached = await harness.run(ALL_KINDS, sequence, faults());
-    const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
-    expect(missed, `in which no crash came: ${JSON.stringify(faults())}`).toEqual([]);
-  });
+it("a SIGKILL after some write changes nothing of how it ends", { timeout: SCENARIO_TIMEOUT_MS }, async () => {
+  const reached = await harness.run(ALL_KINDS, sequence, faults());
+  const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
+  expect(missed, `in which no crash came: ${JSON.stringify(faults())}`).toEqual([]);
 });
 
-describe("a repair", () => {
-  it("begins once the status says so: after a crash nothing else would tell of it", async () => {
-    const name = uniqueName("repaired");
-    await apply(tenant(name));
-    await untilReady(tenant(name));
-    const bindings = async () => (await client.list(ROLE_BINDING, { namespace: name })).items;
-    const [binding, ...others] = await bindings();
+it("a repair begins once the status says so: after a crash nothing else would tell of it", async () => {
+  const name = uniqueName("repaired");
+  await apply(tenant(name));
+  await untilReady(tenant(name));
+  const bindings = async () => (await client.list(ROLE_BINDING, { namespace: name })).items;
+  const [binding, ...others] = await bindings();
 
-    let refusals = 0;
-    const written: string[] = [];
-    harness.api.faults.refuse = ({ intent, url: { pathname } }) => {
-      if (intent === "write" && pathname.includes("/rolebindings")) written.push(pathname);
-      if (!pathname.endsWith(`/tenants/${name}/status`)) return undefined;
-      refusals++;
-      return 503;
-    };
-    await remove(binding as LiveObject);
-    await eventually(() => expect(refusals).toBeGreaterThan(1));
-    expect(written).toEqual([]);
-    delete harness.api.faults.refuse;
-    await eventually(async () => expect(await bindings()).toHaveLength(1 + others.length));
-    await remove(tenant(name));
-  });
+  let refusals = 0;
+  const written: string[] = [];
+  harness.api.faults.refuse = ({ intent, url: { pathname } }) => {
+    if (intent === "write" && pathname.includes("/rolebindings")) written.push(pathname);
+    if (!pathname.endsWith(`/tenants/${name}/status`)) return undefined;
+    refusals++;
+    return 503;
+  };
+  await remove(binding as LiveObject);
+  await eventually(() => expect(refusals).toBeGreaterThan(1));
+  expect(written).toEqual([]);
+  delete harness.api.faults.refuse;
+  await eventually(async () => expect(await bindings()).toHaveLength(1 + others.length));
+  await remove(tenant(name));
 });

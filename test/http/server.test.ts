@@ -90,22 +90,20 @@ describe("an answer", () => {
   });
 });
 
-describe("a listener on ::", () => {
-  it("is reached by both families", async () => {
-    const both = await listenAt(
-      ofUsers(async () => {}),
-      { port: 0, host: "::" },
-    );
-    try {
-      for (const host of ["127.0.0.1", "::1"]) {
-        const client = net.connect(both.port, host);
-        await once(client, "connect");
-        client.destroy();
-      }
-    } finally {
-      await both.close();
+it("a listener on :: is reached by both families", async () => {
+  const both = await listenAt(
+    ofUsers(async () => {}),
+    { port: 0, host: "::" },
+  );
+  try {
+    for (const host of ["127.0.0.1", "::1"]) {
+      const client = net.connect(both.port, host);
+      await once(client, "connect");
+      client.destroy();
     }
-  });
+  } finally {
+    await both.close();
+  }
 });
 
 describe("a listener that closes in good time", () => {
@@ -167,12 +165,10 @@ describe("a listener that closes in good time", () => {
   });
 });
 
-describe("an address", () => {
-  it.each([
-    ["127.0.0.1", "127.0.0.1:80"],
-    ["::", "[::]:80"],
-    ["localhost", "localhost:80"],
-  ])("of %s stands in a URL as %s", (host, expected) => {
-    expect(hostPort({ host, port: 80 })).toBe(expected);
-  });
+it.each([
+  ["127.0.0.1", "127.0.0.1:80"],
+  ["::", "[::]:80"],
+  ["localhost", "localhost:80"],
+])("an address of %s stands in a URL as %s", (host, expected) => {
+  expect(hostPort({ host, port: 80 })).toBe(expected);
 });

@@ -115,33 +115,29 @@ describe("under load, the operator", () => {
   });
 });
 
-describe("rollouts of two replicas", () => {
-  it("answer every request of tenants' owners", async () => {
-    await kubectl("apply -f -", TENANT);
-    await kubectl("wait --for=condition=Ready tenant.capsule/gas --timeout=60s");
-    await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=2`);
+it("rollouts of two replicas answer every request of tenants' owners", async () => {
+  await kubectl("apply -f -", TENANT);
+  await kubectl("wait --for=condition=Ready tenant.capsule/gas --timeout=60s");
+  await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=2`);
+  await rolledOut();
+  const hammer = new Hammer("bob", "gas");
+  for (let rollout = 0; rollout < 5; rollout++) {
+    await kubectl(`rollout restart deployment/kindstack -n ${NAMESPACE}`);
     await rolledOut();
-    const hammer = new Hammer("bob", "gas");
-    for (let rollout = 0; rollout < 5; rollout++) {
-      await kubectl(`rollout restart deployment/kindstack -n ${NAMESPACE}`);
-      await rolledOut();
-    }
-    // The last of the old Pods.
-    await eventually(async () => expect(await pods()).toHaveLength(2), SETTLED_MS);
-    await delay(10_000);
-    await hammer.stop();
-    expect(hammer.failures).toEqual([]);
-    expect(hammer.requests).toBeGreaterThan(100);
-    await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=1`);
-    await onlyPod();
-  }, 600_000);
-});
+  }
+  // The last of the old Pods.
+  await eventually(async () => expect(await pods()).toHaveLength(2), SETTLED_MS);
+  await delay(10_000);
+  await hammer.stop();
+  expect(hammer.failures).toEqual([]);
+  expect(hammer.requests).toBeGreaterThan(100);
+  await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=1`);
+  await onlyPod();
+}, 600_000);
 
-describe("the NetworkPolicy", () => {
-  it("lets the operator reach the database and nothing else of its host", async () => {
-    const pid = await operatorPid();
-    expect(await canConnect(pid, node.databaseAddress, 5432)).toBe(true);
-    // The network plugin learns of a new Pod a moment after it runs.
-    await eventually(async () => expect(await canConnect(pid, node.databaseAddress, 10250)).toBe(false));
-  });
+it("the NetworkPolicy lets the operator reach the database and nothing else of its host", async () => {
+  const pid = await operatorPid();
+  expect(await canConnect(pid, node.databaseAddress, 5432)).toBe(true);
+  // The network plugin learns of a new Pod a moment after it runs.
+  await eventually(async () => expect(await canConnect(pid, node.databaseAddress, 10250)).toBe(false));
 });

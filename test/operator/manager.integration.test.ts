@@ -142,79 +142,71 @@ const becomes = (name: string, condition: string, reason: string) =>
   expect.poll(async () => reasonOf(await find(name), condition)).toBe(reason);
 const isGone = (name: string) => expect.poll(() => find(name)).toBeUndefined();
 
-describe("what a user took off an object", () => {
-  it("comes back: the finalizer without an update, a status with one", async () => {
-    start();
-    const name = await make([]);
-    await becomes(name, "Ready", "Succeeded");
-    await edit(name, { metadata: { finalizers: null } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
-    expect(calls).toEqual(["up"]);
+it("what a user took off an object comes back: the finalizer without an update, a status with one", async () => {
+  start();
+  const name = await make([]);
+  await becomes(name, "Ready", "Succeeded");
+  await edit(name, { metadata: { finalizers: null } });
+  await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
+  expect(calls).toEqual(["up"]);
 
-    const object = (await find(name)) as LiveObject;
-    await cluster.client.replaceStatus(object, {});
-    await becomes(name, "Ready", "Succeeded");
-    await edit(name, { metadata: { finalizers: null } });
-    await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
-  });
+  const object = (await find(name)) as LiveObject;
+  await cluster.client.replaceStatus(object, {});
+  await becomes(name, "Ready", "Succeeded");
+  await edit(name, { metadata: { finalizers: null } });
+  await expect.poll(async () => (await find(name))?.metadata.finalizers).toEqual([FINALIZER]);
 });
 
-describe("a search for drift", () => {
-  it("does not begin before the last one has ended", async () => {
-    let [running, most, searches] = [0, 0, 0];
-    findDrift = async () => {
-      most = Math.max(most, ++running);
-      await delay(100); // five intervals
-      running--;
-      searches++;
-      return noDrift();
-    };
-    start();
-    await becomes(await make([]), "Ready", "Succeeded");
-    await expect.poll(() => searches).toBeGreaterThan(2);
-    expect(most).toBe(1);
-    findDrift = noDrift;
-  });
+it("a search for drift does not begin before the last one has ended", async () => {
+  let [running, most, searches] = [0, 0, 0];
+  findDrift = async () => {
+    most = Math.max(most, ++running);
+    await delay(100); // five intervals
+    running--;
+    searches++;
+    return noDrift();
+  };
+  start();
+  await becomes(await make([]), "Ready", "Succeeded");
+  await expect.poll(() => searches).toBeGreaterThan(2);
+  expect(most).toBe(1);
+  findDrift = noDrift;
 });
 
-describe("what two objects claim", () => {
-  it("is free as well when the first's finalizer was removed by force", async () => {
-    start();
-    const first = await make(["the-only-one"]);
-    await becomes(first, "Ready", "Succeeded");
-    await edit(first, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: [] } });
-    await remove(first);
-    await isGone(first);
-    expect(calls).toEqual(["up"]);
-    const second = await make(["the-only-one"]);
-    await becomes(second, "Ready", "Succeeded");
-    expect((await find(second))?.metadata.finalizers).toEqual([FINALIZER]);
-  });
+it("what two objects claim is free as well when the first's finalizer was removed by force", async () => {
+  start();
+  const first = await make(["the-only-one"]);
+  await becomes(first, "Ready", "Succeeded");
+  await edit(first, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: [] } });
+  await remove(first);
+  await isGone(first);
+  expect(calls).toEqual(["up"]);
+  const second = await make(["the-only-one"]);
+  await becomes(second, "Ready", "Succeeded");
+  expect((await find(second))?.metadata.finalizers).toEqual([FINALIZER]);
 });
 
-describe("an object that refers to others", () => {
-  it("is updated when they come, change and go, and its program is given what they are", async () => {
-    const given: unknown[] = [];
-    const name = ({ spec }: { spec: { holds: string[] } }) => spec.holds[0];
-    const referring: AnyKind = {
-      ...gadget,
-      program: (_, { read }) => void given.push(read<{ data: unknown }>("config")?.data),
-      capabilities: { reads: { config: { apiVersion: "v1", kind: "ConfigMap", name } } },
-    };
-    const run = async (_: UpOptions, program: Program) => {
-      await program();
-      return upResult();
-    };
-    start(run, [referring]);
-    await becomes(await make(["config"]), "Ready", "Succeeded");
-    await cluster.client.create(cluster.configMap("other", { a: "0" }));
-    await cluster.client.create(cluster.configMap("config", { a: "1" }));
-    await expect.poll(() => given).toEqual([undefined, { a: "1" }]);
-    await cluster.edit("config", { data: { a: "2" } });
-    await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }]);
-    await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, "config", cluster.namespace);
-    await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
-  });
+it("an object that refers to others is updated when they come, change and go, and its program is given what they are", async () => {
+  const given: unknown[] = [];
+  const name = ({ spec }: { spec: { holds: string[] } }) => spec.holds[0];
+  const referring: AnyKind = {
+    ...gadget,
+    program: (_, { read }) => void given.push(read<{ data: unknown }>("config")?.data),
+    capabilities: { reads: { config: { apiVersion: "v1", kind: "ConfigMap", name } } },
+  };
+  const run = async (_: UpOptions, program: Program) => {
+    await program();
+    return upResult();
+  };
+  start(run, [referring]);
+  await becomes(await make(["config"]), "Ready", "Succeeded");
+  await cluster.client.create(cluster.configMap("other", { a: "0" }));
+  await cluster.client.create(cluster.configMap("config", { a: "1" }));
+  await expect.poll(() => given).toEqual([undefined, { a: "1" }]);
+  await cluster.edit("config", { data: { a: "2" } });
+  await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }]);
+  await cluster.client.delete({ apiVersion: "v1", kind: "ConfigMap" }, "config", cluster.namespace);
+  await expect.poll(() => given).toEqual([undefined, { a: "1" }, { a: "2" }, undefined]);
 });
 
 describe("a type that the operator may not read any more", () => {

@@ -153,34 +153,30 @@ describe("the digest of a plan", () => {
   });
 });
 
-describe("the digest of a step", () => {
-  it("stays when another step is done, and is another when what it would overwrite changes", () => {
-    const second = updateOf({ name: "second" });
-    const both = digestsOf(basisOf({}, { changes: [updateOf(), second] }));
-    expect(both.digest).not.toBe(usual.digest);
-    expect(both.steps.get(updateOf().urn)).toBe(usual.steps.get(updateOf().urn));
-    const moved = digestsOf(basisOf({}, { observed: new Map([[updateOf().urn, "o2"]]) }));
-    expect(moved.steps.get(updateOf().urn)).not.toBe(usual.steps.get(updateOf().urn));
-  });
+it("the digest of a step stays when another step is done, and is another when what it would overwrite changes", () => {
+  const second = updateOf({ name: "second" });
+  const both = digestsOf(basisOf({}, { changes: [updateOf(), second] }));
+  expect(both.digest).not.toBe(usual.digest);
+  expect(both.steps.get(updateOf().urn)).toBe(usual.steps.get(updateOf().urn));
+  const moved = digestsOf(basisOf({}, { observed: new Map([[updateOf().urn, "o2"]]) }));
+  expect(moved.steps.get(updateOf().urn)).not.toBe(usual.steps.get(updateOf().urn));
 });
 
-describe("the digest of a creation", () => {
-  it("is that of its step while there is nothing, whatever there is by now", () => {
-    const change = updateOf({}, "create");
-    const seen = (live: object | null) =>
-      new Map([[change.urn, withObserved(undefined, change.urn, "Create", live, {})]]);
-    const effect = (operation: "create" | "update") => ({
-      change,
-      shown: { name: change.name, type: "Deployment", operation, fields: [] },
-      refused: false,
-    });
-    const digestsWith = (live: object | null, operation: "create" | "update") =>
-      digestsOf(basisOf({}, { changes: [change], resources: [effect(operation)], observed: seen(live) }));
-    const before = digestsWith(null, "create");
-    const after = digestsWith({ spec: {} }, "update");
-    expect(after.steps.get(change.urn)).not.toBe(before.steps.get(change.urn));
-    expect(after.creations.get(change.urn)).toBe(before.steps.get(change.urn));
+it("the digest of a creation is that of its step while there is nothing, whatever there is by now", () => {
+  const change = updateOf({}, "create");
+  const seen = (live: object | null) =>
+    new Map([[change.urn, withObserved(undefined, change.urn, "Create", live, {})]]);
+  const effect = (operation: "create" | "update") => ({
+    change,
+    shown: { name: change.name, type: "Deployment", operation, fields: [] },
+    refused: false,
   });
+  const digestsWith = (live: object | null, operation: "create" | "update") =>
+    digestsOf(basisOf({}, { changes: [change], resources: [effect(operation)], observed: seen(live) }));
+  const before = digestsWith(null, "create");
+  const after = digestsWith({ spec: {} }, "update");
+  expect(after.steps.get(change.urn)).not.toBe(before.steps.get(change.urn));
+  expect(after.creations.get(change.urn)).toBe(before.steps.get(change.urn));
 });
 
 describe("the digest of a group", () => {
@@ -231,18 +227,16 @@ describe("the digest of a group", () => {
   });
 });
 
-describe("the key", () => {
-  it("is the passphrase's, and without one the process's own", async () => {
-    const digestWith = async (passphrase: string | undefined) =>
-      planDigests(
-        await planKey({
-          passphrase: passphrase === undefined ? undefined : { value: passphrase },
-          keyService: undefined,
-        })(),
-        basisOf(),
-      ).digest;
-    expect(await digestWith("a")).toBe(await digestWith("a"));
-    expect(await digestWith("a")).not.toBe(await digestWith("b"));
-    expect(await digestWith(undefined)).not.toBe(await digestWith(undefined));
-  });
+it("the key is the passphrase's, and without one the process's own", async () => {
+  const digestWith = async (passphrase: string | undefined) =>
+    planDigests(
+      await planKey({
+        passphrase: passphrase === undefined ? undefined : { value: passphrase },
+        keyService: undefined,
+      })(),
+      basisOf(),
+    ).digest;
+  expect(await digestWith("a")).toBe(await digestWith("a"));
+  expect(await digestWith("a")).not.toBe(await digestWith("b"));
+  expect(await digestWith(undefined)).not.toBe(await digestWith(undefined));
 });

@@ -11,18 +11,16 @@ const change = (before: Properties, after: Properties, outputs: Properties = bef
   inputs: after,
 });
 
-describe("the path of a field", () => {
-  it("has names and indexes, and quotes what is neither a name nor an index", () => {
-    const before = { list: [{ a: 1 }], labels: { "example.com/a": 1, "8080": 1, plain_name: 1 } };
-    const after = { list: [{ a: 2 }], labels: { "example.com/a": 2, "8080": 2, plain_name: 2 } };
+it("the path of a field has names and indexes, and quotes what is neither a name nor an index", () => {
+  const before = { list: [{ a: 1 }], labels: { "example.com/a": 1, "8080": 1, plain_name: 1 } };
+  const after = { list: [{ a: 2 }], labels: { "example.com/a": 2, "8080": 2, plain_name: 2 } };
 
-    expect(changedPaths(before, after).sort()).toEqual([
-      "labels.plain_name",
-      'labels["8080"]',
-      'labels["example.com/a"]',
-      "list[0].a",
-    ]);
-  });
+  expect(changedPaths(before, after).sort()).toEqual([
+    "labels.plain_name",
+    'labels["8080"]',
+    'labels["example.com/a"]',
+    "list[0].a",
+  ]);
 });
 
 describe("the fields that change", () => {

@@ -78,13 +78,11 @@ describe("a plan that an operation is bound to", () => {
   });
 });
 
-describe("a plan that only reports", () => {
-  it("asks for nothing but what the changes touch", async () => {
-    const { asked, of } = request({});
-    const plan = await planUpdate({ ...of, binds: false });
-    expect(asked).toMatchObject([["update", { refresh: false, plans: false }]]);
-    expect([plan.untracked, plan.resources, changesAnything(plan)]).toEqual([[], [], false]);
-  });
+it("a plan that only reports asks for nothing but what the changes touch", async () => {
+  const { asked, of } = request({});
+  const plan = await planUpdate({ ...of, binds: false });
+  expect(asked).toMatchObject([["update", { refresh: false, plans: false }]]);
+  expect([plan.untracked, plan.resources, changesAnything(plan)]).toEqual([[], [], false]);
 });
 
 describe("the plan of a deletion, of what was found and not made", () => {

@@ -140,50 +140,44 @@ async function gate(words: string[] = [], env: Record<string, string | undefined
 
 const actionsOf = ({ objects = [] }: Report) => objects.map(({ name, action }) => `${action} ${name}`).sort();
 
-describe("a gate without the state", () => {
-  it("fails for each object whose status names a stack: kept, or removed by the change", async () => {
-    write({ "a.yaml": [writer("kept")], "b.yaml": [writer("gone")] });
-    await commit();
-    await git("rm", "-q", "manifests/b.yaml");
+it("a gate without the state fails for each object whose status names a stack: kept, or removed by the change", async () => {
+  write({ "a.yaml": [writer("kept")], "b.yaml": [writer("gone")] });
+  await commit();
+  await git("rm", "-q", "manifests/b.yaml");
 
-    const right = await gate(["--prune-against", "main"]);
-    expect(actionsOf(right.report)).toEqual(["delete gone", "none kept"]);
-    expect(right.code).toBe(0);
+  const right = await gate(["--prune-against", "main"]);
+  expect(actionsOf(right.report)).toEqual(["delete gone", "none kept"]);
+  expect(right.code).toBe(0);
 
-    const wrong = await gate(["--prune-against", "main"], { PULUMI_BACKEND_URL: backend("empty") });
-    expect(actionsOf(wrong.report)).toEqual(["unchecked gone", "unchecked kept"]);
-    expect(wrong.objects.gone?.errors).toEqual([expect.stringMatching(/names a stack .* PULUMI_BACKEND_URL right\?$/)]);
-    expect(wrong.code).toBe(1);
-    expect(output.stderr).toContain("PostgresWriter");
-  });
+  const wrong = await gate(["--prune-against", "main"], { PULUMI_BACKEND_URL: backend("empty") });
+  expect(actionsOf(wrong.report)).toEqual(["unchecked gone", "unchecked kept"]);
+  expect(wrong.objects.gone?.errors).toEqual([expect.stringMatching(/names a stack .* PULUMI_BACKEND_URL right\?$/)]);
+  expect(wrong.code).toBe(1);
+  expect(output.stderr).toContain("PostgresWriter");
 });
 
-describe("a gate without the cluster", () => {
-  it("is sure of no object, and shows what the state knows", async () => {
-    write({ "a.yaml": [writer("kept", { age: 24 }), writer("new")] });
-    await commit();
-    const missing = join(directory, "no-such-kubeconfig");
-    const { code, report, objects } = await gate([], { KUBECONFIG: missing });
+it("a gate without the cluster is sure of no object, and shows what the state knows", async () => {
+  write({ "a.yaml": [writer("kept", { age: 24 }), writer("new")] });
+  await commit();
+  const missing = join(directory, "no-such-kubeconfig");
+  const { code, report, objects } = await gate([], { KUBECONFIG: missing });
 
-    expect(actionsOf(report)).toEqual(["unchecked kept", "unchecked new"]);
-    expect(objects.kept?.resources).toMatchObject([{ operation: "update", fields: [{ path: "values.age" }] }]);
-    expect(code).toBe(1);
-  });
+  expect(actionsOf(report)).toEqual(["unchecked kept", "unchecked new"]);
+  expect(objects.kept?.resources).toMatchObject([{ operation: "update", fields: [{ path: "values.age" }] }]);
+  expect(code).toBe(1);
 });
 
-describe("a gate without the database", () => {
-  it.each([
-    ["that does not answer", { PSQL_PORT: "1" }],
-    ["that does not let it in", { PSQL_USER: "nobody-knows", PSQL_PASSWORD: "wrong" }],
-  ])("%s fails for the rows whose owners it would be asked for", async (_, env) => {
-    write({ "a.yaml": [writer("kept"), writer("new"), writer("gone", { age: 99 })] });
-    const { code, report, objects } = await gate([], env);
+it.each([
+  ["that does not answer", { PSQL_PORT: "1" }],
+  ["that does not let it in", { PSQL_USER: "nobody-knows", PSQL_PASSWORD: "wrong" }],
+])("a gate without the database %s fails for the rows whose owners it would be asked for", async (_, env) => {
+  write({ "a.yaml": [writer("kept"), writer("new"), writer("gone", { age: 99 })] });
+  const { code, report, objects } = await gate([], env);
 
-    expect(actionsOf(report)).toEqual(["none kept", "unchecked gone", "unchecked new"]);
-    expect(objects.new?.resources).toMatchObject([{ operation: "unchecked", type: "Row" }]);
-    expect(code).toBe(1);
-    expect((await gate(["--fail-on", "unchecked"], env)).code).toBe(1);
-  });
+  expect(actionsOf(report)).toEqual(["none kept", "unchecked gone", "unchecked new"]);
+  expect(objects.new?.resources).toMatchObject([{ operation: "unchecked", type: "Row" }]);
+  expect(code).toBe(1);
+  expect((await gate(["--fail-on", "unchecked"], env)).code).toBe(1);
 });
 
 describe("what cannot work fails", () => {
@@ -304,49 +298,45 @@ describe("what a file hides is not deleted", () => {
   });
 });
 
-describe("a branch that lacks what its target has", () => {
-  it("is told so, with the paths, and a gate may fail on it", async () => {
-    write({ "a.yaml": [writer("kept", { age: 22 })], "README.md": "old" });
-    await commit();
-    await git("checkout", "-qb", "feature");
-    await git("checkout", "-q", "main");
-    write({ "a.yaml": [writer("kept")], "README.md": "new" });
-    await commit("others' work");
-    await git("checkout", "-q", "feature");
+it("a branch that lacks what its target has is told so, with the paths, and a gate may fail on it", async () => {
+  write({ "a.yaml": [writer("kept", { age: 22 })], "README.md": "old" });
+  await commit();
+  await git("checkout", "-qb", "feature");
+  await git("checkout", "-q", "main");
+  write({ "a.yaml": [writer("kept")], "README.md": "new" });
+  await commit("others' work");
+  await git("checkout", "-q", "feature");
 
-    const behind = ["HEAD lacks 1 commit of main that changes these paths: manifests/a.yaml"];
-    expect(await gate(["--prune-against", "main"])).toMatchObject({ code: 0, report: { behind } });
-    expect((await gate(["--prune-against", "main", "--fail-on", "behind"])).code).toBe(1);
-    await gate(["--prune-against", "main", "-o", "text"]).catch(() => {});
-    expect(output.stdout).toContain(`note: ${behind[0]}`);
+  const behind = ["HEAD lacks 1 commit of main that changes these paths: manifests/a.yaml"];
+  expect(await gate(["--prune-against", "main"])).toMatchObject({ code: 0, report: { behind } });
+  expect((await gate(["--prune-against", "main", "--fail-on", "behind"])).code).toBe(1);
+  await gate(["--prune-against", "main", "-o", "text"]).catch(() => {});
+  expect(output.stdout).toContain(`note: ${behind[0]}`);
 
-    await git("merge", "-q", "main");
-    expect(await gate(["--prune-against", "main", "--fail-on", "behind"])).toMatchObject({
-      code: 0,
-      report: { behind: [] },
-    });
+  await git("merge", "-q", "main");
+  expect(await gate(["--prune-against", "main", "--fail-on", "behind"])).toMatchObject({
+    code: 0,
+    report: { behind: [] },
   });
 });
 
-describe("a row that the records give to a new object", () => {
-  it("is shown with what is overwritten", async () => {
-    const key = `${cluster.namespace}/taken`;
-    await database.query(`INSERT INTO ${table} VALUES ($1, 'bob', 23, 'chile')`, [key]);
-    write({ "a.yaml": [writer("taken")] });
-    const refused = await gate();
-    const [error = ""] = refused.objects.taken?.errors ?? [];
-    expect(refused.objects.taken?.action).toBe("failed");
+it("a row that the records give to a new object is shown with what is overwritten", async () => {
+  const key = `${cluster.namespace}/taken`;
+  await database.query(`INSERT INTO ${table} VALUES ($1, 'bob', 23, 'chile')`, [key]);
+  write({ "a.yaml": [writer("taken")] });
+  const refused = await gate();
+  const [error = ""] = refused.objects.taken?.errors ?? [];
+  expect(refused.objects.taken?.action).toBe("failed");
 
-    await database.query(error.split("overwrites it: ")[1] as string);
-    const fields = [
-      { path: "values.country", before: "chile", after: "canada" },
-      { path: "values.name", before: "bob", after: "alex" },
-    ];
-    for (const words of [[], ["--propose"]]) {
-      const resources = [{ operation: "adopt", fields }];
-      expect((await gate(words)).objects.taken).toMatchObject({ action: "create", resources });
-    }
-  });
+  await database.query(error.split("overwrites it: ")[1] as string);
+  const fields = [
+    { path: "values.country", before: "chile", after: "canada" },
+    { path: "values.name", before: "bob", after: "alex" },
+  ];
+  for (const words of [[], ["--propose"]]) {
+    const resources = [{ operation: "adopt", fields }];
+    expect((await gate(words)).objects.taken).toMatchObject({ action: "create", resources });
+  }
 });
 
 describe("nulls are read as the API server reads them", () => {

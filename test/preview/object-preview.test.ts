@@ -61,13 +61,11 @@ function options(owned: LiveObject[] | undefined, proposes = false): PlanOptions
 
 const candidate = (removed: boolean): Candidate => ({ kind, manifest, removed });
 
-describe("the preview of an update", () => {
-  it("leaves to others what only the live object says is left to them, as the update does", async () => {
-    const annotations = { [IGNORE_FIELDS_ANNOTATION]: "Pod:metadata.labels" };
-    const object = { ...live, metadata: { ...live.metadata, annotations } };
-    await previewUpdate(options([]), candidate(false), { outcome: "found", object });
-    expect(program.mock.lastCall?.[1].owner).toEqual({ ...owner, ignoreFields: ["Pod:metadata.labels"] });
-  });
+it("the preview of an update leaves to others what only the live object says is left to them, as the update does", async () => {
+  const annotations = { [IGNORE_FIELDS_ANNOTATION]: "Pod:metadata.labels" };
+  const object = { ...live, metadata: { ...live.metadata, annotations } };
+  await previewUpdate(options([]), candidate(false), { outcome: "found", object });
+  expect(program.mock.lastCall?.[1].owner).toEqual({ ...owner, ignoreFields: ["Pod:metadata.labels"] });
 });
 
 describe("a namespace whose mode cannot be understood", () => {
@@ -86,16 +84,14 @@ describe("a namespace whose mode cannot be understood", () => {
   });
 });
 
-describe("the preview of an object that was listed", () => {
-  it("neither reads it again nor sends it as a dry run, as the API server has taken it", async () => {
-    const { cluster, ...others } = options([]);
-    const asked = vi.fn(async () => ({ type: "unknown" as const, why: "" }));
-    const view = stub<PlanOptions["cluster"]>({ ...cluster, get: asked as never, validate: asked });
-    const finder = async () => ({ conflicts: [], overwritten: new Map(), unknown: new Map() });
-    const { plan } = await planObject({ ...others, cluster: view }, finder, liveCandidate(kind, live));
-    expect(plan).toMatchObject({ action: "update", validatedBy: "server" });
-    expect(asked).not.toHaveBeenCalled();
-  });
+it("the preview of an object that was listed neither reads it again nor sends it as a dry run, as the API server has taken it", async () => {
+  const { cluster, ...others } = options([]);
+  const asked = vi.fn(async () => ({ type: "unknown" as const, why: "" }));
+  const view = stub<PlanOptions["cluster"]>({ ...cluster, get: asked as never, validate: asked });
+  const finder = async () => ({ conflicts: [], overwritten: new Map(), unknown: new Map() });
+  const { plan } = await planObject({ ...others, cluster: view }, finder, liveCandidate(kind, live));
+  expect(plan).toMatchObject({ action: "update", validatedBy: "server" });
+  expect(asked).not.toHaveBeenCalled();
 });
 
 describe("the digests of a removal", () => {

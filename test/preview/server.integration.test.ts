@@ -166,51 +166,47 @@ describe("what others have set in an object that would be adopted", () => {
   });
 });
 
-describe("the digests of plans", () => {
-  it("are the operator's, of what the author may preview, and only where they are asked for", async () => {
-    const server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
-    const other = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32, 1)));
-    const without = await serve();
-    try {
-      const digest = async (listener: Listener, token?: string, changes = {}) =>
-        (await ask(listener, token, { propose: true, ...changes })).objects[0]?.digest;
-      const readers = await digest(server, tokens.reader);
-      expect(readers).toMatch(/^sha256:[0-9a-f]{64}$/);
-      expect(await digest(server, tokens.maker)).toBe(readers); // dry runs have no part in it
-      expect(await digest(server, tokens.reader, { parts: [{ ...part, text: "2" }] })).not.toBe(readers);
-      expect(await digest(other, tokens.reader)).not.toBe(readers);
-      expect((await ask(server, tokens.reader)).objects[0]?.digest).toBeUndefined();
-      await expect(digest(without, tokens.reader)).rejects.toThrow("need the passphrase of the operator's state");
-    } finally {
-      for (const listener of [server, other, without]) await listener.close();
-    }
-  });
+it("the digests of plans are the operator's, of what the author may preview, and only where they are asked for", async () => {
+  const server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
+  const other = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32, 1)));
+  const without = await serve();
+  try {
+    const digest = async (listener: Listener, token?: string, changes = {}) =>
+      (await ask(listener, token, { propose: true, ...changes })).objects[0]?.digest;
+    const readers = await digest(server, tokens.reader);
+    expect(readers).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(await digest(server, tokens.maker)).toBe(readers); // dry runs have no part in it
+    expect(await digest(server, tokens.reader, { parts: [{ ...part, text: "2" }] })).not.toBe(readers);
+    expect(await digest(other, tokens.reader)).not.toBe(readers);
+    expect((await ask(server, tokens.reader)).objects[0]?.digest).toBeUndefined();
+    await expect(digest(without, tokens.reader)).rejects.toThrow("need the passphrase of the operator's state");
+  } finally {
+    for (const listener of [server, other, without]) await listener.close();
+  }
 });
 
-describe("the processes of plugins", () => {
-  it("are shown to those who may list them, and to no others", async () => {
-    const server = await serve();
-    const options = { url: `https://127.0.0.1:${server.port}`, ca: authority.own.certificate };
-    const asked = () => askOperator({ ...options, token: tokens.writer ?? "" }, "/v1/plugins", {});
-    try {
-      await expect(asked()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
-      const metadata = { name: `plugins-of-${cluster.namespace}` };
-      const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
-      await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules });
-      await cluster.client.create({
-        apiVersion: `${RBAC}/v1`,
-        kind: "ClusterRoleBinding",
-        metadata,
-        roleRef: { apiGroup: RBAC, kind: "ClusterRole", ...metadata },
-        subjects: [{ kind: "ServiceAccount", name: "writer", namespace: cluster.namespace }],
-      });
-      await eventually(async () =>
-        expect(await asked()).toMatchObject({ kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] }),
-      );
-    } finally {
-      await server.close();
-    }
-  });
+it("the processes of plugins are shown to those who may list them, and to no others", async () => {
+  const server = await serve();
+  const options = { url: `https://127.0.0.1:${server.port}`, ca: authority.own.certificate };
+  const asked = () => askOperator({ ...options, token: tokens.writer ?? "" }, "/v1/plugins", {});
+  try {
+    await expect(asked()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
+    const metadata = { name: `plugins-of-${cluster.namespace}` };
+    const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
+    await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules });
+    await cluster.client.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata,
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", ...metadata },
+      subjects: [{ kind: "ServiceAccount", name: "writer", namespace: cluster.namespace }],
+    });
+    await eventually(async () =>
+      expect(await asked()).toMatchObject({ kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] }),
+    );
+  } finally {
+    await server.close();
+  }
 });
 
 describe("an operator that stops", () => {

@@ -74,19 +74,17 @@ describe("a value that crosses the engine", () => {
   });
 });
 
-describe("the id of a resource", () => {
-  it("crosses the engine like a value", async () => {
-    const name = RESERVED[0] as string;
-    const seen: string[] = [];
-    const named: Partial<DynamicProvider> = {
-      create: async () => ({ id: name, outs: {} }),
-      delete: async (id) => void seen.push(id),
-    };
-    const provider = behindEngine(named as DynamicProvider);
-    const { id } = await provider.create({});
-    await provider.delete(id, {});
-    expect([id, ...seen]).toEqual([`literal:${name}`, name]);
-  });
+it("the id of a resource crosses the engine like a value", async () => {
+  const name = RESERVED[0] as string;
+  const seen: string[] = [];
+  const named: Partial<DynamicProvider> = {
+    create: async () => ({ id: name, outs: {} }),
+    delete: async (id) => void seen.push(id),
+  };
+  const provider = behindEngine(named as DynamicProvider);
+  const { id } = await provider.create({});
+  await provider.delete(id, {});
+  expect([id, ...seen]).toEqual([`literal:${name}`, name]);
 });
 
 describe("a value of the engine's own", () => {

@@ -51,11 +51,9 @@ describe("a program", () => {
   });
 });
 
-describe("the inputs of a resource", () => {
-  it("have secrets as the engine takes them, and what is around them as it is", async () => {
-    const program = () => void new Thing("a", { key: output("k"), value: secret(Promise.resolve("v")) });
-    const [resource] = await declaredBy(program);
-    expect(resource?.inputs).toMatchObject({ key: "k", value: sealed("v") });
-    expect(unsealed(resource?.inputs)).toMatchObject({ key: "k", value: "v" });
-  });
+it("the inputs of a resource have secrets as the engine takes them, and what is around them as it is", async () => {
+  const program = () => void new Thing("a", { key: output("k"), value: secret(Promise.resolve("v")) });
+  const [resource] = await declaredBy(program);
+  expect(resource?.inputs).toMatchObject({ key: "k", value: sealed("v") });
+  expect(unsealed(resource?.inputs)).toMatchObject({ key: "k", value: "v" });
 });

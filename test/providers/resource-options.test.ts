@@ -96,13 +96,11 @@ it("the type of the guard of stacks is refused", async () => {
   });
 });
 
-describe("replaceOnChanges of a Kubernetes object", () => {
-  it("is its input of this name, with or without the manifest's name before a path", async () => {
-    const manifest = { apiVersion: "v1", kind: "Service", metadata: { name: "a", namespace: "b" } };
-    const inputs = { manifest, owner: { uid: "u", description: "d" }, replaceOnChanges: ["spec.clusterIP"] };
-    const replaceOnChanges = ["manifest.spec.type", "*"];
-    const [resource] = await declaredBy(() => void new KubernetesObject("a", inputs, { replaceOnChanges }));
-    expect(resource?.inputs).toMatchObject({ replaceOnChanges: ["spec.clusterIP", "spec.type", "*"] });
-    expect(resource?.options).toBeUndefined();
-  });
+it("replaceOnChanges of a Kubernetes object is its input of this name, with or without the manifest's name before a path", async () => {
+  const manifest = { apiVersion: "v1", kind: "Service", metadata: { name: "a", namespace: "b" } };
+  const inputs = { manifest, owner: { uid: "u", description: "d" }, replaceOnChanges: ["spec.clusterIP"] };
+  const replaceOnChanges = ["manifest.spec.type", "*"];
+  const [resource] = await declaredBy(() => void new KubernetesObject("a", inputs, { replaceOnChanges }));
+  expect(resource?.inputs).toMatchObject({ replaceOnChanges: ["spec.clusterIP", "spec.type", "*"] });
+  expect(resource?.options).toBeUndefined();
 });

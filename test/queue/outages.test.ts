@@ -15,90 +15,88 @@ type Step = [
   table?: string,
 ];
 
-describe("what is tried", () => {
-  it.each<[string, Step[]]>([
+it.each<[string, Step[]]>([
+  [
+    "one for all that fail alike, later each time, and another one each time",
     [
-      "one for all that fail alike, later each time, and another one each time",
-      [
-        ["failed", "a", [["a", 1_000]]],
-        ["failed", "b", []],
-        ["failed", "c", []],
-        ["failed", "a", [["b", 2_000]]],
-        ["failed", "b", [["c", 4_000]]],
-        ["failed", "c", [["a", 5_000]]],
-      ],
+      ["failed", "a", [["a", 1_000]]],
+      ["failed", "b", []],
+      ["failed", "c", []],
+      ["failed", "a", [["b", 2_000]]],
+      ["failed", "b", [["c", 4_000]]],
+      ["failed", "c", [["a", 5_000]]],
     ],
+  ],
+  [
+    "two more after each success, so that all follow in a few rounds",
     [
-      "two more after each success, so that all follow in a few rounds",
-      [
-        ["failed", "a", [["a", 1_000]]],
-        ["failed", "b", []],
-        ["failed", "c", []],
-        ["failed", "d", []],
-        ["failed", "e", []],
-        ["succeeded", "a", [["b", 0], ["c", 0]]], // biome-ignore format: a step a line
-        ["succeeded", "b", [["d", 0], ["e", 0]]], // biome-ignore format: a step a line
-        ["succeeded", "c", []],
-      ],
+      ["failed", "a", [["a", 1_000]]],
+      ["failed", "b", []],
+      ["failed", "c", []],
+      ["failed", "d", []],
+      ["failed", "e", []],
+      ["succeeded", "a", [["b", 0], ["c", 0]]], // biome-ignore format: a step a line
+      ["succeeded", "b", [["d", 0], ["e", 0]]], // biome-ignore format: a step a line
+      ["succeeded", "c", []],
     ],
+  ],
+  [
+    "one again, soon, when it was back for a moment only",
     [
-      "one again, soon, when it was back for a moment only",
-      [
-        ["failed", "a", [["a", 1_000]]],
-        ["failed", "b", []],
-        ["failed", "c", []],
-        ["failed", "a", [["b", 2_000]]],
-        ["succeeded", "b", [["c", 0], ["a", 0]]], // biome-ignore format: a step a line
-        ["failed", "c", []],
-        ["failed", "a", [["c", 1_000]]],
-      ],
+      ["failed", "a", [["a", 1_000]]],
+      ["failed", "b", []],
+      ["failed", "c", []],
+      ["failed", "a", [["b", 2_000]]],
+      ["succeeded", "b", [["c", 0], ["a", 0]]], // biome-ignore format: a step a line
+      ["failed", "c", []],
+      ["failed", "a", [["c", 1_000]]],
     ],
+  ],
+  [
+    "the next one, when one is gone or fails for another reason",
     [
-      "the next one, when one is gone or fails for another reason",
-      [
-        ["failed", "a", [["a", 1_000]]],
-        ["failed", "b", []],
-        ["abandoned", "a", [["b", 1_000]]],
-        ["abandoned", "b", []],
-        ["failed", "b", [["b", 1_000]]],
-      ],
+      ["failed", "a", [["a", 1_000]]],
+      ["failed", "b", []],
+      ["abandoned", "a", [["b", 1_000]]],
+      ["abandoned", "b", []],
+      ["failed", "b", [["b", 1_000]]],
     ],
+  ],
+  [
+    "others as before, when one that only waits is gone or succeeds",
     [
-      "others as before, when one that only waits is gone or succeeds",
-      [
-        ["failed", "a", [["a", 1_000]]],
-        ["failed", "b", []],
-        ["failed", "c", []],
-        ["abandoned", "b", []],
-        ["succeeded", "c", []],
-        ["failed", "a", [["a", 1_000]]],
-      ],
+      ["failed", "a", [["a", 1_000]]],
+      ["failed", "b", []],
+      ["failed", "c", []],
+      ["abandoned", "b", []],
+      ["succeeded", "c", []],
+      ["failed", "a", [["a", 1_000]]],
     ],
+  ],
+  [
+    "one for each thing that is missing",
     [
-      "one for each thing that is missing",
-      [
-        ["failed", "a", [["a", 1_000]], "table a"],
-        ["failed", "b", [["b", 1_000]], "table b"],
-        ["failed", "c", [], "table a"],
-        ["failed", "a", [["c", 2_000]], "table a"],
-      ],
+      ["failed", "a", [["a", 1_000]], "table a"],
+      ["failed", "b", [["b", 1_000]], "table b"],
+      ["failed", "c", [], "table a"],
+      ["failed", "a", [["c", 2_000]], "table a"],
     ],
+  ],
+  [
+    "one of either, when what an item waits for changes",
     [
-      "one of either, when what an item waits for changes",
-      [
-        ["failed", "a", [["a", 1_000]], "table a"],
-        ["failed", "b", [], "table a"],
-        ["failed", "a", [["b", 1_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
-      ],
+      ["failed", "a", [["a", 1_000]], "table a"],
+      ["failed", "b", [], "table a"],
+      ["failed", "a", [["b", 1_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
     ],
-    ["nothing, when one succeeds that never waited", [["succeeded", "a", []], ["abandoned", "a", []]]], // biome-ignore format: a step a line
-  ])("is %s", (_, steps) => {
-    const outages = new Outages();
-    for (const [call, id, expected, table = "table students"] of steps) {
-      const retries = call === "failed" ? outages.failed(item(id), table) : outages[call](item(id));
-      expect(retries.map(({ item, afterMs }) => [item.id, afterMs])).toEqual(expected);
-    }
-  });
+  ],
+  ["nothing, when one succeeds that never waited", [["succeeded", "a", []], ["abandoned", "a", []]]], // biome-ignore format: a step a line
+])("what is tried is %s", (_, steps) => {
+  const outages = new Outages();
+  for (const [call, id, expected, table = "table students"] of steps) {
+    const retries = call === "failed" ? outages.failed(item(id), table) : outages[call](item(id));
+    expect(retries.map(({ item, afterMs }) => [item.id, afterMs])).toEqual(expected);
+  }
 });
 
 /** When what is tried while a table is missing for so long, by a queue that tries at once, and when the last one succeeds. */

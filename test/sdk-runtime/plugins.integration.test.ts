@@ -93,27 +93,25 @@ function runs(pid: number): boolean {
   }
 }
 
-describe("the option import of a plugin's resource", () => {
-  it("is refused by name, and neither the resource nor what else there is changes", async () => {
-    await up("one");
-    await writeFile(path.join(directory, "there"), "made elsewhere");
-    const there = (options: CustomResourceOptions) => async () => {
-      const provider = new Vault("one/vault", { directory, token: secret(TOKEN) });
-      new Entry("one/entry", { path: "one", value: secret("a value") }, { provider });
-      new Entry("one/there", { path: "there", value: secret("made elsewhere") }, { provider, ...options });
-    };
-    const message = expect.stringMatching(/^the option "import" of one\/there: /);
-    const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
-    for (const method of ["preview", "up"] as const) {
-      const { failures } = await engine[method]("one", there({ import: "there" }), { sdkRuntime: true });
-      expect(failures).toEqual([refused]);
-    }
-    expect(await readFile(path.join(directory, "one"), "utf8")).toBe("a value");
+it("the option import of a plugin's resource is refused by name, and neither the resource nor what else there is changes", async () => {
+  await up("one");
+  await writeFile(path.join(directory, "there"), "made elsewhere");
+  const there = (options: CustomResourceOptions) => async () => {
+    const provider = new Vault("one/vault", { directory, token: secret(TOKEN) });
+    new Entry("one/entry", { path: "one", value: secret("a value") }, { provider });
+    new Entry("one/there", { path: "there", value: secret("made elsewhere") }, { provider, ...options });
+  };
+  const message = expect.stringMatching(/^the option "import" of one\/there: /);
+  const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
+  for (const method of ["preview", "up"] as const) {
+    const { failures } = await engine[method]("one", there({ import: "there" }), { sdkRuntime: true });
+    expect(failures).toEqual([refused]);
+  }
+  expect(await readFile(path.join(directory, "one"), "utf8")).toBe("a value");
 
-    expect(await engine.up("one", there({ id: "there" }), { sdkRuntime: true })).toMatchObject({ failures: [] });
-    expect(await engine.destroy("one")).toMatchObject({ failures: [] });
-    expect(await readFile(path.join(directory, "there"), "utf8")).toBe("made elsewhere");
-  });
+  expect(await engine.up("one", there({ id: "there" }), { sdkRuntime: true })).toMatchObject({ failures: [] });
+  expect(await engine.destroy("one")).toMatchObject({ failures: [] });
+  expect(await readFile(path.join(directory, "there"), "utf8")).toBe("made elsewhere");
 });
 
 it("the type of the guard of stacks is refused", async () => {

@@ -373,37 +373,35 @@ describe("replicas that disagree about the number of shards", () => {
   });
 });
 
-describe("chance", () => {
-  it("never makes two work on one shard, whatever is frozen, lost, started and stopped when", async () => {
-    for (let seed = 1; seed <= 40; seed++) {
-      store = new LeaseMemory();
-      clock = 0;
-      members = [];
-      let state = seed;
-      const random = (below: number) => {
-        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-        return Math.floor((state / 2 ** 32) * below);
-      };
-      for (let step = 0; step < 120; step++) {
-        if (members.length < 3) new Member(`m${step}`, random(10) === 0 ? 2 : 4, random(1_000_000));
-        const member = members[random(members.length)];
-        const event = random(12);
-        if (event === 0 && member) member.frozen = !member.frozen;
-        if (event === 1) store.failNext = random(2) === 0 ? "before" : "after";
-        if (event === 2) store.down = !store.down;
-        if (event === 3 && member) member.replica.leave();
-        if (event === 4) members = members.filter((other) => other !== member || !member.frozen); // killed
-        members = members.filter(({ replica }) => !replica.hasLeft);
-        await pass(TICK_MS);
-        // Frozen ones are asked as well: that is what they ask themselves first when they wake.
-        const owners = members.flatMap(({ replica, id }) =>
-          [0, 1, 2, 3].filter((shard) => replica.mayWriteTo(shard)).map((shard) => `${shard} ${id}`),
-        );
-        const shards = owners.map((owner) => owner.split(" ")[0]);
-        expect(shards, `seed ${seed}, step ${step}: ${owners}`).toEqual([...new Set(shards)]);
-      }
+it("chance never makes two work on one shard, whatever is frozen, lost, started and stopped when", async () => {
+  for (let seed = 1; seed <= 40; seed++) {
+    store = new LeaseMemory();
+    clock = 0;
+    members = [];
+    let state = seed;
+    const random = (below: number) => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    for (let step = 0; step < 120; step++) {
+      if (members.length < 3) new Member(`m${step}`, random(10) === 0 ? 2 : 4, random(1_000_000));
+      const member = members[random(members.length)];
+      const event = random(12);
+      if (event === 0 && member) member.frozen = !member.frozen;
+      if (event === 1) store.failNext = random(2) === 0 ? "before" : "after";
+      if (event === 2) store.down = !store.down;
+      if (event === 3 && member) member.replica.leave();
+      if (event === 4) members = members.filter((other) => other !== member || !member.frozen); // killed
+      members = members.filter(({ replica }) => !replica.hasLeft);
+      await pass(TICK_MS);
+      // Frozen ones are asked as well: that is what they ask themselves first when they wake.
+      const owners = members.flatMap(({ replica, id }) =>
+        [0, 1, 2, 3].filter((shard) => replica.mayWriteTo(shard)).map((shard) => `${shard} ${id}`),
+      );
+      const shards = owners.map((owner) => owner.split(" ")[0]);
+      expect(shards, `seed ${seed}, step ${step}: ${owners}`).toEqual([...new Set(shards)]);
     }
-  });
+  }
 });
 
 describe("the times of a Lease", () => {

@@ -105,68 +105,64 @@ describe("protected metrics", () => {
   });
 });
 
-describe("the protected console", () => {
-  it("is for accounts that may get its path, and takes their token as a browser's password", async () => {
-    const rbac = "rbac.authorization.k8s.io";
-    const name = `${cluster.namespace}-console`;
-    const [viewer, other] = [await tokenOfNew("viewer"), await tokenOfNew("stranger")];
-    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
-      body: { metadata: { name }, rules: [{ nonResourceURLs: ["/console"], verbs: ["get"] }] },
-    });
-    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
-      body: {
-        metadata: { name },
-        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-        subjects: [{ kind: "ServiceAccount", name: "viewer", namespace: cluster.namespace }],
-      },
-    });
-    const console = { path: "/console", answer: async () => ({ status: 200, body: "objects" }) };
-    const ask = async (address: string, authorization: string, place: string) => {
-      const headers = authorization === "" ? {} : { authorization };
-      const response = await request(`https://${address}${place}`, { dispatcher: anyone, headers });
-      const body = await response.body.text();
-      return { status: response.statusCode, body, asks: response.headers["www-authenticate"] };
-    };
-    const asPassword = (token: string) => `Basic ${Buffer.from(`anybody:${token}`).toString("base64")}`;
-    await expect
-      .poll(async () => (await ask((await open({ console })).metrics, `Bearer ${viewer}`, "/console")).status)
-      .toBe(200);
-    const { metrics } = await open({ console });
-
-    expect(await ask(metrics, "", "/console")).toMatchObject({ status: 401, asks: expect.stringContaining("Basic") });
-    expect((await ask(metrics, asPassword("forged"), "/console")).status).toBe(401);
-    expect(await ask(metrics, asPassword(other), "/console/style.css")).toMatchObject({ status: 403 });
-    expect(await ask(metrics, asPassword(viewer), "/console/style.css")).toMatchObject({
-      status: 200,
-      body: "objects",
-    });
-    expect((await ask(metrics, `Bearer ${viewer}`, "/metrics")).status).toBe(403); // a right of its own
-    for (const type of ["clusterrolebindings", "clusterroles"]) {
-      await cluster.client.json("DELETE", `/apis/${rbac}/v1/${type}/${name}`);
-    }
+it("the protected console is for accounts that may get its path, and takes their token as a browser's password", async () => {
+  const rbac = "rbac.authorization.k8s.io";
+  const name = `${cluster.namespace}-console`;
+  const [viewer, other] = [await tokenOfNew("viewer"), await tokenOfNew("stranger")];
+  await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
+    body: { metadata: { name }, rules: [{ nonResourceURLs: ["/console"], verbs: ["get"] }] },
   });
+  await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
+    body: {
+      metadata: { name },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: "viewer", namespace: cluster.namespace }],
+    },
+  });
+  const console = { path: "/console", answer: async () => ({ status: 200, body: "objects" }) };
+  const ask = async (address: string, authorization: string, place: string) => {
+    const headers = authorization === "" ? {} : { authorization };
+    const response = await request(`https://${address}${place}`, { dispatcher: anyone, headers });
+    const body = await response.body.text();
+    return { status: response.statusCode, body, asks: response.headers["www-authenticate"] };
+  };
+  const asPassword = (token: string) => `Basic ${Buffer.from(`anybody:${token}`).toString("base64")}`;
+  await expect
+    .poll(async () => (await ask((await open({ console })).metrics, `Bearer ${viewer}`, "/console")).status)
+    .toBe(200);
+  const { metrics } = await open({ console });
+
+  expect(await ask(metrics, "", "/console")).toMatchObject({ status: 401, asks: expect.stringContaining("Basic") });
+  expect((await ask(metrics, asPassword("forged"), "/console")).status).toBe(401);
+  expect(await ask(metrics, asPassword(other), "/console/style.css")).toMatchObject({ status: 403 });
+  expect(await ask(metrics, asPassword(viewer), "/console/style.css")).toMatchObject({
+    status: 200,
+    body: "objects",
+  });
+  expect((await ask(metrics, `Bearer ${viewer}`, "/metrics")).status).toBe(403); // a right of its own
+  for (const type of ["clusterrolebindings", "clusterroles"]) {
+    await cluster.client.json("DELETE", `/apis/${rbac}/v1/${type}/${name}`);
+  }
 });
 
-describe("open metrics", () => {
-  it("are on the port of the probes where that is this machine's alone", async () => {
-    const [local, everywhere] = await Promise.all(
-      ["127.0.0.1", "0.0.0.0"].map(async (httpHost) => {
-        const endpoints = await startEndpoints({
-          httpPort: 0,
-          httpHost,
-          client: cluster.client,
-          metrics: createMetrics(),
-          ready: () => undefined,
-          logger: pino({ level: "silent" }),
-        });
-        opened.push(endpoints);
-        const response = await request(`http://127.0.0.1:${endpoints.addresses.http.split(":")[1]}/metrics`);
-        await response.body.dump();
-        return response.statusCode;
-      }),
-    );
-    expect([local, everywhere]).toEqual([200, 404]);
-  });
+it("open metrics are on the port of the probes where that is this machine's alone", async () => {
+  const [local, everywhere] = await Promise.all(
+    ["127.0.0.1", "0.0.0.0"].map(async (httpHost) => {
+      const endpoints = await startEndpoints({
+        httpPort: 0,
+        httpHost,
+        client: cluster.client,
+        metrics: createMetrics(),
+        ready: () => undefined,
+        logger: pino({ level: "silent" }),
+      });
+      opened.push(endpoints);
+      const response = await request(`http://127.0.0.1:${endpoints.addresses.http.split(":")[1]}/metrics`);
+      await response.body.dump();
+      return response.statusCode;
+    }),
+  );
+  expect([local, everywhere]).toEqual([200, 404]);
 });
 
 describe("a certificate in a folder", () => {

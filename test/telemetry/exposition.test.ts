@@ -2,18 +2,16 @@ import { describe, expect, it } from "vitest";
 import { parseExposition, quantileOf } from "../../src/telemetry/exposition";
 import { createMetrics } from "../../src/telemetry/metrics";
 
-describe("parseExposition", () => {
-  it("reads what our own metrics write, whatever the labels hold", async () => {
-    const metrics = createMetrics();
-    metrics.driftRepairs.inc({ kind: 'a "b" \\ }\n' }, 3);
-    const samples = parseExposition(await metrics.registry.metrics());
-    expect(samples).toContainEqual({
-      name: "kindstack_drift_repairs_total",
-      labels: { kind: 'a "b" \\ }\n' },
-      value: 3,
-    });
-    expect(samples).toContainEqual({ name: "kindstack_shards_held", labels: {}, value: 0 });
+it("parseExposition reads what our own metrics write, whatever the labels hold", async () => {
+  const metrics = createMetrics();
+  metrics.driftRepairs.inc({ kind: 'a "b" \\ }\n' }, 3);
+  const samples = parseExposition(await metrics.registry.metrics());
+  expect(samples).toContainEqual({
+    name: "kindstack_drift_repairs_total",
+    labels: { kind: 'a "b" \\ }\n' },
+    value: 3,
   });
+  expect(samples).toContainEqual({ name: "kindstack_shards_held", labels: {}, value: 0 });
 });
 
 describe("quantileOf", () => {

@@ -13,27 +13,23 @@ import { THING_STUB, Thing, Things } from "../automation/things";
 
 type Written = Kind<TenantSpec, object>;
 
-describe("objectOf", () => {
-  it("fills in the schema's defaults and refuses what the schema refuses", () => {
-    const object = objectOf(memcached, { size: 2 }, { name: "cache" });
-    expect(object).toMatchObject({
-      apiVersion: "cache.example.com/v1alpha1",
-      metadata: { name: "cache", namespace: "default" },
-      spec: { size: 2, containerPort: 11211 },
-    });
-    expect(objectOf(tenant, { adminEmail: "a@example.com", namespaces: [] }).metadata.namespace).toBeUndefined();
-    expect(() => objectOf(memcached, { size: -1 })).toThrow("spec.size: -1 must be");
+it("objectOf fills in the schema's defaults and refuses what the schema refuses", () => {
+  const object = objectOf(memcached, { size: 2 }, { name: "cache" });
+  expect(object).toMatchObject({
+    apiVersion: "cache.example.com/v1alpha1",
+    metadata: { name: "cache", namespace: "default" },
+    spec: { size: 2, containerPort: 11211 },
   });
+  expect(objectOf(tenant, { adminEmail: "a@example.com", namespaces: [] }).metadata.namespace).toBeUndefined();
+  expect(() => objectOf(memcached, { size: -1 })).toThrow("spec.size: -1 must be");
 });
 
-describe("registeredBy", () => {
-  it("runs a program with an object that owns nothing yet", async () => {
-    const acme = objectOf(tenant, { adminEmail: "a@example.com", namespaces: ["acme"], userGroups: ["users"] });
-    expect(await registeredBy(tenant, acme)).toMatchObject([
-      { name: "namespace/acme", inputs: { owner: { uid: expect.any(String) } } },
-      { name: "rolebinding/acme/edit", inputs: { manifest: { roleRef: { name: "edit" } } } },
-    ]);
-  });
+it("registeredBy runs a program with an object that owns nothing yet", async () => {
+  const acme = objectOf(tenant, { adminEmail: "a@example.com", namespaces: ["acme"], userGroups: ["users"] });
+  expect(await registeredBy(tenant, acme)).toMatchObject([
+    { name: "namespace/acme", inputs: { owner: { uid: expect.any(String) } } },
+    { name: "rolebinding/acme/edit", inputs: { manifest: { roleRef: { name: "edit" } } } },
+  ]);
 });
 
 describe("planBetween", () => {

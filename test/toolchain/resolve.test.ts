@@ -111,26 +111,24 @@ describe("where a tool comes from", () => {
   });
 });
 
-describe("a tool that cannot be had", () => {
-  it("says of every source why, and what can be done", async () => {
-    await program(path.join(root, "bin", "hammer"), "1.2.4");
-    const noForge = source("go build", () => Promise.reject(new Error("Go is not installed")));
+it("a tool that cannot be had says of every source why, and what can be done", async () => {
+  await program(path.join(root, "bin", "hammer"), "1.2.4");
+  const noForge = source("go build", () => Promise.reject(new Error("Go is not installed")));
 
-    const resolved = resolveBinary(hammer(closedShop, noForge));
+  const resolved = resolveBinary(hammer(closedShop, noForge));
 
-    await expect(resolved).rejects.toThrow(
-      [
-        "hammer 1.2.3 could not be found or made:",
-        "  - KINDSTACK_HAMMER: not set",
-        `  - PATH: ${path.join(root, "bin", "hammer")} is 1.2.4`,
-        `  - cache: no ${path.join(home(), "1.2.3", "hammer")}`,
-        "  - shop: it is closed",
-        "  - go build: Go is not installed",
-        "Install Go 1.26 or later, so that it can be built, or set KINDSTACK_HAMMER to a file of this version.",
-      ].join("\n"),
-    );
-    expect(await fs.readdir(home())).toEqual([]);
-  });
+  await expect(resolved).rejects.toThrow(
+    [
+      "hammer 1.2.3 could not be found or made:",
+      "  - KINDSTACK_HAMMER: not set",
+      `  - PATH: ${path.join(root, "bin", "hammer")} is 1.2.4`,
+      `  - cache: no ${path.join(home(), "1.2.3", "hammer")}`,
+      "  - shop: it is closed",
+      "  - go build: Go is not installed",
+      "Install Go 1.26 or later, so that it can be built, or set KINDSTACK_HAMMER to a file of this version.",
+    ].join("\n"),
+  );
+  expect(await fs.readdir(home())).toEqual([]);
 });
 
 describe("the cache", () => {

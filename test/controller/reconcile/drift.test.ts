@@ -168,20 +168,18 @@ describe("what ends by itself again and again", () => {
   });
 });
 
-describe("a kind whose resources are compared from time to time", () => {
-  it("is reconciled when that is due, and tells only what was corrected", async () => {
-    const harness = new Harness({ ...memcached, capabilities: { ...memcached.capabilities, refreshEvery: 60 } });
-    expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
-    const clock = vi.spyOn(performance, "now");
-    const now = performance.now();
-    clock.mockReturnValue(now + 61_000);
-    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 60_000 });
-    expect(harness.updates).toBe(2);
-    clock.mockReturnValue(now + 62_000);
-    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 59_000 });
-    expect(harness.updates).toBe(2);
-    clock.mockRestore();
-  });
+it("a kind whose resources are compared from time to time is reconciled when that is due, and tells only what was corrected", async () => {
+  const harness = new Harness({ ...memcached, capabilities: { ...memcached.capabilities, refreshEvery: 60 } });
+  expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
+  const clock = vi.spyOn(performance, "now");
+  const now = performance.now();
+  clock.mockReturnValue(now + 61_000);
+  expect(await harness.reconcile()).toEqual({ requeueAfterMs: 60_000 });
+  expect(harness.updates).toBe(2);
+  clock.mockReturnValue(now + 62_000);
+  expect(await harness.reconcile()).toEqual({ requeueAfterMs: 59_000 });
+  expect(harness.updates).toBe(2);
+  clock.mockRestore();
 });
 
 describe("a clock that is set back", () => {

@@ -159,17 +159,15 @@ describe("an object that is maintained", () => {
   });
 });
 
-describe("an update that succeeded", () => {
-  it("is recorded though its progress could not be reported, and not repeated", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
-    harness.request();
-    harness.refusedWrites = 1;
-    expect(await harness.reconcile()).toBe("done");
-    expect(statusOf(harness.object).lastHandledReconcile).toBe("now");
-    expect(await harness.reconcile()).toBe("done");
-    expect(harness.updates).toBe(2);
-  });
+it("an update that succeeded is recorded though its progress could not be reported, and not repeated", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  harness.request();
+  harness.refusedWrites = 1;
+  expect(await harness.reconcile()).toBe("done");
+  expect(statusOf(harness.object).lastHandledReconcile).toBe("now");
+  expect(await harness.reconcile()).toBe("done");
+  expect(harness.updates).toBe(2);
 });
 
 describe("what an update failed for", () => {
@@ -190,27 +188,23 @@ describe("what an update failed for", () => {
   });
 });
 
-describe("a record of another stack, as a copy of another object has it", () => {
-  it("does not count: what is in that stack is adopted into the object's own", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
-    const { stack, ...status } = statusOf(harness.object);
-    harness.object = { ...harness.object, status: { ...status, stack: { ...stack, name: "memcacheds.default.0" } } };
-    await harness.reconcile();
-    expect(harness.updates).toBe(2);
-    expect(statusOf(harness.object).stack?.name).toMatch(/^memcached\.default\.cache-/);
-  });
+it("a record of another stack, as a copy of another object has it, does not count: what is in that stack is adopted into the object's own", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  const { stack, ...status } = statusOf(harness.object);
+  harness.object = { ...harness.object, status: { ...status, stack: { ...stack, name: "memcacheds.default.0" } } };
+  await harness.reconcile();
+  expect(harness.updates).toBe(2);
+  expect(statusOf(harness.object).stack?.name).toMatch(/^memcached\.default\.cache-/);
 });
 
-describe("an update whose program needs a type that is not served", () => {
-  it("fails with a condition that says so", async () => {
-    const harness = new Harness(counting({ needsReconcile: () => [] }));
-    harness.unserved = true;
-    await harness.reconcile();
-    expect(harness.ready()).toMatchObject({
-      status: "False",
-      reason: "UnknownKind",
-    });
+it("an update whose program needs a type that is not served fails with a condition that says so", async () => {
+  const harness = new Harness(counting({ needsReconcile: () => [] }));
+  harness.unserved = true;
+  await harness.reconcile();
+  expect(harness.ready()).toMatchObject({
+    status: "False",
+    reason: "UnknownKind",
   });
 });
 

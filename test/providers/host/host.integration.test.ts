@@ -73,11 +73,9 @@ describe("a resource that is renamed in a program", () => {
   });
 });
 
-describe("the host", () => {
-  it("runs no code that it finds in a state: a provider of another client is refused", async () => {
-    expect(await hosts.engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
-      summary: { result: "failed" },
-      failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],
-    });
+it("the host runs no code that it finds in a state: a provider of another client is refused", async () => {
+  expect(await hosts.engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
+    summary: { result: "failed" },
+    failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],
   });
 });

@@ -89,20 +89,18 @@ describe("discovery", () => {
   });
 });
 
-describe("delete", () => {
-  it("goes over the connections that are there, as all requests do", async () => {
-    const fresh = new KubernetesClient(cluster.config());
-    const names = ["one", "another", "a third"].map((name) => `deleted-${name.replace(" ", "-")}`);
-    for (const name of names) await make(name);
-    for (const name of names) await known(fresh.get(CONFIG_MAP, name, cluster.namespace));
-    let connections = 0;
-    const onConnected = () => connections++;
-    subscribe("undici:client:connected", onConnected);
-    for (const name of names) await fresh.delete(CONFIG_MAP, name, cluster.namespace);
-    unsubscribe("undici:client:connected", onConnected);
-    await fresh.close();
-    expect(connections).toBe(0);
-  });
+it("delete goes over the connections that are there, as all requests do", async () => {
+  const fresh = new KubernetesClient(cluster.config());
+  const names = ["one", "another", "a third"].map((name) => `deleted-${name.replace(" ", "-")}`);
+  for (const name of names) await make(name);
+  for (const name of names) await known(fresh.get(CONFIG_MAP, name, cluster.namespace));
+  let connections = 0;
+  const onConnected = () => connections++;
+  subscribe("undici:client:connected", onConnected);
+  for (const name of names) await fresh.delete(CONFIG_MAP, name, cluster.namespace);
+  unsubscribe("undici:client:connected", onConnected);
+  await fresh.close();
+  expect(connections).toBe(0);
 });
 
 describe("what is not there", () => {
@@ -233,12 +231,10 @@ describe("a conflict", () => {
   });
 });
 
-describe("a text of any characters", () => {
-  it("is applied as it is", async () => {
-    const text = "\u0000\u001b\u007f\u0085\u009b\u2028\u202e\ufeff\ufffe\uffff 🇨🇦 \\u0041 \"'";
-    await client.apply(cluster.configMap("characters", { text }));
-    expect((await cluster.find("characters"))?.data).toEqual({ text });
-  });
+it("a text of any characters is applied as it is", async () => {
+  const text = "\u0000\u001b\u007f\u0085\u009b\u2028\u202e\ufeff\ufffe\uffff 🇨🇦 \\u0041 \"'";
+  await client.apply(cluster.configMap("characters", { text }));
+  expect((await cluster.find("characters"))?.data).toEqual({ text });
 });
 
 describe("a refusal", () => {

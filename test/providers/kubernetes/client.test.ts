@@ -45,57 +45,49 @@ afterEach(async () => {
   servers = [];
 });
 
-describe("an answer that breaks off", () => {
-  it.each([200, 500])("with the status %i is no answer", async (status) => {
-    await serve((_, response) => {
-      response.writeHead(status, { "content-length": 100 });
-      response.write('{"kind":');
-      setImmediate(() => response.destroy());
-    });
+it.each([200, 500])("an answer that breaks off with the status %i is no answer", async (status) => {
+  await serve((_, response) => {
+    response.writeHead(status, { "content-length": 100 });
+    response.write('{"kind":');
+    setImmediate(() => response.destroy());
+  });
 
-    await expect(client.json("GET", "/version")).rejects.toMatchObject({
-      status: 0,
-      reason: "Unreachable",
-      errorClass: "retryable",
-      message: expect.stringMatching(/^the API server at http:\/\/127\.0\.0\.1:\d+ did not answer: /),
-    });
+  await expect(client.json("GET", "/version")).rejects.toMatchObject({
+    status: 0,
+    reason: "Unreachable",
+    errorClass: "retryable",
+    message: expect.stringMatching(/^the API server at http:\/\/127\.0\.0\.1:\d+ did not answer: /),
   });
 });
 
-describe("an object of a namespace that names none", () => {
-  it("is for the author of a kind to correct", async () => {
-    await serve(() => {});
-    const asked = known(client.find({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } }));
-    await expect(asked).rejects.toMatchObject({
-      errorClass: "terminal",
-      reason: "InvalidProgram",
-      message: "ConfigMap a needs a namespace",
-    });
+it("an object of a namespace that names none is for the author of a kind to correct", async () => {
+  await serve(() => {});
+  const asked = known(client.find({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } }));
+  await expect(asked).rejects.toMatchObject({
+    errorClass: "terminal",
+    reason: "InvalidProgram",
+    message: "ConfigMap a needs a namespace",
   });
 });
 
-describe("what ends the work that asks", () => {
-  it("is thrown as it is", async () => {
-    await serve(() => {}); // and never answers
-    const stop = new AbortController();
+it("what ends the work that asks is thrown as it is", async () => {
+  await serve(() => {}); // and never answers
+  const stop = new AbortController();
 
-    const asking = client.json("GET", "/version", { signal: stop.signal });
-    stop.abort(new Error("stopped"));
+  const asking = client.json("GET", "/version", { signal: stop.signal });
+  stop.abort(new Error("stopped"));
 
-    await expect(asking).rejects.toThrow("stopped");
-  });
+  await expect(asking).rejects.toThrow("stopped");
 });
 
-describe("the connections to an API server that speaks HTTP/2 as well", () => {
-  it("speak HTTP/1.1, which survives requests that are given up", async () => {
-    const { serving } = await materialOfTest();
-    const server = createSecureServer({ cert: serving.certificate, key: serving.key, allowHTTP1: true });
-    server.on("request", (request: { httpVersion: string }, response: ServerResponse) => {
-      response.end(request.httpVersion);
-    });
-    connectTo({ server: `https://127.0.0.1:${await listen(server)}`, skipTLSVerify: true });
-    expect(await client.json("GET", "/version")).toBe("1.1");
+it("the connections to an API server that speaks HTTP/2 as well speak HTTP/1.1, which survives requests that are given up", async () => {
+  const { serving } = await materialOfTest();
+  const server = createSecureServer({ cert: serving.certificate, key: serving.key, allowHTTP1: true });
+  server.on("request", (request: { httpVersion: string }, response: ServerResponse) => {
+    response.end(request.httpVersion);
   });
+  connectTo({ server: `https://127.0.0.1:${await listen(server)}`, skipTLSVerify: true });
+  expect(await client.json("GET", "/version")).toBe("1.1");
 });
 
 describe("the proxy-url of a kubeconfig", () => {

@@ -146,68 +146,62 @@ describe("an object whose deletion is not awaited", () => {
   });
 });
 
-describe("a Pod whose specification changes", () => {
-  it("is replaced: the old one goes first, and the new one waits for its name, awaited or not", async () => {
-    const olds = await create(pod("changed", "a:1"), { awaitDeletion: false });
-    const news = pod("changed", "a:2");
-    expect(await provider.diff("id", olds, { manifest: news, owner: acme, replaceOnChanges: ["spec"] })).toEqual({
-      changes: true,
-      replaces: ["manifest"],
-      deleteBeforeReplace: true,
-    });
-
-    await remove(olds);
-    const creating = create(news);
-    await removeFinalizers("changed");
-    const made = await creating;
-    expect(made.uid).not.toBe(olds.uid);
-    expect(await findPod("changed")).toMatchObject({
-      metadata: { uid: made.uid },
-      spec: { containers: [{ image: "a:2" }] },
-    });
-    await removeFinalizers("changed");
+it("a Pod whose specification changes is replaced: the old one goes first, and the new one waits for its name, awaited or not", async () => {
+  const olds = await create(pod("changed", "a:1"), { awaitDeletion: false });
+  const news = pod("changed", "a:2");
+  expect(await provider.diff("id", olds, { manifest: news, owner: acme, replaceOnChanges: ["spec"] })).toEqual({
+    changes: true,
+    replaces: ["manifest"],
+    deleteBeforeReplace: true,
   });
+
+  await remove(olds);
+  const creating = create(news);
+  await removeFinalizers("changed");
+  const made = await creating;
+  expect(made.uid).not.toBe(olds.uid);
+  expect(await findPod("changed")).toMatchObject({
+    metadata: { uid: made.uid },
+    spec: { containers: [{ image: "a:2" }] },
+  });
+  await removeFinalizers("changed");
 });
 
-describe("a Deployment that is deleted", () => {
-  it("is gone when its Pods are", async () => {
-    const labels = { app: "parent" };
-    const outs = await create({
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "parent", namespace: cluster.namespace },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers: [{ name: "a", image: "a:1" }] } },
-      },
-    });
-    const pods = async () =>
-      (await cluster.client.list(POD, { namespace: cluster.namespace, labelSelector: "app=parent" })).items;
-    await expect.poll(async () => (await pods()).length).toBe(2);
-    await remove(outs);
-    expect(await pods()).toEqual([]);
-    expect(await known(cluster.client.get(DEPLOYMENT, "parent", cluster.namespace))).toBeUndefined();
+it("a Deployment that is deleted is gone when its Pods are", async () => {
+  const labels = { app: "parent" };
+  const outs = await create({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "parent", namespace: cluster.namespace },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "a", image: "a:1" }] } },
+    },
   });
+  const pods = async () =>
+    (await cluster.client.list(POD, { namespace: cluster.namespace, labelSelector: "app=parent" })).items;
+  await expect.poll(async () => (await pods()).length).toBe(2);
+  await remove(outs);
+  expect(await pods()).toEqual([]);
+  expect(await known(cluster.client.get(DEPLOYMENT, "parent", cluster.namespace))).toBeUndefined();
 });
 
-describe("a namespace that was protected after it was made", () => {
-  it.each<[string, (outs: ObjectOutputs, live: LiveObject) => Promise<unknown>]>([
-    ["a deletion", (outs) => remove(outs)],
-    ["a removal of what no state knows", (_, live) => removeUntrackedObject(cluster.client, live, { release: false })],
-  ])("stays, unmanaged, after %s", async (gesture, take) => {
-    const name = `${cluster.namespace}-${gesture.length}`;
-    const manifest: Manifest = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
-    const outs = await create(manifest);
-    const find = () => known(cluster.client.get(NAMESPACE, name));
-    vi.stubEnv("KINDSTACK_PROTECTED_NAMESPACES", `${cluster.namespace}-*`);
-    await take(outs, (await find()) as LiveObject);
-    vi.unstubAllEnvs();
-    const live = await find();
-    await cluster.client.delete(NAMESPACE, name);
-    expect(live?.metadata.deletionTimestamp).toBeUndefined();
-    expect(ownershipOf(live)).toEqual([]);
-  });
+it.each<[string, (outs: ObjectOutputs, live: LiveObject) => Promise<unknown>]>([
+  ["a deletion", (outs) => remove(outs)],
+  ["a removal of what no state knows", (_, live) => removeUntrackedObject(cluster.client, live, { release: false })],
+])("a namespace that was protected after it was made stays, unmanaged, after %s", async (gesture, take) => {
+  const name = `${cluster.namespace}-${gesture.length}`;
+  const manifest: Manifest = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+  const outs = await create(manifest);
+  const find = () => known(cluster.client.get(NAMESPACE, name));
+  vi.stubEnv("KINDSTACK_PROTECTED_NAMESPACES", `${cluster.namespace}-*`);
+  await take(outs, (await find()) as LiveObject);
+  vi.unstubAllEnvs();
+  const live = await find();
+  await cluster.client.delete(NAMESPACE, name);
+  expect(live?.metadata.deletionTimestamp).toBeUndefined();
+  expect(ownershipOf(live)).toEqual([]);
 });
 
 describe("what no state knows", () => {

@@ -338,15 +338,13 @@ describe("delete", () => {
   });
 });
 
-describe("retainOnDelete", () => {
-  it("leaves the object, without the marks of its owner", async () => {
-    const inputs = { manifest: cluster.configMap("retained", { a: "1" }), owner: acme, [RETAINED]: true };
-    const { id, outs } = await provider.create(inputs);
-    await provider.delete(id, outs);
-    const live = await cluster.find("retained");
-    expect(live?.data).toEqual({ a: "1" });
-    expect(live?.metadata.labels).toBeUndefined();
-  });
+it("retainOnDelete leaves the object, without the marks of its owner", async () => {
+  const inputs = { manifest: cluster.configMap("retained", { a: "1" }), owner: acme, [RETAINED]: true };
+  const { id, outs } = await provider.create(inputs);
+  await provider.delete(id, outs);
+  const live = await cluster.find("retained");
+  expect(live?.data).toEqual({ a: "1" });
+  expect(live?.metadata.labels).toBeUndefined();
 });
 
 describe("where it may not wait", () => {
@@ -620,20 +618,18 @@ describe("an object that users give by a label", () => {
   });
 });
 
-describe("an object with fields that another manager keeps", () => {
-  it("has them from its first moment, and loses or resets none of them later", async () => {
-    const manifest = cluster.configMap("shared", { ours: "1" });
-    const initial = { manifest: cluster.configMap("shared", { ours: "1", theirs: "0" }), fieldManager: "keeper" };
-    const { outs } = await provider.create({ manifest, owner: acme, initial });
-    expect(outs.created).toBe(true);
-    expect(await cluster.find("shared")).toMatchObject({ data: { ours: "1", theirs: "0" } });
+it("an object with fields that another manager keeps has them from its first moment, and loses or resets none of them later", async () => {
+  const manifest = cluster.configMap("shared", { ours: "1" });
+  const initial = { manifest: cluster.configMap("shared", { ours: "1", theirs: "0" }), fieldManager: "keeper" };
+  const { outs } = await provider.create({ manifest, owner: acme, initial });
+  expect(outs.created).toBe(true);
+  expect(await cluster.find("shared")).toMatchObject({ data: { ours: "1", theirs: "0" } });
 
-    await cluster.applyAs("keeper", cluster.configMap("shared", { theirs: "7" }));
-    expect((await read(outs))?.drifted).toBe(false);
-    const news = { manifest: cluster.configMap("shared", { ours: "2" }), owner: acme, initial };
-    await provider.update("id", outs, news);
-    expect(await cluster.find("shared")).toMatchObject({ data: { ours: "2", theirs: "7" } });
-    await remove(outs);
-    expect(await cluster.find("shared")).toBeUndefined();
-  });
+  await cluster.applyAs("keeper", cluster.configMap("shared", { theirs: "7" }));
+  expect((await read(outs))?.drifted).toBe(false);
+  const news = { manifest: cluster.configMap("shared", { ours: "2" }), owner: acme, initial };
+  await provider.update("id", outs, news);
+  expect(await cluster.find("shared")).toMatchObject({ data: { ours: "2", theirs: "7" } });
+  await remove(outs);
+  expect(await cluster.find("shared")).toBeUndefined();
 });

@@ -248,34 +248,32 @@ it("rows that are made, changed or compared need few round trips, however many t
   }
 });
 
-describe("several hosts", () => {
-  it("are tried in turn, and the one that takes writes is used, also after it has moved", async () => {
-    const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;
-    await using replica = await startPgBouncer(
-      { host: server.host, port: String(server.port) },
-      { [user]: password },
-      "SET default_transaction_read_only = on",
+it("several hosts are tried in turn, and the one that takes writes is used, also after it has moved", async () => {
+  const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;
+  await using replica = await startPgBouncer(
+    { host: server.host, port: String(server.port) },
+    { [user]: password },
+    "SET default_transaction_read_only = on",
+  );
+  const [first, second] = [await PostgresProxy.start(server), await PostgresProxy.start(server)];
+  try {
+    const hosts = ["127.0.0.1", "127.0.0.1", "127.0.0.1"].join();
+    database.use({ PSQL_HOST: hosts, PSQL_PORT: [replica.port, first.port, second.port].join() });
+    await create();
+    expect([first.connections, second.connections]).toEqual([1, 0]);
+    first.faults.down = true;
+    first.cut();
+    await eventually(() => create());
+    expect(second.connections).toBe(1);
+    second.faults.down = true;
+    second.cut();
+    const all = `no host takes writes: .*:${first.port}: .*:${second.port}: .*`;
+    await eventually(() =>
+      expect(create()).rejects.toEqual(failure("\\w+", `${all}|no host takes writes: .*it is read-only`)),
     );
-    const [first, second] = [await PostgresProxy.start(server), await PostgresProxy.start(server)];
-    try {
-      const hosts = ["127.0.0.1", "127.0.0.1", "127.0.0.1"].join();
-      database.use({ PSQL_HOST: hosts, PSQL_PORT: [replica.port, first.port, second.port].join() });
-      await create();
-      expect([first.connections, second.connections]).toEqual([1, 0]);
-      first.faults.down = true;
-      first.cut();
-      await eventually(() => create());
-      expect(second.connections).toBe(1);
-      second.faults.down = true;
-      second.cut();
-      const all = `no host takes writes: .*:${first.port}: .*:${second.port}: .*`;
-      await eventually(() =>
-        expect(create()).rejects.toEqual(failure("\\w+", `${all}|no host takes writes: .*it is read-only`)),
-      );
-    } finally {
-      for (const proxy of [first, second]) proxy.close();
-    }
-  });
+  } finally {
+    for (const proxy of [first, second]) proxy.close();
+  }
 });
 
 it("a transaction whose fence has ended is not ended by the next one", async () => {

@@ -53,17 +53,18 @@ async function accepted(connect: (one: Server) => Promise<unknown>): Promise<Nam
   return names;
 }
 
-describe("the database of rows", () => {
-  it.each<Case>([
-    [undefined, false, [...NAMES]],
-    ["disable", true, [...NAMES]],
-    ["require", false, ["named", "misnamed", "foreign"]],
-    ["require", true, ["named", "misnamed"]],
-    ["verify-ca", false, []],
-    ["verify-ca", true, ["named", "misnamed"]],
-    ["verify-full", false, []],
-    ["verify-full", true, ["named"]],
-  ])("with PGSSLMODE %s, and its CA given: %s, is accepted where it is %j", async (mode, isKnown, expected) => {
+it.each<Case>([
+  [undefined, false, [...NAMES]],
+  ["disable", true, [...NAMES]],
+  ["require", false, ["named", "misnamed", "foreign"]],
+  ["require", true, ["named", "misnamed"]],
+  ["verify-ca", false, []],
+  ["verify-ca", true, ["named", "misnamed"]],
+  ["verify-full", false, []],
+  ["verify-full", true, ["named"]],
+])(
+  "the database of rows with PGSSLMODE %s, and its CA given: %s, is accepted where it is %j",
+  async (mode, isKnown, expected) => {
     const connect = async ({ port }: Server) => {
       const environment = {
         ...{ PSQL_HOST: "127.0.0.1", PSQL_PORT: `${port}`, PSQL_DBNAME: "postgres", PSQL_USER: OWNER },
@@ -75,8 +76,8 @@ describe("the database of rows", () => {
       await client.end();
     };
     expect(await accepted(connect)).toEqual(expected);
-  });
-});
+  },
+);
 
 describe("the database of the state", () => {
   it.each<Case>([

@@ -37,10 +37,8 @@ describe("a kind on the command line", () => {
   });
 });
 
-describe("the kind of a manifest", () => {
-  it("goes by kind and group, in any version", () => {
-    const manifest = (apiVersion: string) => ({ apiVersion, kind: "Tenant", metadata: {} });
-    expect(kindOf([otherTenant, tenant], manifest("multitenancy.codereliant.io/v9"))).toBe(tenant);
-    expect(kindOf([tenant], manifest("example.com/v1"))).toBeUndefined();
-  });
+it("the kind of a manifest goes by kind and group, in any version", () => {
+  const manifest = (apiVersion: string) => ({ apiVersion, kind: "Tenant", metadata: {} });
+  expect(kindOf([otherTenant, tenant], manifest("multitenancy.codereliant.io/v9"))).toBe(tenant);
+  expect(kindOf([tenant], manifest("example.com/v1"))).toBeUndefined();
 });

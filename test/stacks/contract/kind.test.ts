@@ -133,9 +133,7 @@ describe("what a killed update has made", () => {
   });
 });
 
-describe("statusOf", () => {
-  it("is the object's status, or empty before there is one", () => {
-    expect(statusOf({ ...tenantObject(), status: { observedGeneration: 3 } })).toEqual({ observedGeneration: 3 });
-    expect(statusOf(tenantObject())).toEqual({});
-  });
+it("statusOf is the object's status, or empty before there is one", () => {
+  expect(statusOf({ ...tenantObject(), status: { observedGeneration: 3 } })).toEqual({ observedGeneration: 3 });
+  expect(statusOf(tenantObject())).toEqual({});
 });

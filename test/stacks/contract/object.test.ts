@@ -99,15 +99,13 @@ describe("the names of an object", () => {
   });
 });
 
-describe("controllerReference", () => {
-  it("names the object as the one controller, and holds its deletion back", () => {
-    expect(controllerReference(tenantObject())).toEqual({
-      apiVersion: "multitenancy.codereliant.io/v1",
-      kind: "Tenant",
-      name: "acme",
-      uid: "uid-acme",
-      controller: true,
-      blockOwnerDeletion: true,
-    });
+it("controllerReference names the object as the one controller, and holds its deletion back", () => {
+  expect(controllerReference(tenantObject())).toEqual({
+    apiVersion: "multitenancy.codereliant.io/v1",
+    kind: "Tenant",
+    name: "acme",
+    uid: "uid-acme",
+    controller: true,
+    blockOwnerDeletion: true,
   });
 });

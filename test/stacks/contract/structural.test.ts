@@ -13,95 +13,93 @@ it("translates a schema once, however often it is asked for", () => {
   expect(structuralSchema(schema, "v1.spec")).toBe(structuralSchema(schema, "spec"));
 });
 
-describe("a schema of TypeBox becomes a structural one", () => {
-  it.each<[string, TSchema, object]>([
-    ["a literal", Type.Literal("a"), { type: "string", enum: ["a"] }],
-    ["a union of literals", literals("a", "b"), { type: "string", enum: ["a", "b"] }],
-    ["an enum without a type", Type.Enum(["a", "b"]), { type: "string", enum: ["a", "b"] }],
-    ["an enum of numbers and strings", Type.Enum({ one: 1, two: "2" }), { enum: [1, "2"], ...EITHER }],
-    [
-      "a record",
-      Type.Record(Type.String(), Type.Integer()),
-      { type: "object", additionalProperties: { type: "integer", ...EXACT } },
-    ],
-    [
-      "a record of literals",
-      Type.Record(Type.Enum(["a"]), Type.String()),
-      { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
-    ],
-    [
-      "a nullable type",
-      Type.Union([Type.String({ maxLength: 3 }), Type.Null()]),
-      { type: "string", maxLength: 3, nullable: true },
-    ],
-    [
-      "a number with a format",
-      Type.Integer({ format: "int32", minimum: 1 }),
-      { type: "integer", format: "int32", minimum: 1, maximum: 2 ** 31 - 1 },
-    ],
-    [
-      "an amount",
-      Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^\\d+%$" })], { default: 1 }),
-      { ...EXACT, minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
-    ],
-    [
-      "anything",
-      Type.Unknown({ description: "Any JSON." }),
-      { description: "Any JSON.", "x-kubernetes-preserve-unknown-fields": true },
-    ],
-    [
-      "unique items",
-      Type.Array(Type.String(), { uniqueItems: true }),
-      { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" },
-    ],
-    [
-      "an exclusive limit",
-      Type.Number({ exclusiveMinimum: 0, minimum: -1 }),
-      { type: "number", ...EXACT, minimum: 0, exclusiveMinimum: true },
-    ],
-    [
-      "a limit that is stricter than the exclusive one",
-      Type.Number({ exclusiveMaximum: 9, maximum: 5 }),
-      { type: "number", ...EXACT, maximum: 5 },
-    ],
-    [
-      "a limit beyond what JavaScript has exactly",
-      Type.Integer({ minimum: 1, maximum: 2 ** 63, format: "int64" }),
-      { type: "integer", format: "int64", ...EXACT, minimum: 1 },
-    ],
-    [
-      "an object without further fields",
-      Type.Object({ a: Type.String() }, { additionalProperties: false }),
-      { type: "object", required: ["a"], properties: { a: { type: "string" } } },
-    ],
-    [
-      "an intersection",
-      Type.Intersect([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Optional(Type.String()) })]),
-      { type: "object", required: ["a"], properties: { a: { type: "string" }, b: { type: "string" } } },
-    ],
-    [
-      "a union of objects",
-      Type.Union([
-        Type.Object({ from: Type.Literal("git"), url: Type.String() }),
-        Type.Object({ from: Type.Literal("oci"), image: Type.String() }),
-      ]),
-      {
-        type: "object",
-        required: ["from"],
-        properties: {
-          from: { type: "string", enum: ["git", "oci"] },
-          url: { type: "string" },
-          image: { type: "string" },
-        },
-        anyOf: [
-          { required: ["from", "url"], properties: { from: { enum: ["git"] } } },
-          { required: ["from", "image"], properties: { from: { enum: ["oci"] } } },
-        ],
+it.each<[string, TSchema, object]>([
+  ["a literal", Type.Literal("a"), { type: "string", enum: ["a"] }],
+  ["a union of literals", literals("a", "b"), { type: "string", enum: ["a", "b"] }],
+  ["an enum without a type", Type.Enum(["a", "b"]), { type: "string", enum: ["a", "b"] }],
+  ["an enum of numbers and strings", Type.Enum({ one: 1, two: "2" }), { enum: [1, "2"], ...EITHER }],
+  [
+    "a record",
+    Type.Record(Type.String(), Type.Integer()),
+    { type: "object", additionalProperties: { type: "integer", ...EXACT } },
+  ],
+  [
+    "a record of literals",
+    Type.Record(Type.Enum(["a"]), Type.String()),
+    { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
+  ],
+  [
+    "a nullable type",
+    Type.Union([Type.String({ maxLength: 3 }), Type.Null()]),
+    { type: "string", maxLength: 3, nullable: true },
+  ],
+  [
+    "a number with a format",
+    Type.Integer({ format: "int32", minimum: 1 }),
+    { type: "integer", format: "int32", minimum: 1, maximum: 2 ** 31 - 1 },
+  ],
+  [
+    "an amount",
+    Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^\\d+%$" })], { default: 1 }),
+    { ...EXACT, minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
+  ],
+  [
+    "anything",
+    Type.Unknown({ description: "Any JSON." }),
+    { description: "Any JSON.", "x-kubernetes-preserve-unknown-fields": true },
+  ],
+  [
+    "unique items",
+    Type.Array(Type.String(), { uniqueItems: true }),
+    { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" },
+  ],
+  [
+    "an exclusive limit",
+    Type.Number({ exclusiveMinimum: 0, minimum: -1 }),
+    { type: "number", ...EXACT, minimum: 0, exclusiveMinimum: true },
+  ],
+  [
+    "a limit that is stricter than the exclusive one",
+    Type.Number({ exclusiveMaximum: 9, maximum: 5 }),
+    { type: "number", ...EXACT, maximum: 5 },
+  ],
+  [
+    "a limit beyond what JavaScript has exactly",
+    Type.Integer({ minimum: 1, maximum: 2 ** 63, format: "int64" }),
+    { type: "integer", format: "int64", ...EXACT, minimum: 1 },
+  ],
+  [
+    "an object without further fields",
+    Type.Object({ a: Type.String() }, { additionalProperties: false }),
+    { type: "object", required: ["a"], properties: { a: { type: "string" } } },
+  ],
+  [
+    "an intersection",
+    Type.Intersect([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Optional(Type.String()) })]),
+    { type: "object", required: ["a"], properties: { a: { type: "string" }, b: { type: "string" } } },
+  ],
+  [
+    "a union of objects",
+    Type.Union([
+      Type.Object({ from: Type.Literal("git"), url: Type.String() }),
+      Type.Object({ from: Type.Literal("oci"), image: Type.String() }),
+    ]),
+    {
+      type: "object",
+      required: ["from"],
+      properties: {
+        from: { type: "string", enum: ["git", "oci"] },
+        url: { type: "string" },
+        image: { type: "string" },
       },
-    ],
-  ])("%s", (_, schema, structural) => {
-    expect(inner(schema)).toEqual(structural);
-  });
+      anyOf: [
+        { required: ["from", "url"], properties: { from: { enum: ["git"] } } },
+        { required: ["from", "image"], properties: { from: { enum: ["oci"] } } },
+      ],
+    },
+  ],
+])("a schema of TypeBox becomes a structural one %s", (_, schema, structural) => {
+  expect(inner(schema)).toEqual(structural);
 });
 
 describe("a schema that a CRD cannot have is refused with its field and what to write", () => {

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { LuaFactory } from "wasmoon";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { tenantObject, withConditions } from "../../objects";
@@ -33,29 +33,27 @@ const ready = tenantWith("Ready=True Succeeded");
 const waiting = tenantWith("Ready=True Succeeded", "Synced=False WaitsForApproval");
 const NOT_SEEN = "waiting for the operator";
 
-describe("Argo CD's health of an object", () => {
-  it.each<[string, LiveObject, string, string]>([
-    ["without a status", tenantObject(), "Progressing", NOT_SEEN],
-    ["that is Ready", ready, "Healthy", "Succeeded"],
-    ["whose spec has changed since", changed(ready, { generation: 2 }), "Progressing", NOT_SEEN],
-    ["that is updated", tenantWith("Ready=True Succeeded", "Reconciling=True Updating"), "Progressing", "Updating"],
-    ["that is made", tenantWith("Ready=Unknown Creating", "Reconciling=True Creating"), "Progressing", "Creating"],
-    ["tried again", tenantWith("Ready=False Away", "Reconciling=True Retrying"), "Degraded", "Away"],
-    [
-      "whose resources do not work yet",
-      tenantWith("Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Progressing"),
-      "Progressing",
-      "Progressing",
-    ],
-    ["that is stalled", tenantWith("Ready=False Conflict", "Stalled=True Conflict"), "Degraded", "Conflict"],
-    ["that is paused", tenantWith("Ready=True Succeeded", "Paused=True Paused"), "Suspended", "Paused"],
-    ["only observed", tenantWith("Ready=True Succeeded", "Synced=False Observed"), "Suspended", "Observed"],
-    ["whose plan waits", waiting, "Suspended", "WaitsForApproval"],
-    ["whose deletion waits", changed(waiting, DELETED), "Suspended", "WaitsForApproval"],
-    ["whose plan waited before it was changed", changed(waiting, { generation: 2 }), "Progressing", NOT_SEEN],
-    ["that is being deleted", changed(ready, DELETED), "Progressing", "Succeeded"],
-  ])("%s", async (_name, object, status, reason) => {
-    const message = reason === NOT_SEEN ? reason : `${reason}: ${reason} is so`;
-    expect(await healthOf(object)).toEqual({ status, message });
-  });
+it.each<[string, LiveObject, string, string]>([
+  ["without a status", tenantObject(), "Progressing", NOT_SEEN],
+  ["that is Ready", ready, "Healthy", "Succeeded"],
+  ["whose spec has changed since", changed(ready, { generation: 2 }), "Progressing", NOT_SEEN],
+  ["that is updated", tenantWith("Ready=True Succeeded", "Reconciling=True Updating"), "Progressing", "Updating"],
+  ["that is made", tenantWith("Ready=Unknown Creating", "Reconciling=True Creating"), "Progressing", "Creating"],
+  ["tried again", tenantWith("Ready=False Away", "Reconciling=True Retrying"), "Degraded", "Away"],
+  [
+    "whose resources do not work yet",
+    tenantWith("Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Progressing"),
+    "Progressing",
+    "Progressing",
+  ],
+  ["that is stalled", tenantWith("Ready=False Conflict", "Stalled=True Conflict"), "Degraded", "Conflict"],
+  ["that is paused", tenantWith("Ready=True Succeeded", "Paused=True Paused"), "Suspended", "Paused"],
+  ["only observed", tenantWith("Ready=True Succeeded", "Synced=False Observed"), "Suspended", "Observed"],
+  ["whose plan waits", waiting, "Suspended", "WaitsForApproval"],
+  ["whose deletion waits", changed(waiting, DELETED), "Suspended", "WaitsForApproval"],
+  ["whose plan waited before it was changed", changed(waiting, { generation: 2 }), "Progressing", NOT_SEEN],
+  ["that is being deleted", changed(ready, DELETED), "Progressing", "Succeeded"],
+])("Argo CD's health of an object %s", async (_name, object, status, reason) => {
+  const message = reason === NOT_SEEN ? reason : `${reason}: ${reason} is so`;
+  expect(await healthOf(object)).toEqual({ status, message });
 });

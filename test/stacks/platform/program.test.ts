@@ -82,38 +82,36 @@ describe("the installation with nothing configured", () => {
   });
 });
 
-describe("the installation", () => {
-  it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
-    const registrations = await installOne({
-      passphrase: "correct horse",
-      backendUrl: "postgres://user:hunter2@db/state",
-      postgresHost: "db",
-      postgresDatabase: "app",
-      postgresUser: "kindstack",
-      postgresPassword: "hunter3",
-      postgresTables: "students",
-    });
+it("the installation makes the Secrets that it has values for, and the state holds them as secrets", async () => {
+  const registrations = await installOne({
+    passphrase: "correct horse",
+    backendUrl: "postgres://user:hunter2@db/state",
+    postgresHost: "db",
+    postgresDatabase: "app",
+    postgresUser: "kindstack",
+    postgresPassword: "hunter3",
+    postgresTables: "students",
+  });
 
-    const state = find(registrations, "Secret/kindstack-system/kindstack-state");
-    const postgres = find(registrations, "Secret/kindstack-system/kindstack-postgres");
-    expect(state.isSecret("stringData") && postgres.isSecret("stringData")).toBe(true);
-    expect(state.inputs.stringData).toEqual({
-      passphrase: "correct horse",
-      backendUrl: "postgres://user:hunter2@db/state",
-    });
-    expect(postgres.inputs.stringData).toEqual({
-      PSQL_HOST: "db",
-      PSQL_PORT: "5432",
-      PSQL_DBNAME: "app",
-      PSQL_USER: "kindstack",
-      PSQL_PASSWORD: "hunter3",
-      PGSSLMODE: "verify-full",
-    });
-    const others = registrations.filter(({ type }) => type !== "kubernetes:core/v1:Secret");
-    expect(JSON.stringify(others)).not.toMatch(/hunter|correct horse/);
-    expect(variable(registrations, "PULUMI_BACKEND_URL")?.valueFrom).toEqual({
-      secretKeyRef: { name: "kindstack-state", key: "backendUrl" },
-    });
+  const state = find(registrations, "Secret/kindstack-system/kindstack-state");
+  const postgres = find(registrations, "Secret/kindstack-system/kindstack-postgres");
+  expect(state.isSecret("stringData") && postgres.isSecret("stringData")).toBe(true);
+  expect(state.inputs.stringData).toEqual({
+    passphrase: "correct horse",
+    backendUrl: "postgres://user:hunter2@db/state",
+  });
+  expect(postgres.inputs.stringData).toEqual({
+    PSQL_HOST: "db",
+    PSQL_PORT: "5432",
+    PSQL_DBNAME: "app",
+    PSQL_USER: "kindstack",
+    PSQL_PASSWORD: "hunter3",
+    PGSSLMODE: "verify-full",
+  });
+  const others = registrations.filter(({ type }) => type !== "kubernetes:core/v1:Secret");
+  expect(JSON.stringify(others)).not.toMatch(/hunter|correct horse/);
+  expect(variable(registrations, "PULUMI_BACKEND_URL")?.valueFrom).toEqual({
+    secretKeyRef: { name: "kindstack-state", key: "backendUrl" },
   });
 });
 

@@ -196,8 +196,6 @@ describe("Capsule's Tenant", () => {
   });
 });
 
-describe("a namespace with a tenant's label", () => {
-  it("is that tenant's", () => {
-    expect(tenantsOf(labelled("oil-a"))).toEqual(["oil"]);
-  });
+it("a namespace with a tenant's label is that tenant's", () => {
+  expect(tenantsOf(labelled("oil-a"))).toEqual(["oil"]);
 });

@@ -261,24 +261,22 @@ describe.each(webhooks.map((webhook) => [webhook.name, webhook] as const))("the 
   });
 });
 
-describe("a look for Ingresses that came together", () => {
-  it.each<[string, object]>([
-    ["paths that another tenant has", { rules: [rule("x.org", ...range(1_000, (i) => `/p${i}`))] }],
-    ["hosts", { rules: range(1_000, (i) => rule(deepHost(i), "/a")) }],
-    ["as many paths as there may be", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }],
-  ])("%s", async (_, spec) => {
-    const found = ingress("new", "oil-0", spec);
-    const seen: AdmissionView = {
-      ...view,
-      get: (watch, key) => (watch === "ingresses" && key === "oil-0/new" ? found : view.get(watch, key)),
-    };
-    const count = await operationsOf(async () => {
-      new LateCollisions().ingressChanged(found, seen);
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    });
-    expect(count).toBeGreaterThan(0);
-    expect(count).toBeLessThan(MAX_OPERATIONS);
+it.each<[string, object]>([
+  ["paths that another tenant has", { rules: [rule("x.org", ...range(1_000, (i) => `/p${i}`))] }],
+  ["hosts", { rules: range(1_000, (i) => rule(deepHost(i), "/a")) }],
+  ["as many paths as there may be", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }],
+])("a look for Ingresses that came together %s", async (_, spec) => {
+  const found = ingress("new", "oil-0", spec);
+  const seen: AdmissionView = {
+    ...view,
+    get: (watch, key) => (watch === "ingresses" && key === "oil-0/new" ? found : view.get(watch, key)),
+  };
+  const count = await operationsOf(async () => {
+    new LateCollisions().ingressChanged(found, seen);
+    await new Promise((resolve) => setTimeout(resolve, 200));
   });
+  expect(count).toBeGreaterThan(0);
+  expect(count).toBeLessThan(MAX_OPERATIONS);
 });
 
 it("an index has a bounded number of entries for an Ingress", () => {
