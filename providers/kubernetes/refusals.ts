@@ -7,59 +7,25 @@ interface Refusal {
   path: string;
 }
 
-/** Refusals that time heals, by what only the API server's words tell. */
-interface Healing {
-  words: RegExp;
-  /** What has to be there, or over, before the request is granted; by the groups of `words`. */
-  dependency(groups: Record<string, string>, refusal: Refusal): string;
-}
+/** What has to be there, or over, before a request is granted; by the groups of the words of its refusal. */
+type Dependency = (groups: Record<string, string>, refusal: Refusal) => string;
 
 /**
- * Each is tested against the API server's own words (`refusals.integration.test.ts`). Other refusals by admission do not
- * heal: what the server understood and refused stays refused until the request changes.
+ * Refusals that time heals, by what only the API server's words tell; each is tested against these
+ * (`refusals.integration.test.ts`). Other refusals by admission do not heal: what the server understood and refused stays refused
+ * until the request changes.
  */
-const HEALING: readonly Healing[] = [
-  {
-    words: MESSAGES.noServiceAccount,
-    dependency: ({ account }) => `service account ${account}`,
-  },
-  {
-    words: MESSAGES.terminating,
-    dependency: ({ namespace }) => `namespace ${namespace}`,
-  },
-  {
-    words: MESSAGES.quota,
-    dependency: ({ quota }, { path }) => `quota ${namespaceIn(path)}/${quota}`,
-  },
-  {
-    // Granted without a change of the object.
-    words: MESSAGES.noRight,
-    dependency: ({ right }) => `right to ${right}`,
-  },
-  {
-    words: MESSAGES.escalation,
-    dependency: (_, { path }) => `rights that ${path} grants`,
-  },
-  {
-    words: MESSAGES.webhookFailed,
-    dependency: ({ webhook }) => `webhook ${webhook}`,
-  },
-  {
-    words: MESSAGES.noPriorityClass,
-    dependency: ({ name }) => `PriorityClass ${name}`,
-  },
-  {
-    words: MESSAGES.noRuntimeClass,
-    dependency: ({ name }) => `RuntimeClass ${name}`,
-  },
-  {
-    words: MESSAGES.notFound,
-    dependency: ({ resource, name }, { path }) => `${resource} ${namespaceIn(path)}/${name}`,
-  },
-  {
-    words: MESSAGES.starting,
-    dependency: () => "API server",
-  },
+const HEALING: readonly [words: RegExp, Dependency][] = [
+  [MESSAGES.noServiceAccount, ({ account }) => `service account ${account}`],
+  [MESSAGES.terminating, ({ namespace }) => `namespace ${namespace}`],
+  [MESSAGES.quota, ({ quota }, { path }) => `quota ${namespaceIn(path)}/${quota}`],
+  [MESSAGES.noRight, ({ right }) => `right to ${right}`], // granted without a change of the object
+  [MESSAGES.escalation, (_, { path }) => `rights that ${path} grants`],
+  [MESSAGES.webhookFailed, ({ webhook }) => `webhook ${webhook}`],
+  [MESSAGES.noPriorityClass, ({ name }) => `PriorityClass ${name}`],
+  [MESSAGES.noRuntimeClass, ({ name }) => `RuntimeClass ${name}`],
+  [MESSAGES.notFound, ({ resource, name }, { path }) => `${resource} ${namespaceIn(path)}/${name}`],
+  [MESSAGES.starting, () => "API server"],
 ];
 
 /** Statuses of a server that cannot answer now: 0 without any answer. */
@@ -70,7 +36,7 @@ const AWAY = [0, 503];
  * tried for all of them. `undefined` for a refusal of this request alone.
  */
 export function healingDependency(refusal: Refusal): string | undefined {
-  for (const { words, dependency } of HEALING) {
+  for (const [words, dependency] of HEALING) {
     const match = words.exec(refusal.message);
     if (match !== null) return dependency(match.groups ?? {}, refusal);
   }
