@@ -1,121 +1,45 @@
 /*
  * What controllers read in annotations besides the fields of an object. Many may be told another prefix, and some read names in
- * any case, so a name counts in every case, and with every prefix where it is none that others have. docs/capsule.md lists the
- * same; a test holds them together.
+ * any case, so a name counts in every case, and with every prefix where it is none that others have.
  */
 
-interface Controller {
-  name: string;
-  /** What the list was compared with, which are versions, or the source of its main branch. */
-  comparedWith: string;
-  /** One that ends with a dot means all that begin so. */
-  annotations: readonly string[];
-}
-
-/** Annotations that make an Ingress take other host names, or read paths as expressions or not at all. */
-export const ROUTING: readonly Controller[] = [
-  {
-    name: "ingress-nginx",
-    comparedWith: "0.22 and later",
-    annotations: [
-      "nginx.ingress.kubernetes.io/server-alias",
-      "nginx.ingress.kubernetes.io/from-to-www-redirect",
-      "nginx.ingress.kubernetes.io/use-regex",
-      "nginx.ingress.kubernetes.io/rewrite-target",
-      "nginx.ingress.kubernetes.io/ssl-passthrough",
-      "nginx.ingress.kubernetes.io/server-snippet",
-      "nginx.ingress.kubernetes.io/configuration-snippet",
-    ],
-  },
-  {
-    name: "NGINX Ingress Controller",
-    comparedWith: "source",
-    annotations: [
-      "nginx.org/path-regex",
-      "nginx.org/rewrite-target",
-      "nginx.org/server-snippets",
-      "nginx.org/location-snippets",
-    ],
-  },
-  {
-    name: "HAProxy Ingress",
-    comparedWith: "source",
-    annotations: [
-      "haproxy-ingress.github.io/server-alias",
-      "haproxy-ingress.github.io/server-alias-regex",
-      "haproxy-ingress.github.io/path-type",
-      "haproxy-ingress.github.io/redirect-from",
-      "haproxy-ingress.github.io/redirect-from-regex",
-      "haproxy-ingress.github.io/ssl-passthrough",
-    ],
-  },
-  {
-    name: "Kong Ingress Controller",
-    comparedWith: "source of 3",
-    annotations: ["konghq.com/host-aliases", "konghq.com/regex-prefix"],
-  },
-  {
-    name: "Traefik",
-    comparedWith: "source of 3",
-    annotations: [
-      "traefik.ingress.kubernetes.io/router.pathmatcher",
-      "traefik.ingress.kubernetes.io/router.rulesyntax",
-    ],
-  },
-  {
-    name: "AWS Load Balancer Controller",
-    comparedWith: "source",
-    annotations: ["alb.ingress.kubernetes.io/conditions.", "alb.ingress.kubernetes.io/use-regex-path-match"],
-  },
-  {
-    name: "Application Gateway Ingress Controller",
-    comparedWith: "source",
-    annotations: ["appgw.ingress.kubernetes.io/hostname-extension"],
-  },
-  {
-    name: "APISIX Ingress Controller",
-    comparedWith: "source",
-    annotations: ["k8s.apisix.apache.org/use-regex"],
-  },
-  {
-    name: "Pomerium Ingress Controller",
-    comparedWith: "source",
-    annotations: ["ingress.pomerium.io/path_regex"],
-  },
-  {
-    name: "Skipper",
-    comparedWith: "source",
-    annotations: [
-      "zalando.org/skipper-routes",
-      "zalando.org/skipper-predicate",
-      "zalando.org/skipper-ingress-path-mode",
-    ],
-  },
+/**
+ * Annotations that make an Ingress take other host names, or read paths as expressions or not at all. One that ends with a dot means
+ * all that begin so. docs/capsule.md lists the same by controller, with what each was compared with.
+ */
+export const ROUTING: readonly string[] = [
+  "nginx.ingress.kubernetes.io/server-alias",
+  "nginx.ingress.kubernetes.io/from-to-www-redirect",
+  "nginx.ingress.kubernetes.io/use-regex",
+  "nginx.ingress.kubernetes.io/rewrite-target",
+  "nginx.ingress.kubernetes.io/ssl-passthrough",
+  "nginx.ingress.kubernetes.io/server-snippet",
+  "nginx.ingress.kubernetes.io/configuration-snippet",
+  "nginx.org/path-regex",
+  "nginx.org/rewrite-target",
+  "nginx.org/server-snippets",
+  "nginx.org/location-snippets",
+  "haproxy-ingress.github.io/server-alias",
+  "haproxy-ingress.github.io/server-alias-regex",
+  "haproxy-ingress.github.io/path-type",
+  "haproxy-ingress.github.io/redirect-from",
+  "haproxy-ingress.github.io/redirect-from-regex",
+  "haproxy-ingress.github.io/ssl-passthrough",
+  "konghq.com/host-aliases",
+  "konghq.com/regex-prefix",
+  "traefik.ingress.kubernetes.io/router.pathmatcher",
+  "traefik.ingress.kubernetes.io/router.rulesyntax",
+  "alb.ingress.kubernetes.io/conditions.",
+  "alb.ingress.kubernetes.io/use-regex-path-match",
+  "appgw.ingress.kubernetes.io/hostname-extension",
+  "k8s.apisix.apache.org/use-regex",
+  "ingress.pomerium.io/path_regex",
+  "zalando.org/skipper-routes",
+  "zalando.org/skipper-predicate",
+  "zalando.org/skipper-ingress-path-mode",
 ];
 
-/** Annotations that make controllers of DNS make records. */
-export const DNS: readonly Controller[] = [
-  {
-    name: "ExternalDNS",
-    comparedWith: "0.14 to 0.23",
-    annotations: [
-      "external-dns.kubernetes.io/hostname",
-      "external-dns.kubernetes.io/internal-hostname",
-      "external-dns.kubernetes.io/cloudflare-custom-hostname",
-      "external-dns.alpha.kubernetes.io/hostname",
-      "external-dns.alpha.kubernetes.io/internal-hostname",
-      "external-dns.alpha.kubernetes.io/cloudflare-custom-hostname",
-    ],
-  },
-  {
-    name: "kops dns-controller",
-    comparedWith: "source of 1.20",
-    annotations: ["dns.alpha.kubernetes.io/external", "dns.alpha.kubernetes.io/internal"],
-  },
-  { name: "Gardener's external-dns-management", comparedWith: "0.55", annotations: ["dns.gardener.cloud/dnsnames"] },
-];
-
-const names = ROUTING.flatMap(({ annotations }) => annotations.map((key) => key.slice(key.indexOf("/") + 1)));
+const names = ROUTING.map((key) => key.slice(key.indexOf("/") + 1));
 const expressions = names.map((name) => name.replaceAll(".", "[.]") + (name.endsWith(".") ? ".*" : ""));
 
 /** Also what names of annotations contain in controllers that are not listed. */
