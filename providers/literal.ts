@@ -42,11 +42,6 @@ function isUnknown(value: unknown): boolean {
   return UNKNOWN.includes(value as string);
 }
 
-function hasUnknown(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return isUnknown(value);
-  return Object.values(value).some(hasUnknown);
-}
-
 /** Where a value is not known, and what stands there. */
 export type Unknown = [path: string[], text: string];
 
@@ -123,9 +118,10 @@ export function behindEngine<I extends object, O extends object>(
     ...(provider.configure && { configure: provider.configure }),
     check: async (olds, news, context) => {
       const checked = told(await provider.check(given(olds), given(news), context));
-      if (!hasUnknown(news)) return checked;
+      const unknown = new Set(findUnknown(news).map(([[property]]) => property));
+      if (unknown.size === 0) return checked;
       // What a preview does not know yet stays so, and cannot be refused.
-      const isKnown = ({ property }: CheckFailure) => !hasUnknown(news[property.split(".", 1)[0] ?? ""]);
+      const isKnown = ({ property }: CheckFailure) => !unknown.has(property.split(".", 1)[0]);
       return { inputs: news, failures: checked.failures.filter(isKnown) };
     },
     diff: (id, olds, news, context) => provider.diff(given(id), given(olds), given(news), context),

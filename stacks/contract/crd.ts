@@ -27,25 +27,21 @@ export const INSTALLED_LABELS = {
 
 export const DEFINITION_TYPE = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" } as const;
 
+type Reader = Pick<KubernetesClient, "get">;
+
 /** The kinds whose CustomResourceDefinition exists and was not installed by Kindstack. */
-export async function findForeignDefinitions(
-  client: Pick<KubernetesClient, "get">,
-  kinds: readonly AnyKind[],
-): Promise<AnyKind[]> {
-  const definitions = await Promise.all(kinds.map((kind) => known(client.get(DEFINITION_TYPE, kindName(kind)))));
-  return kinds.filter((_, index) => {
-    const definition = definitions[index];
-    return definition !== undefined && !isInstalled(definition);
-  });
+export function findForeignDefinitions(client: Reader, kinds: readonly AnyKind[]): Promise<AnyKind[]> {
+  return kindsDefined(client, kinds, (definition) => !isInstalled(definition));
 }
 
 /** The kinds whose CustomResourceDefinition is being deleted, which waits for all objects of the kind. */
-export async function findEndingDefinitions(
-  client: Pick<KubernetesClient, "get">,
-  kinds: readonly AnyKind[],
-): Promise<AnyKind[]> {
+export function findEndingDefinitions(client: Reader, kinds: readonly AnyKind[]): Promise<AnyKind[]> {
+  return kindsDefined(client, kinds, ({ metadata }) => metadata.deletionTimestamp !== undefined);
+}
+
+async function kindsDefined(client: Reader, kinds: readonly AnyKind[], suits: (definition: LiveObject) => boolean) {
   const definitions = await Promise.all(kinds.map((kind) => known(client.get(DEFINITION_TYPE, kindName(kind)))));
-  return kinds.filter((_, index) => definitions[index]?.metadata.deletionTimestamp !== undefined);
+  return kinds.filter((_, index) => definitions[index] !== undefined && suits(definitions[index]));
 }
 
 /** Whether Kindstack has installed a CRD. */

@@ -6,8 +6,7 @@ export async function watchedObjects(client: KubernetesClient, kind: AnyKind, ke
   const lists = await Promise.all(
     (kind.capabilities.watches ?? []).map(async (watch) => {
       const { items } = await client.list(watch, { labelSelector: await watch.selectorOf(key) });
-      const keys = await Promise.all(items.map((object) => watch.keysOf(object)));
-      return items.filter((_, index) => keys[index]?.includes(key));
+      return watchedFor([watch], key, items);
     }),
   );
   return lists.flat();
