@@ -20,16 +20,16 @@ const FINISH_MS = 30_000;
 /** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
 export async function refuse(
   { context, object, state }: Step<"object" | "state", "backend">,
-  { type }: Action,
+  action: Action,
 ): Promise<Outcome | undefined> {
+  const { type } = action;
   if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "compare") return undefined;
   const problem = await context.backend.problem();
   if (problem === undefined) return undefined;
   const failures = [problem];
-  if (type === "update") return { type: "updateFailed", object, failures, partial: undefined };
-  if (type === "finish") return { type: "finishFailed", object, failures };
+  if (type === "compare") return { type: "compared", resources: [], failures };
   if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? [] };
-  return { type: "compared", resources: [], failures };
+  return { type: "updateFailed", action, object, failures, partial: undefined };
 }
 
 /**
@@ -111,8 +111,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
   let partial: UpdateFailed["partial"];
   let hasBegun = false;
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
-    const object = await progress.end();
-    return isLast ? { type: "finishFailed", object, failures } : { type: "updateFailed", object, failures, partial };
+    return { type: "updateFailed", action, object: await progress.end(), failures, partial };
   };
   const stopped = async (object: LiveObject, result?: UpResult): Promise<Outcome> => {
     if (isLast) return await failed([lateFinish(result)]);
@@ -154,8 +153,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
     }
-    const applied = { action, object: await progress.end(), result, pass };
-    return isLast ? { type: "finished", ...applied } : { type: "updated", program, ...applied };
+    return { type: "updated", action, object: await progress.end(), result, pass, program };
   } catch (error) {
     if (stop.aborted && !hasBegun && !signal.aborted) return await stopped(found);
     if (isOutdated(error) || signal.aborted) return { type: "stale" };

@@ -31,9 +31,6 @@ export type Outcome =
   | Proposed
   | Updated
   | UpdateFailed
-  /** What an update before a destroy was to take over is in the state. */
-  | Finished
-  | { type: "finishFailed"; object: LiveObject; failures: UpdateFailure[] }
   | Destroyed
   | DestroyFailed;
 
@@ -44,19 +41,17 @@ interface Applied {
   pass: Pass;
 }
 
-export interface Finished extends Applied {
-  type: "finished";
+/** Also of an update before a destroy: what that was to take over is in the state. */
+export interface Updated extends Applied {
+  type: "updated";
   action: UpdateAction;
   result: AppliedResult;
-}
-
-export interface Updated extends Omit<Finished, "type"> {
-  type: "updated";
   program: ClaimedProgram;
 }
 
 export interface UpdateFailed {
   type: "updateFailed";
+  action: UpdateAction;
   object: LiveObject;
   failures: UpdateFailure[];
   /** The engine's result and the program, where it came to that. */

@@ -62,8 +62,7 @@ export class Reconciler {
       const skipped = refused ?? (await skipUnchanged(reconcile, stack, action));
       const applied = skipped ?? (await apply(reconcile, stack, action));
       const cleaned = await removeUntracked(reconcile, applied);
-      const hasFailed = cleaned.type === "updateFailed" || cleaned.type === "finishFailed";
-      const outcome: Outcome = hasFailed && !isUnchanged() ? { type: "stale" } : cleaned;
+      const outcome: Outcome = cleaned.type === "updateFailed" && !isUnchanged() ? { type: "stale" } : cleaned;
       const result = await record(reconcile, outcome);
       againMs.push(unansweredMs(reconcile));
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);

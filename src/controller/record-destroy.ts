@@ -10,15 +10,13 @@ import { describeChanges, describeFailures } from "./describe";
 import { reportPass } from "./gate";
 import { explainDecision, isStateMissing, STATE_MISSING } from "./missing-state";
 import type { ObjectState } from "./object-state";
-import type { Destroyed, DestroyFailed, Finished, Outcome } from "./outcome";
+import type { Destroyed, DestroyFailed, Updated, UpdateFailed } from "./outcome";
 import { remembered, report, retry } from "./work";
-
-type FinishFailed = Extract<Outcome, { type: "finishFailed" }>;
 
 /** Records that an update before the destroy succeeded: the next reconcile destroys what it has. */
 export async function recordFinish(
   step: Step<"facts" | "state" | "logger", "writer">,
-  { object, result }: Finished,
+  { object, result }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = step;
   await context.writer.removeDecision(object, state.writes);
@@ -32,7 +30,7 @@ export async function recordFinish(
 /** Records that it failed. What may pass is told of and tried again; with any other failure, the next reconcile destroys. */
 export async function recordFailedFinish(
   step: Step<"facts" | "state" | "logger", "writer">,
-  { object, failures: found }: FinishFailed,
+  { object, failures: found }: UpdateFailed,
 ): Promise<Result> {
   const { context, facts, state, logger } = step;
   const failures = explainDecision(found, facts.settings.stateDecision, "update");

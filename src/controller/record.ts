@@ -36,13 +36,9 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "waits":
       return recordWait(reconcile, outcome);
     case "updated":
-      return recordUpdate(reconcile, outcome);
+      return (outcome.action.type === "finish" ? recordFinish : recordUpdate)(reconcile, outcome);
     case "updateFailed":
-      return recordFailedUpdate(reconcile, outcome);
-    case "finished":
-      return recordFinish(reconcile, outcome);
-    case "finishFailed":
-      return recordFailedFinish(reconcile, outcome);
+      return (outcome.action.type === "finish" ? recordFailedFinish : recordFailedUpdate)(reconcile, outcome);
     case "destroyed":
       return recordDestroy(reconcile, outcome);
     case "destroyFailed":

@@ -14,7 +14,7 @@ import { visible } from "../text/plain-text";
 import { isOutdated, loggedFailure, type Step } from "./context";
 import { recordedIds } from "./kind-cache";
 import { listOwned } from "./operator-view";
-import type { Destroyed, Finished, Outcome, Updated } from "./outcome";
+import type { Destroyed, Outcome, Updated } from "./outcome";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
@@ -26,23 +26,23 @@ type Owner = Step<"item" | "object" | "signal" | "work" | "logger", "kind" | "ca
 
 /** Removes what an update or a destroy leaves besides the stack. @returns the outcome, or that this has failed */
 export async function removeUntracked(owner: Owner, outcome: Outcome): Promise<Outcome> {
-  if (outcome.type !== "updated" && outcome.type !== "finished" && outcome.type !== "destroyed") return outcome;
+  if (outcome.type !== "updated" && outcome.type !== "destroyed") return outcome;
   try {
-    if (outcome.type !== "destroyed") await removeAfterUpdate(owner, outcome);
+    if (outcome.type === "updated") await removeAfterUpdate(owner, outcome);
     else if (!(await removeAfterDestroy(owner, outcome))) return { type: "stale" };
     return outcome;
   } catch (error) {
     if (isOutdated(error) || owner.signal.aborted) return { type: "stale" };
-    const failed = { object: outcome.object, failures: [loggedFailure(error, owner.logger)] };
-    if (outcome.type === "updated") return { ...failed, type: "updateFailed", partial: undefined };
-    if (outcome.type === "finished") return { ...failed, type: "finishFailed" };
-    return { ...failed, type: "destroyFailed", deleted: outcome.deleted };
+    const failures = [loggedFailure(error, owner.logger)];
+    const { object } = outcome;
+    if (outcome.type === "destroyed") return { type: "destroyFailed", object, failures, deleted: outcome.deleted };
+    return { type: "updateFailed", action: outcome.action, object, failures, partial: undefined };
   }
 }
 
 async function removeAfterUpdate(
   owner: Owner,
-  { action, result: { resources, madeAgain }, pass }: Updated | Finished,
+  { action, result: { resources, madeAgain }, pass }: Updated,
 ): Promise<void> {
   const planned = pass.bound?.untracked;
   if (planned !== undefined) for (const object of planned) await remove(owner, object, { release: false });
