@@ -9,7 +9,7 @@ import { refuseUnknown } from "../plan/plan";
 import type { Action, DestroyAction, UpdateAction } from "./action";
 import { asRunning } from "./collect-facts";
 import { deletingConditions, updatingConditions } from "./conditions";
-import { isOutdated, loggedFailure, type Reconcile, type Step } from "./context";
+import { failureToTell, isOutdated, type Reconcile, type Step } from "./context";
 import { passGate } from "./gate";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { claimProgram, ObjectStack } from "./stack";
@@ -50,7 +50,8 @@ export async function skipUnchanged(
     const program = stack.program(parsed, { ...inputs, owned })(object);
     return (await declaresTheSame(context, former, program)) ? { type: "sameDeclarations", object, former } : undefined;
   } catch (error) {
-    return isOutdated(error) || signal.aborted ? { type: "stale" } : undefined;
+    if (isOutdated(error) || signal.aborted) throw error;
+    return undefined;
   }
 }
 
@@ -88,23 +89,21 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
 
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
 async function compare(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
-  const { object, logger, signal } = reconcile;
   try {
     const { parsed, inputs } = await stack.read();
-    const program = stack.program(parsed, inputs)(object);
+    const program = stack.program(parsed, inputs)(reconcile.object);
     const plan = await stack.planUpdate(program, { binds: false });
     if (plan.failures.length > 0) return { type: "compared", resources: [], failures: plan.failures };
     refuseUnknown(plan);
     return { type: "compared", resources: plan.resources.map(({ shown }) => shown), failures: [] };
   } catch (error) {
-    if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    return { type: "compared", resources: [], failures: [loggedFailure(error, logger)] };
+    return { type: "compared", resources: [], failures: [failureToTell(error, reconcile)] };
   }
 }
 
 /** Brings an object's stack in line with the object. */
 async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: UpdateAction): Promise<Outcome> {
-  const { context, object: found, state, logger, signal, stop, progress } = reconcile;
+  const { context, object: found, state, signal, stop, progress } = reconcile;
   const { kind, writer } = context;
   const { liveState } = kind.capabilities;
   const isLast = action.type === "finish";
@@ -156,8 +155,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
     return { type: "updated", action, object: await progress.end(), result, pass, program };
   } catch (error) {
     if (stop.aborted && !hasBegun && !signal.aborted) return await stopped(found);
-    if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    return await failed([loggedFailure(error, logger)]);
+    return await failed([failureToTell(error, reconcile)]);
   } finally {
     await progress.end();
   }
@@ -172,7 +170,7 @@ function lateFinish(result: UpResult | undefined): UpdateFailed["failures"][numb
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 async function applyDestroy(reconcile: Reconcile, stack: ObjectStack, action: DestroyAction): Promise<Outcome> {
-  const { context, object, state, logger, signal, progress } = reconcile;
+  const { context, object, state, progress } = reconcile;
   const { release } = action;
   let failures: UpdateFailure[];
   let deleted = state.blockers?.deleted ?? [];
@@ -196,8 +194,7 @@ async function applyDestroy(reconcile: Reconcile, stack: ObjectStack, action: De
     }
     failures = result.failures;
   } catch (error) {
-    if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    failures = [loggedFailure(error, logger)];
+    failures = [failureToTell(error, reconcile)];
   } finally {
     await progress.end();
   }

@@ -98,8 +98,13 @@ export function isOutdated(error: unknown): boolean {
   return isApiError(error, 409) || (isApiError(error, 404) && error.reason !== "UnknownKind");
 }
 
-/** What is told of an error; a bug is logged with its stack. */
-export function loggedFailure(error: unknown, logger: Logger): Failure {
+/**
+ * What is told of an error; a bug is logged with its stack.
+ *
+ * @throws the error, when the object has changed meanwhile or the reconcile is to end: it is tried again, and nothing is told
+ */
+export function failureToTell(error: unknown, { logger, signal }: Step<"logger" | "signal">): Failure {
+  if (isOutdated(error) || signal.aborted) throw error;
   const failure = failureOf(error);
   if (failure.errorClass === "bug") logger.error({ err: error }, "unexpected error");
   return failure;

@@ -11,7 +11,7 @@ import { watchedObjects } from "../../stacks/contract/watched";
 import type { StackResource } from "../automation/event-log";
 import { deletedWith, deletesOthers, findUntracked } from "../plan/untracked";
 import { visible } from "../text/plain-text";
-import { isOutdated, loggedFailure, type Step } from "./context";
+import { failureToTell, type Step } from "./context";
 import { recordedIds } from "./kind-cache";
 import { listOwned } from "./operator-view";
 import type { Destroyed, Outcome, Updated } from "./outcome";
@@ -32,8 +32,7 @@ export async function removeUntracked(owner: Owner, outcome: Outcome): Promise<O
     else if (!(await removeAfterDestroy(owner, outcome))) return { type: "stale" };
     return outcome;
   } catch (error) {
-    if (isOutdated(error) || owner.signal.aborted) return { type: "stale" };
-    const failures = [loggedFailure(error, owner.logger)];
+    const failures = [failureToTell(error, owner)];
     const { object } = outcome;
     if (outcome.type === "destroyed") return { type: "destroyFailed", object, failures, deleted: outcome.deleted };
     return { type: "updateFailed", action: outcome.action, object, failures, partial: undefined };
