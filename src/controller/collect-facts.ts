@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
+import { isOrphanRecorded, type Settings } from "../../stacks/contract/annotations";
 import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { type AnyKind, adoptsAfterCrash, kindName, parseServed, statusOf } from "../../stacks/contract/kind";
 import {
@@ -13,10 +13,9 @@ import {
 import { isFresh } from "../cache/freshness";
 import { driftUnknownCondition } from "./conditions";
 import type { KindContext, Reconcile } from "./context";
-import type { DriftFacts, Facts, LastFacts, ObjectFacts, Settings, StackFacts, Timing } from "./facts";
-import { authorsOf, stillWaits } from "./gate";
+import type { DriftFacts, Facts, LastFacts, ObjectFacts, StackFacts, Timing } from "./facts";
+import { stillWaits } from "./gate";
 import { changedReads, findDrift, ownedOf } from "./kind-cache";
-import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 
@@ -26,7 +25,6 @@ interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal" |
   isTombstone: boolean;
   /** See {@link Timing.blockedMs}. */
   blockedMs: number;
-  setMode: SetMode;
 }
 
 /**
@@ -60,8 +58,7 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   if (shown === undefined || isDestroyed(shown, state)) return undefined;
   const waiting = await state.blockers?.look(context, shown);
   const blockedMs = waiting?.remainingMs ?? 0;
-  const setMode = await context.modeOf(shown);
-  const seen = { context, item, object: shown, state, isTombstone, waiting, blockedMs, setMode };
+  const seen = { context, item, object: shown, state, isTombstone, waiting, blockedMs };
   if (isTombstone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
@@ -81,11 +78,9 @@ async function factsOf(seen: ObservedObject): Promise<Facts> {
   const now = performance.now();
   const status = ownStatus(seen.context.kind, seen.object);
   const object = objectFacts(seen, status);
-  const settings = settingsOf(seen, object);
   return {
     object,
-    settings,
-    authors: authorsOf(seen, object, settings),
+    settings: await settingsOf(seen, object),
     stack: stackFacts(seen, status),
     drift: await driftFacts(seen, status),
     last: lastFacts(seen, now),
@@ -112,17 +107,14 @@ function objectFacts({ object: { metadata }, state, isTombstone }: ObservedObjec
   };
 }
 
-function settingsOf({ object, setMode }: ObservedObject, { isTombstone, orphaned }: ObjectFacts): Settings {
-  const obeyed = obeyedAnnotations(object);
-  const problem = obeyed.problem ?? setMode.problem;
-  return {
-    ...obeyed,
-    mode: setMode.mode,
-    paused: obeyed.paused || problem !== undefined,
-    problem,
-    // An object that is gone cannot be corrected.
-    releases: obeyed.releases || orphaned !== undefined || (isTombstone && problem !== undefined),
-  };
+async function settingsOf(
+  { context, object }: ObservedObject,
+  { isTombstone, orphaned }: ObjectFacts,
+): Promise<Settings> {
+  const settings = await context.readSettings(object);
+  // An object that is gone cannot be corrected.
+  const isBeyondRepair = isTombstone && settings.problem !== undefined;
+  return { ...settings, releases: settings.releases || orphaned !== undefined || isBeyondRepair };
 }
 
 function stackFacts({ context, item, object, state }: ObservedObject, { stack }: CommonStatus): StackFacts {

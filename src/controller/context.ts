@@ -4,6 +4,7 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { WorkContext } from "../../providers/provider";
+import type { Settings } from "../../stacks/contract/annotations";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { OwnedEngine } from "../backend/owned-engine";
@@ -13,7 +14,6 @@ import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Facts } from "./facts";
 import type { KindCache } from "./kind-cache";
-import type { SetMode } from "./modes";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
@@ -43,7 +43,7 @@ export interface KindContext {
   /** Has the backend forget that a stack was destroyed, as its object is gone. */
   forgetDestroyed(stack: string): void;
   /** See {@link watchModes}. */
-  modeOf(object: LiveObject): Promise<SetMode>;
+  readSettings(object: LiveObject): Promise<Settings>;
   /** Undefined where the API server serves no plans. */
   plans: Plans | undefined;
   writer: ObjectWriter;

@@ -13,7 +13,7 @@ import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
 import type { KindContext, Result } from "./context";
 import type { EventRecorder } from "./event-recorder";
-import type { SetModeOf } from "./modes";
+import type { ReadSettings } from "./modes";
 import {
   isDeletedInSpiteOfFinalizer,
   isDeletedWithItsStack,
@@ -36,7 +36,7 @@ export interface ControllerEnvironment
   shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
-  setModeOf: SetModeOf;
+  readSettings: ReadSettings;
   /** The mode of a kind, where the operator is told one. */
   modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   informers: InformerFactory;

@@ -1,7 +1,6 @@
 import type { Failure } from "../../providers/errors";
-import type { ObeyedAnnotations, StateDecision } from "../../stacks/contract/annotations";
+import type { Settings, StateDecision } from "../../stacks/contract/annotations";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { Mode } from "../../stacks/contract/mode";
 import type { CommonStatus } from "../../stacks/contract/object";
 import type { Drift } from "./kind-cache";
 
@@ -39,8 +38,6 @@ export interface Comparison extends Omit<Attempt, "outcome" | "finishes"> {
 export interface Facts {
   object: ObjectFacts;
   settings: Settings;
-  /** See {@link authorsOf}. */
-  authors: readonly string[] | undefined;
   stack: StackFacts;
   drift: DriftFacts;
   last: LastFacts;
@@ -57,12 +54,6 @@ export interface ObjectFacts {
   otherFinalizers: readonly string[];
   /** Whether its resources stay by the propagation policy of its deletion, and the object does not show that it is recorded. */
   orphaned: "seen" | "recorded" | undefined;
-}
-
-/** What users ask for, by annotations and modes; what cannot be understood pauses the object. */
-export interface Settings extends ObeyedAnnotations {
-  /** The strictest of the modes that are set for the object. */
-  mode: Mode;
 }
 
 /** What an object's stack is held to besides the object, and whether it is there. */

@@ -15,7 +15,7 @@ import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
 import type { KindContext, Step } from "./context";
-import type { Comparison, ObjectFacts, Settings } from "./facts";
+import type { Comparison } from "./facts";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 import { isRestOf } from "./rest-of-plan";
@@ -64,7 +64,7 @@ export async function passGate(
   refuseUnbound(planned);
   const { object, facts, state, context } = step;
   const { kind, plans, programDigest } = context;
-  const authors = action.type === "update" ? facts.authors : undefined; // deletions leave none
+  const authors = action.type === "update" ? authorsOf(step) : undefined; // deletions leave none
   const begun = plans && approvedPlan(plans, kind, object, authors);
   const pass: Pass = { type: "pass", bound: planned };
   const rest: Pass = { ...pass, ...(begun && { approval: approvalBy(begun.decision) }) };
@@ -185,11 +185,16 @@ const UNKNOWN = "[unknown]";
  * @returns the users whose approvals are ignored; none where they are not known, and no approval counts; `undefined` where all
  *   approvals count
  */
-export function authorsOf(
-  { context: { kind, plans }, object }: Step<"object", "kind" | "plans">,
-  { metadata: { uid, generation }, status: { stack, conditions } }: ObjectFacts,
-  { ignoreFields }: Settings,
-): readonly string[] | undefined {
+function authorsOf({
+  context: { kind, plans },
+  object,
+  facts,
+}: Step<"object" | "facts", "kind" | "plans">): readonly string[] | undefined {
+  const {
+    metadata: { uid, generation },
+    status: { stack, conditions },
+  } = facts.object;
+  const { ignoreFields } = facts.settings;
   if (!plans?.authorMayNotApprove) return undefined;
   const authors = recordedAuthors(object) ?? [];
   if (stack === undefined || !isDeepStrictEqual(stack.ignoreFields ?? [], ignoreFields)) return authors;
@@ -203,7 +208,7 @@ export function authorsOf(
 }
 
 /** Who has made the change, in a plan. */
-export function describeAuthors(authors: readonly string[]): string {
+function describeAuthors(authors: readonly string[]): string {
   return authors.length === 0 ? UNKNOWN : authors.join(", ").slice(0, MAX_TEXT);
 }
 

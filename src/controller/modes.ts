@@ -1,26 +1,20 @@
 import { type KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
-import { obeyedAnnotations } from "../../stacks/contract/annotations";
+import { type Settings, settingsOf } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { MODE_ANNOTATION, type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
+import { MODE_ANNOTATION, type Mode } from "../../stacks/contract/mode";
 import type { ObjectChange } from "../cache/change";
 import type { InformerFactory } from "../cache/informer-factory";
 
 const NAMESPACE = { apiVersion: "v1", kind: "Namespace" } as const;
 
-/** The mode that holds for an object, or why a namespace's cannot be understood. */
-export interface SetMode {
-  mode: Mode;
-  problem?: string;
-}
-
 /** See {@link watchModes}. */
-export type SetModeOf = Awaited<ReturnType<typeof watchModes>>;
+export type ReadSettings = Awaited<ReturnType<typeof watchModes>>;
 
 /**
  * Watches the modes that namespaces set for the objects in them.
  *
  * @param onChange told of each namespace whose mode is another now
- * @returns the mode that holds for an object of a kind, with what the operator is told of the kind; throws an ApiError when
+ * @returns the settings of an object of a kind, with the mode that the operator is told for the kind; throws an ApiError when
  *   the API server cannot tell of a new namespace
  */
 export async function watchModes(
@@ -36,14 +30,12 @@ export async function watchModes(
     },
   };
   const namespaces = await informers.create(NAMESPACE, options, "modes of namespaces");
-  return async (kind: AnyKind, object: LiveObject, configured: Mode | undefined): Promise<SetMode> => {
-    const own = obeyedAnnotations(object).mode;
-    if (kind.scope === "Cluster") return { mode: strictest([own, configured]) };
+  return async (kind: AnyKind, object: LiveObject, configured: Mode | undefined): Promise<Settings> => {
+    if (kind.scope === "Cluster") return settingsOf(object, undefined, configured);
     const name = object.metadata.namespace ?? "";
     // An object may be seen before its namespace is.
     const namespace = namespaces.get(name) ?? (await known(client.get(NAMESPACE, name)));
-    const { mode, problem }: ReturnType<typeof modeOfNamespace> = namespace ? modeOfNamespace(namespace) : {};
-    return { mode: strictest([own, mode, configured]), ...(problem !== undefined && { problem }) };
+    return settingsOf(object, namespace, configured);
   };
 }
 

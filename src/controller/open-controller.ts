@@ -117,7 +117,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, client, cache, freshness, recorder, metrics: counts }),
     claims,
     plans: environment.plans,
-    modeOf: (object) => environment.setModeOf(kind, object, environment.modeOf?.(kind)),
+    readSettings: (object) => environment.readSettings(kind, object, environment.modeOf?.(kind)),
     rollout: environment.rollout && openRollout(environment.rollout),
     metrics: counts,
     logger,

@@ -133,7 +133,7 @@ export class Manager {
       forgetDestroyed: (stack: string) => destroyed.add(stack),
       plans,
       cluster: await clusterOf(client),
-      setModeOf: await watchModes(client, this.#informers, (changed) =>
+      readSettings: await watchModes(client, this.#informers, (changed) =>
         this.#requeue(({ namespace }) => namespace === changed),
       ),
       informers: this.#informers,

@@ -1,8 +1,8 @@
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { obeyedAnnotations } from "../../stacks/contract/annotations";
+import { type Settings, settingsOf } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { type Mode, modeOfNamespace, strictest } from "../../stacks/contract/mode";
+import type { Mode } from "../../stacks/contract/mode";
 import { objectId } from "../../stacks/contract/object";
 import type { View } from "../plan/plan";
 import { deletedWith, deletesOthers } from "../plan/untracked";
@@ -61,22 +61,17 @@ export function callerView(cluster: ClusterView, { kind, key, live, owned, recor
 /** The mode that the operator is configured with for a kind; known to the operator alone. */
 export type ConfiguredMode = (kind: AnyKind) => Mode | undefined;
 
-/**
- * The mode that holds for an object, or why its namespace's cannot be understood, as far as the caller can see: a namespace
- * that the caller may not get sets none.
- */
-export async function modeOf(
+/** What users ask for of an object, as far as the caller can see: a namespace that the caller may not get sets no mode. */
+export async function readSettings(
   cluster: Pick<ClusterView, "look">,
   configuredMode: ConfiguredMode | undefined,
   kind: AnyKind,
   object: Pick<Manifest, "metadata">,
-): Promise<{ mode: Mode; problem?: string | undefined }> {
-  const { namespace } = object.metadata;
-  const modes = [obeyedAnnotations(object).mode, configuredMode?.(kind)];
-  if (kind.scope === "Cluster" || namespace === undefined) return { mode: strictest(modes) };
-  const lookup = await cluster.look({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  const set = lookup.outcome === "found" ? modeOfNamespace(lookup.object) : {};
-  return { mode: strictest([...modes, set.mode]), problem: set.problem };
+): Promise<Settings> {
+  const { namespace: name } = object.metadata;
+  const isIn = kind.scope === "Namespaced" && name !== undefined;
+  const lookup = isIn && (await cluster.look({ apiVersion: "v1", kind: "Namespace", metadata: { name } }));
+  return settingsOf(object, lookup && lookup.outcome === "found" ? lookup.object : undefined, configuredMode?.(kind));
 }
 
 /** What a mode makes of the changes that a preview shows. */

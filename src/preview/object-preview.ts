@@ -3,7 +3,6 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Lookup } from "../../providers/kubernetes/types";
 import { unescapeReserved } from "../../providers/literal";
-import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { parseDeclared, parseLive } from "../../stacks/contract/declared";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, parseServed, statusOf } from "../../stacks/contract/kind";
@@ -19,7 +18,7 @@ import type { PlannedResource } from "../plan/effects";
 import { changesAnything, planDestroy, planUpdate, programContext, readInputs, type StackPlan } from "../plan/plan";
 import { UNCHECKED } from "../plan/resource-plan";
 import { appliedMetadata } from "./applied-metadata";
-import { type CallerView, type ConfiguredMode, callerView, MODE_NOTES, modeOf } from "./caller-view";
+import { type CallerView, type ConfiguredMode, callerView, MODE_NOTES, readSettings } from "./caller-view";
 import type { ClusterView } from "./cluster-view";
 import { type Action, actionOf, type ObjectPlan } from "./report";
 
@@ -72,8 +71,8 @@ export async function previewRemoval(
   const { engine, cluster, refresh, proposeWith, signal } = options;
   const live = lookup.outcome === "found" ? lookup.object : undefined;
   const object = live ?? manifest;
-  const isObserved = (await modeOf(cluster, options.configuredMode, kind, object)).mode === "Observe";
-  const release = isObserved || obeyedAnnotations(object).releases;
+  const { mode, releases } = await readSettings(cluster, options.configuredMode, kind, object);
+  const release = releases || mode === "Observe";
   const owned = live && proposeWith && (await cluster.owned(kind, live.metadata));
   const view = callerView(cluster, { kind, key: objectKey(object.metadata), live, owned, recorded: [] });
   const request = { kind, object, view, engine, signal, refresh, release, binds: proposeWith !== undefined };
@@ -152,10 +151,7 @@ export async function foundPlan(
   action: Action,
 ): Promise<FoundPlan> {
   const { exists, failures, changes, resources } = plan;
-  const obeyed = obeyedAnnotations(subject.object);
-  const { mode, problem: ofNamespace } = await modeOf(cluster, configuredMode, subject.kind, subject.object);
-  const problem = obeyed.problem ?? ofNamespace;
-  const paused = obeyed.paused || problem !== undefined;
+  const { mode, paused, problem } = await readSettings(cluster, configuredMode, subject.kind, subject.object);
   // A program that fails reaches no state.
   const isLost =
     !exists && failures.length === 0 && lookup.outcome === "found" && statusOf(lookup.object).stack !== undefined;

@@ -4,7 +4,7 @@ import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ign
 import { PAUSED, PAUSED_ANNOTATION } from "../../providers/kubernetes/managed-owner";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 import { inAnyCase, type Spelling, spellingOf } from "../../providers/spelling";
-import { MODE_ANNOTATION, MODE_SPELLING, type Mode } from "./mode";
+import { MODE_ANNOTATION, MODE_SPELLING, type Mode, modeOfNamespace, strictest } from "./mode";
 
 export { PAUSED_ANNOTATION };
 
@@ -84,6 +84,25 @@ export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): Obe
     mode: MODE_SPELLING.read(annotations[MODE_ANNOTATION] ?? ""),
     problem,
   };
+}
+
+/** What users ask for of an object, by its annotations and by modes; what cannot be understood pauses the object. */
+export interface Settings extends ObeyedAnnotations {
+  /** The strictest of the modes that are set for the object. */
+  mode: Mode;
+}
+
+/** @param namespace the object's, if its mode counts @param configured the mode that the operator is told for the kind */
+export function settingsOf(
+  object: Pick<Manifest, "metadata">,
+  namespace: Pick<Manifest, "metadata"> | undefined,
+  configured: Mode | undefined,
+): Settings {
+  const obeyed = obeyedAnnotations(object);
+  const set = namespace === undefined ? {} : modeOfNamespace(namespace);
+  const problem = obeyed.problem ?? set.problem;
+  const mode = strictest([obeyed.mode, set.mode, configured]);
+  return { ...obeyed, mode, paused: obeyed.paused || problem !== undefined, problem };
 }
 
 /** Whether an object leaves a field of what it made to others. */

@@ -4,10 +4,10 @@ import type {
   Facts,
   LastFacts,
   ObjectFacts,
-  Settings,
   StackFacts,
   Timing,
 } from "../../src/controller/facts";
+import type { Settings } from "../../stacks/contract/annotations";
 import type { Condition } from "../../stacks/contract/condition";
 
 /** Facts that a test changes, of whatever group. */
@@ -41,7 +41,6 @@ const AT_REST: Facts = {
     ignoreFields: [],
     stateDecision: undefined,
   },
-  authors: undefined,
   stack: {
     refusal: undefined,
     unlisted: false,
@@ -81,7 +80,6 @@ export function facts(changes: Changes = {}): Facts {
   return {
     object: changed(AT_REST.object),
     settings: changed(AT_REST.settings),
-    authors: AT_REST.authors,
     stack: changed(AT_REST.stack),
     drift: changed(AT_REST.drift),
     last: changed(AT_REST.last),

@@ -22,7 +22,7 @@ import type { Plans } from "../../../src/controller/plan-store";
 import { Reconciler } from "../../../src/controller/reconcile";
 import { REVERTS_OF_CONFLICT } from "../../../src/controller/repairs";
 import { planDigests } from "../../../src/plan/digest";
-import { RECONCILE_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../../stacks/contract/annotations";
+import { RECONCILE_ANNOTATION, STATE_MISSING_ANNOTATION, settingsOf } from "../../../stacks/contract/annotations";
 import { mayApprove } from "../../../stacks/contract/author-policy";
 import type { LiveState } from "../../../stacks/contract/capabilities";
 import { type Condition, findCondition } from "../../../stacks/contract/condition";
@@ -303,7 +303,7 @@ export class Harness {
         () => true,
       ),
       plans: this.servesPlans ? this.plans : undefined,
-      modeOf: async () => ({ mode: this.mode }),
+      readSettings: async (object) => settingsOf(object, undefined, this.mode),
       metrics,
       logger: pino({ level: "silent" }),
     });
