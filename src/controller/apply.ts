@@ -68,11 +68,12 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
       return { ...action, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
     case "recordOrphan":
       await context.writer.recordOrphaned(object, state.writes);
-      return { type: "orphanRecorded" };
+      state.orphaned = "recorded";
+      return { type: "prepared" };
     case "addFinalizer":
       await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");
-      return { type: "finalizerAdded" };
+      return { type: "prepared" };
     case "compare":
       return compare(reconcile, stack);
     case "finish": {
@@ -80,7 +81,7 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
       return applyUpdate(limited, new ObjectStack(limited), action);
     }
     case "update":
-      if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
+      if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "left" };
       return applyUpdate(reconcile, stack, action);
     case "destroy":
       return applyDestroy(reconcile, stack, action);
@@ -123,7 +124,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
     const inputs = { ...read, owned: asRunning(read.owned, action.postponed) };
     const lacking = action.onlyLacking && (await liveState?.needsReconcile(parsed, inputs.owned, inputs.watched));
     if (lacking && lacking.length === 0) {
-      return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
+      return { type: "left" }; // a cache is behind; the event that is still to come leads here again
     }
     const program = await claimProgram(reconcile, stack, parsed, inputs);
     const pass = await passGate(reconcile, action, () => stack.planUpdate(program.of(found), { binds: true }));

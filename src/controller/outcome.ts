@@ -14,14 +14,12 @@ export type Outcome =
   | { type: "stale" }
   /** The same, and the engine had done a part of it. */
   | { type: "interrupted"; object: LiveObject; result: UpResult }
-  /** An update turned out not to be needed. */
-  | { type: "unneeded" }
+  /** Nothing is to be done now: an update turned out not to be needed, or a rollout has not reached the object. */
+  | { type: "left" }
   /** The code of the program is new, and what it declares is what was applied. */
   | { type: "sameDeclarations"; object: LiveObject; former: StackRecord }
-  /** A rollout has not reached the object yet. */
-  | { type: "notRolledOut" }
-  | { type: "finalizerAdded" }
-  | { type: "orphanRecorded" }
+  /** What comes before all else is written: the object is reconciled again. */
+  | { type: "prepared" }
   /** Only the status may need a correction. */
   | { type: "rests"; conditions: readonly NewCondition[]; requeueAfterMs: number }
   /** It waits for something else to end: these failures. */

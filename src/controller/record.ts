@@ -17,15 +17,11 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "interrupted":
       tellInterrupted(reconcile, outcome);
       return "retry";
-    case "unneeded":
-    case "notRolledOut":
+    case "left":
       return "done";
     case "sameDeclarations":
       return recordProgram(reconcile, outcome);
-    case "finalizerAdded":
-      return { requeueAfterMs: 0 };
-    case "orphanRecorded":
-      reconcile.state.orphaned = "recorded";
+    case "prepared":
       return { requeueAfterMs: 0 };
     case "rests":
       return recordRest(reconcile, outcome);
