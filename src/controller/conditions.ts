@@ -43,7 +43,8 @@ const IN_PROGRESS: Record<Cause, string> = {
 
 /** Objects at rest share these: what each would keep of its own takes 0.4 KiB. */
 const NOT_SO = { Reconciling: quiet("Reconciling"), Stalled: quiet("Stalled"), DriftUnknown: quiet("DriftUnknown") };
-const SUCCEEDED_CONDITIONS: readonly NewCondition[] = atRest({
+/** After an update that succeeded. */
+export const SUCCEEDED_CONDITIONS: readonly NewCondition[] = atRest({
   status: "True",
   reason: "Succeeded",
   message: SUCCEEDED,
@@ -56,11 +57,6 @@ export function updatingConditions(cause: Cause, isKnown: boolean): NewCondition
   const why = { reason: cause, message: IN_PROGRESS[cause] };
   const reconciling: NewCondition = { type: "Reconciling", status: "True", ...why };
   return isKnown ? [reconciling] : [{ type: "Synced", status: "Unknown", ...why }, reconciling];
-}
-
-/** After an update that succeeded. */
-export function succeededConditions(): readonly NewCondition[] {
-  return SUCCEEDED_CONDITIONS;
 }
 
 /**
@@ -175,12 +171,12 @@ export function conflictConditions(message: string): NewCondition[] {
 /** When that is over. */
 export function conflictOverConditions(): NewCondition[] {
   const over = { status: "False", reason: "Settled", message: "no field conflict" } as const;
-  return [...succeededConditions(), { type: "FieldConflict", ...over }];
+  return [...SUCCEEDED_CONDITIONS, { type: "FieldConflict", ...over }];
 }
 
 /** While an object is only observed: what an update would do. */
 export function observedConditions(changes: readonly string[]): readonly NewCondition[] {
-  if (changes.length === 0) return succeededConditions();
+  if (changes.length === 0) return SUCCEEDED_CONDITIONS;
   const message = `only observed; an update would: ${describeAll(changes)}`;
   return atRest({ status: "False", reason: OBSERVED, message });
 }

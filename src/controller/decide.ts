@@ -12,7 +12,7 @@ import {
   newsAmong,
   notSo,
   PROGRESSING,
-  succeededConditions,
+  SUCCEEDED_CONDITIONS,
 } from "./conditions";
 import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
 import { driftUnknownNews, gated, pause, tellRefusal } from "./restraints";
@@ -168,7 +168,7 @@ function nothing(facts: Omit<Facts, "settings" | "stack">): Action {
   const corrected: NewCondition[] = [];
   if (reconciling !== undefined && reconciling.reason !== PROGRESSING) corrected.push(notSo("Reconciling"));
   corrected.push(...newsAmong(attemptOf(facts)?.conditions ?? [], conditions));
-  if (synced !== undefined && isPaused(synced)) corrected.push(...succeededConditions());
+  if (synced !== undefined && isPaused(synced)) corrected.push(...SUCCEEDED_CONDITIONS);
   if (inConflict && conflictOverMs <= 0) corrected.push(...conflictOverConditions());
   corrected.push(...driftUnknownNews(object, drift));
   const mayEnd = inConflict && conflictOverMs > 0;

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { ApiError, LiveObject, OwnerReference } from "../../providers/kubernetes/client";
 import { isAsApplied } from "../../providers/kubernetes/ownership";
 import { statusOf } from "../../stacks/contract/kind";
-import type { OwnedRecord, ReferenceRecord } from "../../stacks/contract/object";
+import type { OwnedRecord, StackRecord } from "../../stacks/contract/object";
 import { metadataDigest } from "../../stacks/contract/references";
 import { compareResourceVersions } from "../cache/change";
 import type { Expectations } from "./own-writes";
@@ -104,11 +104,7 @@ function contentsDigest({ status: _, metadata, ...contents }: LiveObject): strin
 }
 
 /** The inputs that an update has read besides the spec: a change of an input calls for another update. */
-export interface ProgramReads {
-  /** See {@link metadataDigest}; only if the program has looked at labels or annotations. */
-  metadata?: string;
-  references?: readonly ReferenceRecord[];
-}
+export type ProgramReads = Pick<StackRecord, "metadata" | "references">;
 
 /** What of this has changed since, in words. @param view what a cache shows of an id; `undefined` for a type that is not watched */
 export function changedReads(

@@ -12,14 +12,13 @@ import {
   conflictMessage,
   conflictOverConditions,
   failedConditions,
-  succeededConditions,
+  SUCCEEDED_CONDITIONS,
 } from "./conditions";
 import type { Result, Step } from "./context";
 import { describeAll, describeFailures, describeResult, outcomeOf } from "./describe";
 import { reportPass } from "./gate";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import { explainDecision } from "./missing-state";
-import type { ObjectState } from "./object-state";
 import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import { alterationsIn, type Revert, revertsIn } from "./repairs";
@@ -88,8 +87,8 @@ export async function recordProgram(
 ): Promise<Result> {
   const { context, facts, state, logger } = step;
   const { metadata: _, references: __, ...before } = former;
-  const stack = { ...before, program: facts.stack.program, ...readsOf(state) };
-  const conditions = succeededConditions();
+  const stack = { ...before, program: facts.stack.program, ...state.reads };
+  const conditions = SUCCEEDED_CONDITIONS;
   state.lastAttempt = remembered(step, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
   await context.plans?.remove(context, object);
   await report(step, object, { ...handled(step), conditions, stack });
@@ -119,7 +118,7 @@ function updatedConditions(
   conflict: string | undefined,
 ): readonly NewCondition[] {
   if (conflict !== undefined) return conflictConditions(conflict);
-  if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True") return succeededConditions();
+  if (findCondition(facts.object.status.conditions, "FieldConflict")?.status !== "True") return SUCCEEDED_CONDITIONS;
   state.repairs.reset();
   return conflictOverConditions();
 }
@@ -195,7 +194,7 @@ function stackRecordOf({ context, facts, item, state }: RecordStep, { resources 
     name: stackName(kind, item.key),
     program: facts.stack.program,
     ...(ignoreFields.length > 0 && { ignoreFields: [...ignoreFields] }),
-    ...readsOf(state),
+    ...state.reads,
     ...(watched.length > 0 && { resources: watched }),
   };
 }
@@ -213,12 +212,6 @@ function partialRecordOf(step: RecordStep, result: UpResult): StackRecord | unde
   const changed = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !changed.has(id));
   return { ...before, resources: [...done, ...left].sort(byId) };
-}
-
-/** What the program has read besides the spec. */
-function readsOf({ reads }: Pick<ObjectState, "reads">): Pick<StackRecord, "metadata" | "references"> {
-  const { metadata, references = [] } = reads ?? {};
-  return { ...(metadata !== undefined && { metadata }), ...(references.length > 0 && { references: [...references] }) };
 }
 
 function byId(a: { id: string }, b: { id: string }): number {

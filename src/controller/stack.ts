@@ -4,13 +4,7 @@ import { KEEP_CONTENTS, ownerUidOf } from "../../providers/kubernetes/ownership"
 import { type DeclaredResource, NotRegisteredError } from "../../providers/registration";
 import { STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { adoptsAfterCrash, parseServed, statusOf } from "../../stacks/contract/kind";
-import {
-  type KindObject,
-  objectId,
-  parseObjectId,
-  type ReferenceRecord,
-  stackName,
-} from "../../stacks/contract/object";
+import { type KindObject, objectId, parseObjectId, stackName } from "../../stacks/contract/object";
 import { metadataDigest, observingMetadata, referenceRecords } from "../../stacks/contract/references";
 import type { StackObject, UpResult } from "../automation/engine";
 import type { StackResource, UpdateFailure } from "../automation/event-log";
@@ -74,16 +68,15 @@ export class ObjectStack {
     return (current) => {
       const known = programContext(kind, object, inputs, recordedIds(current));
       const told = { ...known, cached: ownedOf(this.step), log: logOf(logger, "program") };
-      let references: ReferenceRecord[] = [];
       const observed = observingMetadata(parsed, () => {
-        state.reads = { references, metadata: metadataDigest(object.metadata) };
+        state.reads = { ...state.reads, metadata: metadataDigest(object.metadata) };
       });
       const program = programOf(kind, observed, told);
       const noting =
         <Given extends unknown[]>(work: (...given: Given) => void | Promise<void>) =>
         async (...given: Given) => {
-          references = await referenceRecords(kind, parsed, inputs.referenced);
-          state.reads = { references };
+          const references = await referenceRecords(kind, parsed, inputs.referenced);
+          state.reads = references.length > 0 ? { references } : {};
           try {
             await work(...given);
           } catch (error) {

@@ -11,7 +11,7 @@ import {
   failedConditions,
   isUnfinished,
   pausedConditions,
-  succeededConditions,
+  SUCCEEDED_CONDITIONS,
   updatingConditions,
 } from "../../src/controller/conditions";
 import { describeChanges, describeFailures, describeResult, outcomeOf } from "../../src/controller/describe";
@@ -68,7 +68,7 @@ it("while an object is deleted, it says what keeps it, also when that is termina
 
 describe("while an object is paused", () => {
   it("it is not reconciling, says why and how to change that, and keeps what its Synced says", () => {
-    const conditions = pausedConditions(undefined, [], find(succeededConditions(), "Synced") as Condition);
+    const conditions = pausedConditions(undefined, [], find(SUCCEEDED_CONDITIONS, "Synced") as Condition);
     expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
     expect(conditions[1]).toMatchObject({
       reason: "Paused",
@@ -78,7 +78,7 @@ describe("while an object is paused", () => {
 
   it("and something waits, it says what, and is not synced, until nothing waits any more", () => {
     const was = {
-      ...find(succeededConditions(), "Synced"),
+      ...find(SUCCEEDED_CONDITIONS, "Synced"),
       observedGeneration: 3,
       lastTransitionTime: "",
     } as Condition;
@@ -130,7 +130,7 @@ describe("isUnfinished", () => {
   });
 
   it("is not one that succeeded, that only the author can heal, or that has given way to the deletion", () => {
-    expect(isUnfinished(written(succeededConditions()))).toBe(false);
+    expect(isUnfinished(written(SUCCEEDED_CONDITIONS))).toBe(false);
     expect(isUnfinished(written(failedConditions([conflict])))).toBe(false);
     expect(isUnfinished(written(backOffConditions(["v1/Pod/default/a"])))).toBe(false);
     expect(isUnfinished(written(deletingConditions([])))).toBe(false);

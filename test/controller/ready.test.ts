@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ApiError, LiveObject } from "../../providers/kubernetes/client";
 import { unknownKind } from "../../providers/kubernetes/type-absence";
-import { failedConditions, succeededConditions, updatingConditions } from "../../src/controller/conditions";
+import { failedConditions, SUCCEEDED_CONDITIONS, updatingConditions } from "../../src/controller/conditions";
 import { composeStatus } from "../../src/controller/status";
 import { findCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -68,7 +68,7 @@ const messageOf = (object: LiveObject, type: string) => findCondition(conditions
 
 describe("Ready", () => {
   it("is not, and the object is Reconciling, while what it made does not work yet", async () => {
-    const waiting = await updated(succeededConditions(), { owned: [starts] });
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { owned: [starts] });
     expect(summary(waiting)).toEqual([
       "Ready=False Progressing",
       "Synced=True Succeeded",
@@ -79,7 +79,7 @@ describe("Ready", () => {
   });
 
   it("follows what it made, however that changes, and keeps the rest", async () => {
-    const waiting = await updated(succeededConditions(), { owned: [starts] });
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { owned: [starts] });
     const ready = await updated(undefined, { now: LATER }, waiting.status as object);
     expect(summary(ready)).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
     expect(findCondition(conditionsOf(ready), "Synced")?.lastTransitionTime).toBe("2026-01-02T03:04:05Z");
@@ -89,14 +89,14 @@ describe("Ready", () => {
 
   it("says the same of the same: nothing is written, and no time moves", async () => {
     for (const owned of [[works], [starts], [fails], []]) {
-      const first = await updated(succeededConditions(), { owned });
-      expect(await updated(succeededConditions(), { owned, now: LATER }, first.status as object)).toEqual(first);
+      const first = await updated(SUCCEEDED_CONDITIONS, { owned });
+      expect(await updated(SUCCEEDED_CONDITIONS, { owned, now: LATER }, first.status as object)).toEqual(first);
       expect(await updated(undefined, { owned, now: LATER }, first.status as object)).toEqual(first);
     }
   });
 
   it("is not, and the object is Stalled, when what it made has failed", async () => {
-    expect(summary(await updated(succeededConditions(), { owned: [fails] }))).toEqual([
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { owned: [fails] }))).toEqual([
       "Ready=False ResourceFailed",
       "Synced=True Succeeded",
       "Stalled=True ResourceFailed",
@@ -104,17 +104,17 @@ describe("Ready", () => {
   });
 
   it("is not while the caches have not seen what was applied", async () => {
-    expect(summary(await updated(succeededConditions(), { isSeen: false }))[0]).toBe("Ready=False Progressing");
-    expect(summary(await updated(succeededConditions(), { owned: [] }))[0]).toBe("Ready=False Progressing");
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { isSeen: false }))[0]).toBe("Ready=False Progressing");
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { owned: [] }))[0]).toBe("Ready=False Progressing");
   });
 
   it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", async () => {
     const unserved = unknownKind(works);
-    expect(summary(await updated(succeededConditions(), { unserved }))).toEqual([
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { unserved }))).toEqual([
       "Ready=Unknown UnknownKind",
       "Synced=True Succeeded",
     ]);
-    expect(summary(await updated(succeededConditions(), { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
   });
 
   it("is as Synced is when that is not True, whatever works", async () => {
@@ -132,7 +132,7 @@ describe("Ready", () => {
   });
 
   it("leaves the Reconciling of an update that runs", async () => {
-    const ready = await updated(succeededConditions());
+    const ready = await updated(SUCCEEDED_CONDITIONS);
     const updating = await updated(updatingConditions("Updating", true), { owned: [starts] }, ready.status as object);
     expect(summary(updating)).toEqual([
       "Ready=False Progressing",
@@ -143,11 +143,11 @@ describe("Ready", () => {
 
   it("goes by the kind's own rule where it has one", async () => {
     const capabilities = { ...memcached.capabilities, readyWhen: () => ["the moon is not full"] };
-    const waiting = await updated(succeededConditions(), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind: { ...memcached, capabilities } });
     expect(summary(waiting)[0]).toBe("Ready=False Progressing");
     expect(messageOf(waiting, "Ready")).toBe("the moon is not full");
     const always = { ...memcached.capabilities, readyWhen: () => [] };
-    const other = await updated(succeededConditions(), {
+    const other = await updated(SUCCEEDED_CONDITIONS, {
       owned: [starts],
       kind: { ...memcached, capabilities: always },
     });
@@ -158,7 +158,7 @@ describe("Ready", () => {
     const readyWhen = () => {
       throw new RangeError("no such Pod");
     };
-    const failing = await updated(succeededConditions(), {
+    const failing = await updated(SUCCEEDED_CONDITIONS, {
       kind: { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } },
     });
     expect(messageOf(failing, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
@@ -167,7 +167,7 @@ describe("Ready", () => {
   it("names five of many", async () => {
     const texts = ["a", "b", "c", "d", "e", "f", "g"];
     const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
-    const waiting = await updated(succeededConditions(), { kind: { ...memcached, capabilities } });
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind: { ...memcached, capabilities } });
     expect(messageOf(waiting, "Ready")).toBe("a; b; c; d; e; and 2 more");
   });
 });

@@ -5,7 +5,7 @@ import {
   failedConditions,
   notSo,
   pausedConditions,
-  succeededConditions,
+  SUCCEEDED_CONDITIONS,
   updatingConditions,
 } from "../../src/controller/conditions";
 import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
@@ -119,7 +119,7 @@ describe("composeStatus", () => {
     const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
     const updating = await compose(withStatus({}), { conditions: updatingConditions("Creating", false) });
     expect(types(updating)).toEqual(["Ready", "Synced", "Reconciling"]);
-    const succeeded = { conditions: succeededConditions() };
+    const succeeded = { conditions: SUCCEEDED_CONDITIONS };
     expect(types(await compose(withStatus(updating), succeeded))).toEqual(["Ready", "Synced"]);
     const refused = { errorClass: "terminal", reason: "WrongType", message: "no date" } as const;
     const stalled = await compose(withStatus(updating), { conditions: failedConditions([refused]) });
@@ -136,7 +136,7 @@ describe("composeStatus", () => {
   it("moves a condition's time only when its status changes", async () => {
     const before = withStatus({ conditions: [ready, synced] });
     const timeOf = async (change: StatusChange) => (await compose(before, change)).conditions?.[0]?.lastTransitionTime;
-    expect(await timeOf({ conditions: succeededConditions() })).toBe(ready.lastTransitionTime);
+    expect(await timeOf({ conditions: SUCCEEDED_CONDITIONS })).toBe(ready.lastTransitionTime);
     expect(await timeOf({ conditions: failedConditions([]) })).toBe("2026-01-02T03:04:05Z");
   });
 
@@ -160,7 +160,7 @@ describe("the conditions of a kind's own", () => {
     (await composeStatus(memcached, object(status), shown([]), change, NOW)).conditions;
 
   it("stand beside the standard ones and are of the present generation", async () => {
-    const conditions = await conditionsOf({ conditions: succeededConditions() });
+    const conditions = await conditionsOf({ conditions: SUCCEEDED_CONDITIONS });
     expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Available", "Progressing", "Degraded"]);
     expect(conditions?.slice(2).every(({ observedGeneration }) => observedGeneration === 3)).toBe(true);
   });
@@ -181,7 +181,7 @@ describe("writeStatus", () => {
   });
 
   it("makes no request when nothing has changed", async () => {
-    const object = withStatus(await compose(tenantObject(), { conditions: succeededConditions() }));
+    const object = withStatus(await compose(tenantObject(), { conditions: SUCCEEDED_CONDITIONS }));
     await expect(writeStatus(refusing, object, { ...(object.status as object) })).resolves.toBe(object);
   });
 });
