@@ -171,6 +171,26 @@ decisions(
   { status: failed, attempt: attempt() },
 );
 
+const foreign = { errorClass: "terminal", reason: "BackendForeign", message: "it is another cluster's" } as const;
+const stalledFor = (reason: string) => ({
+  status: { ...REST, conditions: [...ready("True", 3), told("Stalled", reason)] } as ObjectFacts["status"],
+});
+decisions("an object at rest, while the state's backend is another operator's,", [
+  [
+    "tells that nothing is looked after",
+    { refusal: foreign },
+    { type: "nothing", conditions: [{ type: "Stalled", status: "True", reason: "BackendForeign" }] },
+  ],
+  ["tells it once", { refusal: { ...foreign, message: "" }, ...stalledFor("BackendForeign") }, RESUMED],
+  [
+    "tells when that is over",
+    stalledFor("BackendUnknown"),
+    { type: "nothing", conditions: [{ type: "Stalled", status: "False" }] },
+  ],
+  ["leaves what has stalled it besides", stalledFor("TableNotFound"), RESUMED],
+  ["tells nothing once it is deleted", { refusal: foreign, metadata: deleted, hasFinalizer: false }, RESUMED],
+]);
+
 const refused = failedConditions([{ message: "no such table", reason: "TableNotFound", errorClass: "terminal" }]);
 const lastTransitionTime = "2026-01-01T00:00:00Z";
 const written = refused.filter(({ type }) => type !== "Reconciling").map((c) => ({ ...c, lastTransitionTime }));

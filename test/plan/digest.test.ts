@@ -83,7 +83,6 @@ const usual = digestsOf(basisOf());
 describe("the digest of a plan", () => {
   it("is the same for an object that is made again, and for fields in another order", () => {
     expect(digestsOf(basisOf({ uid: "uid-of-another" }))).toEqual(usual);
-    expect(digestsOf(basisOf({}, { changes: [...basisOf().changes].reverse() }))).toEqual(usual);
     fc.assert(
       fc.property(fc.jsonValue(), fc.infiniteStream(fc.nat()), (value, order) => {
         const shuffled = JSON.parse(JSON.stringify(value), (_key, item: unknown) =>
@@ -99,6 +98,13 @@ describe("the digest of a plan", () => {
         expect(canonicalJson(shuffled)).toBe(canonicalJson(JSON.parse(JSON.stringify(value))));
       }),
     );
+  });
+
+  it("is the same for changes, and for what is removed besides, in another order", () => {
+    const changes = [updateOf(), updateOf({ name: "second" })];
+    const untracked = ["one", "two"].map((uid) => ({ metadata: { uid } }) as LiveObject);
+    const [some, others] = [basisOf({}, { changes, untracked }), basisOf({}, { changes: changes.toReversed() })];
+    expect(digestsOf({ ...others, untracked: untracked.toReversed() })).toEqual(digestsOf(some));
   });
 
   it.each<[string, PlanBasis]>([
@@ -147,6 +153,11 @@ describe("the digest of a plan", () => {
       digestsOf(basisOf({}, { changes: [change], references: [{ id: "v1/Secret/team/password", version }] }));
     expect(plugin("1")).toEqual(plugin("1"));
     expect(plugin("1").digest).not.toBe(plugin("2").digest);
+    const besides = (version: string) =>
+      digestsOf(
+        basisOf({}, { changes: [updateOf(), change], references: [{ id: "v1/Secret/team/password", version }] }),
+      );
+    expect(besides("1").digest).not.toBe(besides("2").digest);
     const told = (version: string) =>
       digestsOf(basisOf({}, { references: [{ id: "v1/Secret/team/password", version }] }));
     expect(told("1")).toEqual(told("2"));
@@ -193,7 +204,9 @@ describe("the digest of a group", () => {
       return digestsOf(basisOf({ name }, { changes: [change], resources: [] })).group;
     };
     expect(digestsOf(basisOf({ replicas: 3 })).group).not.toBe(usual.group);
-    expect(digestsOf(basisOf({ password: "other" })).group).not.toBe(usual.group);
+    const withPassword = (password: string) => digestsOf(basisOf({ password })).group;
+    expect(withPassword("other")).not.toBe(usual.group);
+    expect(withPassword("other")).not.toBe(withPassword("another")); // the field shows neither
     expect(digestsOf(renamed("api")).group).toBe(usual.group); // what stays is no difference
     expect(creation("a")).toBe(creation("b"));
     expect(creation("a", { x: "{name}" })).not.toBe(creation("b", { x: "b" }));
@@ -221,9 +234,12 @@ describe("the digest of a group", () => {
     expect(of(own(7)).group).not.toBe(of(own(8)).group);
   });
 
-  it("of a deletion is the object's own", () => {
+  it("of a deletion, and of an update that removes what is untracked, is the object's own", () => {
     const deletionOf = (name: string) => digestsOf(basisOf({ name }, { operation: "delete" })).group;
     expect(deletionOf("a")).not.toBe(deletionOf("b"));
+    const untracked = [{ metadata: { uid: "untracked" } } as LiveObject];
+    const removalBy = (name: string) => digestsOf(basisOf({ name }, { untracked })).group;
+    expect(removalBy("a")).not.toBe(removalBy("b"));
   });
 });
 
