@@ -170,7 +170,6 @@ async function openView(
   return view;
 }
 
-/** @see AdmissionView.follow */
 async function follow(
   client: KubernetesClient,
   object: LiveObject,

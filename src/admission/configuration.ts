@@ -2,7 +2,6 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { type AdmissionWebhook, type KindAdmission, webhookConfigurationKind } from "../../stacks/contract/admission";
 import type { WebhookClient } from "../../stacks/contract/crd";
 
-/** How the API server finds the operator. */
 export type AdmissionLocation =
   /** Outside the cluster: `https://127.0.0.1:8443`, without a path. */
   | { url: string }
@@ -16,7 +15,6 @@ export interface NamedAdmission {
   admission: KindAdmission;
 }
 
-/** The path at which a webhook is served. */
 export function webhookPath(name: string, webhook: AdmissionWebhook): string {
   return `/admission/${name}/${webhook.name}`;
 }

@@ -26,7 +26,6 @@ const reviewSchema = Compile(
   }),
 );
 
-/** The path at which objects of a kind are converted. */
 export function conversionPath(kind: AnyKind): string {
   return `/convert/${kindName(kind)}`;
 }

@@ -7,7 +7,6 @@ import type { AdmissionRequest, Decision } from "../../stacks/contract/admission
 import { parseBody } from "../http/answer";
 import { Refusal } from "../http/refusal";
 
-/** Who decides about requests. */
 export interface Reviewer {
   /** In ms: a request that is not decided in time is refused. Shorter than the API server's time-out. */
   timeoutMs: number;

@@ -13,7 +13,6 @@ import type { ServedCertificate } from "../tls/served-certificate";
 
 /** What answers the reviews that are sent to a path. */
 export interface ReviewHandler {
-  /** Larger bodies are refused. */
   maxBytes: number;
   /** Whether it is asked without a client certificate in any case: API servers show none for conversions. */
   isOpen?: true;

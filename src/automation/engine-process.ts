@@ -10,7 +10,6 @@ import { collect, killGroup, killSession, type RunningCommand } from "./interrup
 import { Connection, type EngineUsage, messages, PROTOCOL, RpcError, wholeMs } from "./rpc";
 
 export interface EngineProcessOptions {
-  /** The program that is run. */
   file: string;
   args: readonly string[];
   environment: NodeJS.ProcessEnv;
@@ -49,9 +48,7 @@ export class EngineProcess {
   readonly #greeting = Promise.withResolvers<void>();
   /** Resolves when it has greeted. @throws TerminalError `Misconfigured`, RetryableError `NoEngine` */
   readonly ready = this.#greeting.promise;
-  /** Resolves when it has ended. */
   readonly ended: Promise<void>;
-  /** How many operations it has begun. */
   operations = 0;
   /** Whether it takes no more requests. */
   isOver = false;

@@ -14,7 +14,6 @@ export interface EngineTiming extends PluginHostTiming {
 
 export type EngineProcessesOptions = Omit<EngineProcessOptions, "pingMs"> & EngineTiming;
 
-/** What the engine has done and has in use. */
 export interface EngineCounts {
   operations: number;
   /** How long operations took in the engine, by phase. */
@@ -42,7 +41,6 @@ const MAX_BACK_OFF_MS = 30_000;
  */
 export class EngineProcesses {
   readonly counts: EngineCounts = { operations: 0, phaseSeconds: {}, successors: 0, crashes: 0 };
-  /** Runs plugins for all engine processes. */
   readonly plugins: PluginHost;
   /** Names this process in the locks of its operations. */
   readonly #session = randomUUID();
@@ -81,7 +79,6 @@ export class EngineProcesses {
     }
   }
 
-  /** Adds an operation's phases, in milliseconds. */
   count(phasesMs: Readonly<Record<string, number>> = {}): void {
     const { phaseSeconds } = this.counts;
     for (const [phase, ms] of Object.entries(phasesMs)) phaseSeconds[phase] = (phaseSeconds[phase] ?? 0) + ms / 1000;

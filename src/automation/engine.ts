@@ -43,7 +43,6 @@ export interface StackEngine {
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
   /** Removes what tells that stacks were destroyed: their objects are gone. */
   forgetDestroyed(stacks: readonly string[]): Promise<void>;
-  /** All stacks of the backend. */
   listStacks(signal?: AbortSignal): Promise<{ name: string }[]>;
   /** The recorded owner of the backend; `undefined` without a record. */
   backendOwner(signal?: AbortSignal): Promise<BackendOwner | undefined>;
@@ -55,11 +54,9 @@ export interface StackEngine {
   claimBackend(owner: BackendOwner, replaces?: string, signal?: AbortSignal): Promise<BackendOwner>;
   /** Operations may run for so long from now, and then end unless this is called again; without any call, for ever. */
   allow(ms: number): void;
-  /** Ends what runs. */
   close(): Promise<void>;
 }
 
-/** What an operator's work has in common, whatever it asks for. */
 export interface WorkOptions {
   /** The id of the {@link BackendOwner} that the backend must have. */
   owner?: string | undefined;
@@ -68,7 +65,6 @@ export interface WorkOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** The object that a stack is of. */
 export interface StackObject {
   uid: string;
   /**
@@ -130,7 +126,6 @@ export interface DestroyOptions extends OperationOptions, HeldOptions {
   release?: boolean | undefined;
 }
 
-/** What came of an operation that may write. */
 export interface UpResult extends Pick<EngineReport, "resources" | "deleted" | "gone"> {
   summary: OperationSummary;
   /** Whether the stack existed, or the backend has the proof of its destruction. */
@@ -152,9 +147,7 @@ export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "end
   resourceChanges: OpMap;
 }
 
-/** What an operation would do. */
 export interface PreviewResult {
-  /** Whether there is such a stack yet. */
   exists: boolean;
   changes: PlannedChange[];
   /** Where it was asked for, and the preview did not fail; also absent for the destroy of no stack. */

@@ -29,7 +29,6 @@ export interface StackResource {
   corrected?: FieldDrift[];
 }
 
-/** What the engine's events say of one update. */
 export interface EngineReport {
   /** How many resources each operation touched, without those that stayed the same. */
   changes: OpMap;
@@ -106,7 +105,6 @@ function differences(wanted: Properties, live: Properties): FieldDrift[] {
     .map((field) => ({ field, wanted: wanted[field], ...(field in live && { live: live[field] }) }));
 }
 
-/** The drift that a provider reports. */
 export function driftIn({ drift }: Properties): FieldDrift[] {
   return driftSchema.Check(drift) ? drift : [];
 }
@@ -116,14 +114,12 @@ function plainText(message: string): string {
   return message.replace(/<\{%.*?%\}>/g, "").trim();
 }
 
-/** One thing that went wrong in an update. */
 export interface UpdateFailure extends Failure {
   /** The resource's name and URN, when it was about one. */
   resource?: string;
   urn?: string;
 }
 
-/** How an operation ended, as the engine says itself. */
 export const outcomeSchema = Type.Object({
   exists: Type.Boolean(),
   succeeded: Type.Boolean(),
@@ -139,18 +135,15 @@ export const outcomeSchema = Type.Object({
 });
 export type EngineOutcome = Type.Static<typeof outcomeSchema>;
 
-/** What an operation came to. */
 export interface Ran {
   stack: string;
   ended: Ended;
   /** How it ended, where the engine tells. */
   outcome: EngineOutcome | undefined;
   events: readonly EngineEvent[];
-  /** What the providers refused. */
   refused: readonly ResourceFailure[];
   /** See {@link ProviderSession.unrecorded}. */
   unrecorded: boolean;
-  /** What the program threw. */
   programError: unknown;
   /** Of a preview, see {@link ProviderSession.given}. */
   given?: ReadonlyMap<string, Given>;

@@ -40,7 +40,6 @@ const history = Type.Object({
     ),
   ]),
 });
-/** What the process answers, by request. */
 const answers = {
   outcome: Compile(outcomeSchema),
   state: Compile(stackStateSchema),

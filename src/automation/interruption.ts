@@ -28,7 +28,6 @@ export interface RunningCommand {
   kill(): void;
 }
 
-/** What ends an operation before its time. */
 interface Interruptions {
   timeoutMs: number;
   signal: AbortSignal | undefined;

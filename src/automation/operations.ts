@@ -24,7 +24,6 @@ export interface OperationsOptions {
 
 export type Method = "up" | "refresh" | "destroy" | "preview" | "previewDestroy";
 
-/** An operation that is to be run. */
 export interface Operation {
   method: Method;
   stack: string;
@@ -37,14 +36,12 @@ export abstract class Operations
   implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy">
 {
   readonly #previews: LimitFunction;
-  /** The stacks that operations write. */
   readonly #writing = new Set<string>();
 
   constructor(readonly options: OperationsOptions) {
     this.#previews = pLimit(options.previewsAtOnce ?? 1);
   }
 
-  /** The providers of one operation. */
   protected openSession({ method, options }: Operation): ProviderSession {
     const { signal, stop, release, observed, snapshot, context } = options;
     const keepsGiven = method === "preview";

@@ -10,7 +10,6 @@ import { DYNAMIC, isScaffolding, nameOf } from "./urn";
 
 type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
 
-/** One resource of a stack, as a preview plans it. */
 export interface PlannedChange {
   urn: string;
   /** `pulumi-nodejs:dynamic/kubernetes:Namespace` */

@@ -17,7 +17,6 @@ export const pluginProcessSchema = Type.Object({
   state: Type.String({ description: "used, idle or draining" }),
 });
 
-/** A process of a plugin. */
 export type PluginProcess = Type.Static<typeof pluginProcessSchema>;
 
 export interface PluginHostTiming {
@@ -73,7 +72,6 @@ export class PluginHost {
     return answer.plugins;
   }
 
-  /** The process, where there is one. */
   get process(): EngineProcess | undefined {
     return this.#current?.isOver === false ? this.#current : undefined;
   }

@@ -5,7 +5,6 @@ import { ClassifiedError, errorMessageOf, initializationOf } from "../../provide
 import type { ProviderRequest } from "../../providers/host/session";
 import { parseJson } from "../text/json";
 
-/** The other side's answer in place of a result. */
 export class RpcError extends Error {
   constructor(
     message: string,
@@ -27,7 +26,6 @@ const messageSchema = Compile(
 );
 
 export interface Handlers {
-  /** Answers a request of the other side. */
   request(method: string, params: unknown): Promise<unknown>;
   notification(method: string, params: unknown): void;
 }
@@ -105,12 +103,10 @@ export class Connection {
 export const PROTOCOL = 5;
 
 const usage = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number(), goroutines: Type.Number() });
-/** What a process has in use. */
 export type EngineUsage = Type.Static<typeof usage>;
 
 const request = Type.Unsafe<ProviderRequest>({ type: "object", required: ["urn"] });
 const event = Type.Unsafe<EngineEvent>({ type: "object" });
-/** What a process says. */
 export const messages = {
   usage: Compile(usage),
   hello: Compile(Type.Object({ version: Type.String(), protocol: Type.Number() })),

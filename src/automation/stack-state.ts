@@ -14,7 +14,6 @@ export interface RecordedResource {
   outputs?: Properties;
   /** When the engine last changed it, ISO 8601. */
   modified?: string;
-  /** It is not to be deleted. */
   protect?: boolean;
   /** It was replaced, and its deletion is pending. */
   delete?: boolean;

@@ -14,7 +14,6 @@ export interface EngineSettings extends StateConfig {
   timing?: EngineTiming;
 }
 
-/** Starts the engine for a backend. */
 export async function openEngine(settings: EngineSettings): Promise<EngineProcesses> {
   const { workDirectory, file, log, timing, protection } = settings;
   await mkdir(workDirectory, { recursive: true });

@@ -5,7 +5,6 @@ import type { StackEngine } from "../automation/engine";
 import { urnsIn } from "../automation/stack-state";
 import { isScaffolding } from "../automation/urn";
 
-/** A stack whose object does not exist. */
 export interface OrphanedStack {
   stack: string;
   /** How many resources of its program the state has. */
@@ -39,7 +38,6 @@ export async function orphanedStacks(
   return orphaned;
 }
 
-/** The stacks that objects have, or may have. */
 async function heldStacks(client: Pick<KubernetesClient, "list" | "pages">): Promise<Set<string>> {
   const held = new Set<string>();
   for (const definition of (await client.list(DEFINITION_TYPE)).items.filter(isInstalled)) {

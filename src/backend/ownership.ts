@@ -22,7 +22,6 @@ export interface BackendOwnershipOptions {
   logger: Pick<Logger, "info" | "warn" | "error">;
 }
 
-/** Why a backend is refused. */
 export const BACKEND_REASONS = ["BackendForeign", "BackendUnknown"] as const;
 type BackendReason = (typeof BACKEND_REASONS)[number];
 

@@ -4,7 +4,6 @@ import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { type AnyKind, kindName, kindType, statusOf } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 
-/** An object that has, or may have, a stack. */
 export interface StackHolder {
   /** The name of its stack, whether that exists or not. */
   stack: string;

@@ -28,7 +28,6 @@ const listValidator = Compile(listSchema);
 
 const stateSchema = Compile(stackStateSchema);
 
-/** Where the stacks are. */
 export interface Backend {
   engine: Pick<GoEngine, "listStacks" | "exportAll" | "importStack">;
   url: string;
@@ -86,7 +85,6 @@ async function readBackup(directory: string): Promise<BackupList> {
 }
 
 interface Restored {
-  /** How many stacks were written. */
   count: number;
   /** Those with secrets that another passphrase has encrypted. */
   sealed: string[];

@@ -12,7 +12,6 @@ const lineValidator = Compile(
   Type.Object({ file: Type.String({ pattern: "^[a-zA-Z0-9._-]{1,120}$" }), content: Type.String() }),
 );
 
-/** Writes a backup's directory into a stream. */
 export async function writeStream(directory: string, stream: Writable): Promise<void> {
   for (const file of await readdir(directory)) {
     const line = `${JSON.stringify({ file, content: await readFile(join(directory, file), "utf8") })}\n`;

@@ -38,7 +38,6 @@ interface DecisionOptions extends KindsOption {
   operatorNamespace: string;
 }
 
-/** The plans that one approval names, in one namespace. */
 interface Target {
   title: string;
   namespace: string;
@@ -138,7 +137,6 @@ async function choiceOf(
   return { targets: [target], ...(options.digest === undefined && { shown: renderText(planReport(kind, plan)) }) };
 }
 
-/** Shows what is approved, and asks. */
 async function letConfirm({ targets, shown }: Choice, { yes }: DecisionOptions): Promise<void> {
   if (shown === undefined) return;
   process.stdout.write(`${shown.trimEnd()}\n\n`);

@@ -6,7 +6,6 @@ import { selectFiles } from "../../stacks/contract/manifests";
 import { counted } from "../preview/wording";
 import { some } from "../text/some";
 
-/** A commit of the repository that a folder is in. */
 export interface Commit {
   /** The repository's root, without symbolic links. */
   root: string;

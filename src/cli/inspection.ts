@@ -29,7 +29,6 @@ export interface InspectionOptions {
 const TIMEOUT_MS = 10 * 60_000;
 const BAR_WIDTH = 20;
 
-/** The environment variables of {@link inspect}, for a command's help. */
 export const INSPECTION_HELP = `
 Environment:
   KUBECONFIG                        the cluster, if any; read rights suffice

@@ -180,7 +180,6 @@ Next:
 `;
 }
 
-/** The list of kinds with one more kind. */
 function withKind(text: string, { folder, constant }: NewKindNames): string {
   const added = text.replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`);
   if (added === text) throw new Error(`${INDEX}: add the kind to its list`);

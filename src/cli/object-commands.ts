@@ -54,7 +54,6 @@ interface ObjectOptions extends ServerOptions, KindsOption {
   output?: OutputFormat;
 }
 
-/** A command that shows a part of one object's stack. */
 function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   usage,
   description,
@@ -64,7 +63,6 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   /** The command with its parents. */
   usage: string;
   description: string;
-  /** The path of the request to an operator. */
   path: P;
   /** What is printed unless JSON is asked for; without, the command prints JSON alone. */
   table?(value: Answers[P]): string;

@@ -23,13 +23,11 @@ const CLUSTER_TIMEOUT_MS = 5_000;
 
 type Settings = Omit<EngineSettings, "environment"> & Omit<OperationsOptions, "host">;
 
-/** The engine with the providers of this process. */
 export interface OpenStacks {
   engine: StackEngine;
   host: ProviderHost;
 }
 
-/** Opens the stacks of kinds. @throws what {@link openEngine} throws */
 export async function openStacks(kinds: readonly AnyKind[], settings: Settings): Promise<OpenStacks> {
   const host = new ProviderHost(providersOf(kinds));
   const all = { ...settings, host, environment: withPluginFolders(kinds, process.env) };
@@ -40,7 +38,6 @@ export async function openStacks(kinds: readonly AnyKind[], settings: Settings):
   return { engine: new GoEngine({ ...all, processes: await openEngine(all) }), host };
 }
 
-/** The environment variables of {@link withStates}, for a command's help. */
 export const STATES_HELP = `
 Environment:
   PULUMI_BACKEND_URL                where the operator keeps the state

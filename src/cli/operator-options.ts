@@ -157,7 +157,6 @@ function shardCount(text: string): number {
   return Number(text);
 }
 
-/** A mode for all kinds, or for one that a person names. */
 interface ModeSetting {
   word: string | undefined;
   mode: Mode;

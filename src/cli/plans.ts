@@ -69,7 +69,6 @@ function planRow({ metadata, spec, status }: Plan) {
   return { plan: metadata.name, namespace: metadata.namespace, object, digest, group, cause, actions, ...status };
 }
 
-/** One line for each plan. */
 export function planTable(plans: readonly Plan[]): string {
   const rows = plans.map((plan) => {
     const { actions, cause, digest } = plan.spec;

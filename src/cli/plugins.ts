@@ -40,7 +40,6 @@ Examples:
     });
 }
 
-/** What people read of a report. */
 export function renderPlugins({ kinds, processes }: Answers["/v1/plugins"], now = Date.now()): string {
   const needed = kinds.flatMap(({ kind, plugins }) =>
     plugins.map(({ name, version = "any", file, ...of }) => [kind, name, version, of.package, file ?? "missing"]),

@@ -70,7 +70,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack 
   return program;
 }
 
-/** Runs one command to its end. */
 export async function runProgram(words: readonly string[], program?: Command): Promise<ExitCode> {
   try {
     await (program ?? (await buildProgram(words))).parseAsync(words, { from: "user" });

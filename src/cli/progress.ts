@@ -41,7 +41,6 @@ export class Progress {
     if (!spinner) this.#write(estimate ? `${text} (${estimate})` : text);
   }
 
-  /** Shows how far the step is. */
   detail(text: string): void {
     if (this.#step === undefined) return;
     this.#step.detail = text;

@@ -9,7 +9,6 @@ import { killGroup } from "../automation/interruption";
 import { withScratch } from "../automation/workspace";
 import { checkOut, commonAncestor, filesAt, git, pathInRepository } from "./git";
 
-/** What files were at another revision. */
 export interface EarlierManifests extends Manifests {
   /** Why deletions may be unseen; empty when all that was there is known. */
   unseen: readonly string[];

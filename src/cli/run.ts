@@ -144,7 +144,6 @@ ${kindVariables()}`,
     .action((options: RunOptions, self: Command) => untilInterrupted((signal) => runOperator(options, self, signal)));
 }
 
-/** Help on the variables that only one kind reads. */
 function kindVariables(): string {
   const variables = builtInKinds.flatMap(({ capabilities }) => Object.entries(capabilities.environment ?? {}));
   return variables.map(([name, meaning]) => `  ${name.padEnd(36)} ${meaning}`).join("\n");

@@ -10,7 +10,6 @@ import { operatorNamespace } from "../config";
 import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
 
-/** Makes the backend an operator's. */
 export function claimCommand(): Command {
   return new Command("claim")
     .description("let the operator of the current cluster use a backend that is not its own, or may not be")

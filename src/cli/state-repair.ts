@@ -11,7 +11,6 @@ const HELP = `
 status.stack.name of an object has its stack's name.
 ${STATES_HELP}`;
 
-/** Removes the locks of a stack. */
 export function unlockCommand(): Command {
   const command: Command = new Command("unlock")
     .description("remove the locks of a stack whose process is gone, such as a `pulumi up` that was killed")
@@ -37,7 +36,6 @@ export function unlockCommand(): Command {
   return command;
 }
 
-/** Takes the protection from resources of a stack, so that they can be deleted. */
 export function unprotectCommand(): Command {
   return new Command("unprotect")
     .description("allow the deletion of a stack's protected resources, or of one")

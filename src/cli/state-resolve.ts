@@ -15,13 +15,11 @@ interface ResolveOptions extends KindsOption {
   namespace?: string;
 }
 
-/** An object whose state is lost. */
 interface Lost {
   kind: AnyKind;
   object: LiveObject;
 }
 
-/** Decides for objects whose states are lost; without a decision, lists them. */
 export function resolveCommand(): Command {
   const command = new Command("resolve")
     .description("list objects whose state is missing (StateMissing), or decide what becomes of them")

@@ -5,7 +5,6 @@ export class Html {
   constructor(readonly text: string) {}
 }
 
-/** What a template may hold. */
 export type Value = Html | string | number | undefined | false | readonly Value[];
 
 /** HTML of a template. Values are escaped, except HTML that this function made. Attributes must be quoted. */

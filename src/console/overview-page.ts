@@ -9,7 +9,6 @@ import type { ConsoleSource } from "./source";
 const MOST_URGENT = 20;
 const SHOWN_STATES = ["Stalled", "Reconciling", "Paused"] as const;
 
-/** All kinds, with the objects that are not Ready. */
 export function overviewPage(source: ConsoleSource): Html {
   const kinds = source.kinds.map((kind) => {
     const objects = source.operator.objects(kind);

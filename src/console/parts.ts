@@ -13,7 +13,6 @@ export function badge(tone: Tone, text: string): Html {
   return html`<span class="badge ${tone}">${visible(text)}</span>`;
 }
 
-/** An object's state by its conditions. */
 export function objectBadge(object: LiveObject): Html {
   const { synced, ready, reason, states } = readinessOf(object);
   const progresses = synced === "True" && !states.includes("Stalled");

@@ -19,7 +19,6 @@ export interface ConsoleOptions {
 
 /** What the console shows: the operator's caches, and the state's backend where one object is looked at. */
 export interface ConsoleSource extends Omit<ConsoleOptions, "engine"> {
-  /** An object's stack as its backend has it. */
   stack(kind: AnyKind, object: LiveObject): Promise<StackContents>;
 }
 

@@ -9,7 +9,6 @@ import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
 import type { Tone } from "./parts";
 
-/** One resource of a stack, and what is known of it now. */
 interface GraphNode {
   urn: string;
   type: string;
@@ -29,7 +28,6 @@ const DYNAMIC = "pulumi-nodejs:dynamic";
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** The resources of a stack by name. */
 export function graphOf(state: StackState, view: Manager["view"]): GraphNode[] {
   const own = (state.deployment.resources ?? []).filter(
     ({ urn, type }) => type.startsWith(DYNAMIC) && !isScaffolding(urn),

@@ -39,7 +39,6 @@ export interface DevClusterOptions {
   signal?: AbortSignal;
 }
 
-/** A control plane and a database that run. */
 export interface DevCluster {
   /** Absolute. */
   readonly dir: string;
@@ -57,7 +56,6 @@ export interface DevCluster {
   stop(log?: Log): Promise<void>;
 }
 
-/** A cluster is running in that directory. */
 export class DevClusterRunningError extends Error {
   override readonly name = "DevClusterRunningError";
 

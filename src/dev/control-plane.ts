@@ -152,7 +152,6 @@ const KWOK_ROLE = [
   },
 ];
 
-/** Nodes that kwok simulates. */
 const NODES = ["node-1", "node-2"].map((name) => ({
   apiVersion: "v1",
   kind: "Node",
@@ -163,7 +162,6 @@ const NODES = ["node-1", "node-2"].map((name) => ({
   },
 }));
 
-/** Waits until Pods can be created and scheduled. */
 async function untilUsable(client: KubernetesClient, signal: AbortSignal): Promise<void> {
   const check = async () => {
     const nodes = await Promise.all(NODES.map((node) => known(client.find(node))));

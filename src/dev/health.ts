@@ -3,7 +3,6 @@ import type { CertifiedKey } from "../tls/certificate";
 
 const TIMEOUT_MS = 2_000;
 
-/** Whether `GET <url>` answers 200. */
 export async function answersOk(url: string, tls?: { ca: CertifiedKey; client: CertifiedKey }): Promise<boolean> {
   const connect = tls ? { ca: tls.ca.certificate, cert: tls.client.certificate, key: tls.client.key } : {};
   const dispatcher = new Agent({ allowH2: false, connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });

@@ -20,7 +20,6 @@ const QUIET_MS = 100;
 const SOURCE = /^[^.].*\.([cm]?[jt]sx?|json)$/;
 
 export interface KindWatchOptions {
-  /** What was loaded at first. */
   chosen: LoadedKinds;
   /** Loads the same as the files are now. */
   load(): Promise<LoadedKinds>;
@@ -180,7 +179,6 @@ export class KindWatch {
     this.#options.keep(served);
   }
 
-  /** Makes a kind the served one of its name. */
   async #serve(kind: AnyKind, all: readonly AnyKind[]): Promise<void> {
     const { client, host, operator, prepare, signal } = this.#options;
     signal.throwIfAborted();

@@ -14,9 +14,7 @@ export function layoutOf(dir: string) {
     kubeconfig: path.join(directory, "kubeconfig"),
     env: path.join(directory, "env"),
     passphrase: path.join(directory, "passphrase"),
-    /** Pulumi's state backend. */
     state: path.join(directory, "state"),
-    /** The operator's work directories. */
     work: path.join(directory, "work"),
     ports: path.join(directory, "ports.json"),
     record: path.join(directory, "cluster.json"),

@@ -4,7 +4,6 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { type CertificateRequest, type CertifiedKey, createAuthority, issueCertificate } from "../tls/certificate";
 
-/** A certificate and its key, as files and as text. */
 export interface Credential extends CertifiedKey {
   certificateFile: string;
   keyFile: string;

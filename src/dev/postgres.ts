@@ -22,7 +22,6 @@ const DATABASE = "kindstack";
 // Not the name of any schema: PostgreSQL looks for tables in the schema of the user's name first.
 const USER = "developer";
 
-/** Starts PostgreSQL, with the table of the samples. */
 export async function startPostgres(supervisor: Supervisor, server: string, log: Log): Promise<PostgresSettings> {
   const { layout, signal } = supervisor;
   log("starting PostgreSQL");
@@ -97,7 +96,6 @@ async function removeMisleadingPidFile(dataDirectory: string): Promise<void> {
   if (program !== undefined && program !== "postgres") await fs.rm(file);
 }
 
-/** The database server on an initialised data directory. */
 function postgres({ bin, dataDirectory, owner }: PostgresInstallation, settings: PostgresSettings): Component {
   const options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
   return {
@@ -127,7 +125,6 @@ async function prepareDatabase(settings: PostgresSettings): Promise<void> {
   );
 }
 
-/** One connection for the time of `work`. */
 export async function withClient<T>(settings: PostgresSettings, work: (client: Client) => T | Promise<T>): Promise<T> {
   const client = new Client({ ...settings, connectionTimeoutMillis: 10_000 });
   client.on("error", () => {}); // a lost connection also fails the query at hand

@@ -104,7 +104,6 @@ function sendSignal(target: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The last lines of a log file, for an error message. */
 export function lastLines(file: string, count: number): string {
   try {
     return fs.readFileSync(file, "utf8").trimEnd().split("\n").slice(-count).join("\n");

@@ -35,7 +35,6 @@ export function needsControllers({ owns }: Pick<AnyKind, "owns">): boolean {
   );
 }
 
-/** Applies the samples of kinds, and returns them. */
 export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly AnyKind[]): Promise<LiveObject[]> {
   await using client = adminClient(kubeconfig);
   const applied: LiveObject[] = [];

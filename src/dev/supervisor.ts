@@ -42,7 +42,6 @@ export class ComponentFailedError extends Error {
 
 const LOG_LINES = 15;
 const POLL_MS = 100;
-/** How long a component may take until it is healthy. */
 const START_SECONDS = 60;
 
 /** Starts components, remembers them in `cluster.json` and notices when one ends. */

@@ -11,7 +11,6 @@ import { foldersFrom } from "../../providers/folders";
  * when it starts and checks them at each message.
  */
 
-/** What the thread answers. */
 export interface TypeCheckAnswer {
   /** `<file>:<line>: <message>` */
   errors: string[];

@@ -19,7 +19,6 @@ import type { Declarations, PortableResource } from "./artefact";
  * the installed kind could have declared for this very object, and nothing else.
  */
 
-/** What may be previewed of an object's declarations. */
 export interface Admitted {
   resources: DeclaredResource[];
   /** The names of those whose values are not in the file. */

@@ -6,7 +6,6 @@ import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { parseLive } from "../../stacks/contract/declared";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
-/** The live objects of a kind, and what limits that. */
 export interface LiveObjects {
   /** In the version in which they are stored when they are written. */
   objects: LiveObject[];

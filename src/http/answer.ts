@@ -63,7 +63,6 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Parses a body of JSON. */
 export function parseBody<T>(schema: Validator<TProperties, TSchema, T>, text: string, what: string): T {
   const value = readJson(text);
   if (value === undefined) throw new Refusal(400, "BadRequest", "the body is not JSON");

@@ -19,7 +19,6 @@ interface Connection {
 export interface ConnectionLimits {
   /** Of users; beyond it, the connection used least recently ends, of the user with most. */
   max: number;
-  /** Told of every connection that is ended. */
   dropped?: () => void;
 }
 
@@ -101,7 +100,6 @@ export class ConnectionLimit {
     });
   }
 
-  /** The client of this connection, or TLS socket, is known. */
   recognize(socket: Socket, identity: string): void {
     const connection = this.#open.get(idOf(socket));
     if (connection === undefined) return;

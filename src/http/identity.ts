@@ -2,7 +2,6 @@ import type { PeerCertificate } from "node:tls";
 import type { UserInfo } from "../../providers/kubernetes/access-review";
 import { Refusal } from "./refusal";
 
-/** A user as the API server knows them. */
 export type Identity = UserInfo & Required<Pick<UserInfo, "username" | "groups" | "extra">>;
 
 /** Every user that the API server knows is in it. */

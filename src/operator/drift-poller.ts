@@ -26,7 +26,6 @@ export async function pollDrift(
   }
 }
 
-/** Compares all objects of a kind whose stacks are settled at once. */
 async function compare(controller: Controller, logger: Logger): Promise<void> {
   reconsiderServed(controller);
   const { kind } = controller;

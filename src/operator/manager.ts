@@ -88,12 +88,10 @@ export class Manager {
     return this.#informers.isBlind ? "the API server does not list the objects of a type" : undefined;
   }
 
-  /** Whether objects are in work, or wait for a worker. */
   get isBusy(): boolean {
     return this.#queue.running > 0 || this.#queue.depth > 0;
   }
 
-  /** The objects of a kind, as the cache shows them. */
   objects(kind: AnyKind): LiveObject[] {
     return this.#controllerOf(kind)?.list() ?? [];
   }

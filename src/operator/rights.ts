@@ -6,7 +6,6 @@ import { operatorRules } from "../../stacks/contract/rbac";
 
 type Reviewer = Pick<KubernetesClient, "json">;
 
-/** One right: a verb on a type of object, or on one object of it. */
 interface Right {
   group: string;
   resource: string;

@@ -43,7 +43,6 @@ const resource = Type.Object({
   aliasParents: Type.Optional(Type.Record(Type.String(), Type.Integer({ minimum: 0 }))),
 });
 
-/** What other calls answer. */
 export const answers = {
   description: Compile(
     Type.Object({

@@ -19,7 +19,6 @@ import { bounded } from "./size";
  */
 
 const [entry = ""] = process.argv.slice(2);
-/** A call that runs. */
 interface Running {
   id: number;
   abort: AbortController;

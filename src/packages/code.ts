@@ -25,7 +25,6 @@ export interface Caller {
   context: ProviderContext | undefined;
   /** Runs code of the call that follows a pause so that it can be told from others' up to the next one. */
   titled<T>(work: () => T): T;
-  /** Asks the operator. */
   ask(method: string, ...given: unknown[]): Promise<unknown>;
 }
 
@@ -44,7 +43,6 @@ type Calls = {
   ) => unknown;
 };
 
-/** The code of a package's kinds, in the process of the package. */
 export class PackageCode {
   constructor(readonly loaded: EntryKinds) {}
 

@@ -38,10 +38,8 @@ export interface HoldData {
 
 export type ToPackage =
   | { type: "call"; id: number; target: Target; args: unknown[]; session?: SessionData; hold?: HoldData }
-  /** The signal of a call. */
   | { type: "abort"; id: number; error: ErrorData }
   | { type: "endSession"; id: number; error: ErrorData }
-  /** What an `ask` has come to. */
   | { type: "answer"; id: number; value?: unknown; error?: ErrorData }
   /** Sessions may write for so long from now; without any, for ever. */
   | { type: "allow"; ms: number }

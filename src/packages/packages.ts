@@ -37,7 +37,6 @@ export class Packages {
     for (const process of this.#processes.keys()) process.allow(ms);
   }
 
-  /** Of the running processes. */
   get pids(): number[] {
     return [...this.#processes.keys()].flatMap(({ pids }) => pids);
   }

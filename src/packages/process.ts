@@ -159,7 +159,6 @@ function unanswered({ reason, message }: Ending, waitMs: number, dependency?: st
   return new CodeEndedError(reason, message, performance.now() + waitMs, { dependency });
 }
 
-/** Whose turn it is. */
 export interface Turn {
   object: string;
   /** Whether other calls for the object may run meanwhile, which an update waits for before it ends. */

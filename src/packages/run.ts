@@ -9,7 +9,6 @@ import { withUnhandled } from "../automation/unhandled";
 import { packageRoot } from "../package";
 import { batching, type FromPackage, type ToPackage, titledCall } from "./messages";
 
-/** How the process of a package has ended. */
 export interface Ending {
   reason: EndingReason;
   message: string;

@@ -67,7 +67,6 @@ interface Current {
   isStopped: boolean;
 }
 
-/** The process ended while a call ran. */
 export class DiedError extends Error {
   /**
    * @param ranOthers whether the process has also run other calls, and one of them may have ended it

@@ -6,7 +6,6 @@ import { packageRoot } from "../package";
 
 /** What the process of a package may do besides to compute and to use the network. */
 export interface PackageRights {
-  /** Files and folders that it may read and write. */
   writable: readonly string[];
   /** Whether native add-ons may be loaded: they are held to none of this. */
   addons: boolean;

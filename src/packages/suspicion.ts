@@ -62,7 +62,6 @@ export class Suspicions {
   }
 }
 
-/** What a call is about. */
 export interface Subject {
   object: string;
   /** Names function and object, so that another object, or a new spec, is not held to what this one did. */

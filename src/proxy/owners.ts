@@ -95,7 +95,6 @@ export class Owners {
   }
 }
 
-/** What the cache keeps of an object's spec. */
 interface CachedSpec {
   owners: string[];
 }

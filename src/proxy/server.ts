@@ -32,7 +32,6 @@ export interface ProxyServerOptions extends ViewOptions, Address {
   reviews: TokenReviews;
   owners: Owners;
   upstream: Upstream;
-  /** Members of these groups are refused. */
   refusedGroups: readonly string[];
   maxConnections: number;
   metrics: ProxyMetrics;

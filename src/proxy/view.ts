@@ -4,7 +4,6 @@ import type { Identity } from "../http/identity";
 import { Refusal } from "../http/refusal";
 import type { Owners } from "./owners";
 
-/** How a request goes to the API server. */
 export type Passage =
   /** As it came, under the user's own identity. */
   | { view: "user"; path: string }

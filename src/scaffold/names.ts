@@ -24,7 +24,6 @@ const RESERVED = new Set(
   ).split(" "),
 );
 
-/** Derives a kind's names from its own. */
 export function namesOf(kind: string, group: string, plural = pluralOf(kind)): NewKindNames {
   if (!/^[A-Z][A-Za-z0-9]{0,62}$/.test(kind)) {
     throw new RangeError(

@@ -3,7 +3,6 @@ import path from "node:path";
 import { packageRoot } from "../package";
 import { type NewKindNames, namesOf } from "./names";
 
-/** Texts by path. */
 export type Files = Record<string, string>;
 
 /** What a kind's folder in this repository does not need. */
@@ -28,7 +27,6 @@ const modulesOf = ({ folder }: NewKindNames): Record<string, string> => ({
   [`../src/${folder}/kind`]: `stacks/kinds/${folder}/kind`,
 });
 
-/** A package of one kind. */
 export function packageFiles(names: NewKindNames, versions: Readonly<Record<string, string>>): Files {
   const { kindstack, ...devDependencies } = versions;
   const { "package.json": manifest = "", ...files } = filledTemplate("kind", names);
@@ -40,7 +38,6 @@ export function packageFiles(names: NewKindNames, versions: Readonly<Record<stri
   };
 }
 
-/** The files of one more kind in a package. */
 export function furtherFiles(names: NewKindNames): Files {
   const files = Object.entries(filledTemplate("kind", names));
   return Object.fromEntries(files.filter(([file]) => !OF_A_PACKAGE.includes(file)));

@@ -2,7 +2,6 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { type CertifiedKey, createAuthority, issueCertificate } from "./certificate";
 
-/** The stored certificates and keys of a TLS server. */
 export interface TlsMaterial {
   ca: CertifiedKey;
   /** The CA that will sign next: clients trust it before its first signature. */
@@ -19,7 +18,6 @@ export interface Lifetimes {
 }
 
 export interface Renewal {
-  /** The CA's common name. */
   name: string;
   /** Host names and IP addresses of the serving certificate. */
   names: readonly string[];

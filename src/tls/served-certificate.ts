@@ -7,7 +7,6 @@ import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { createAuthority, issueCertificate } from "./certificate";
 import { type Polled, poll } from "./poll";
 
-/** The certificate and key of a TLS server, as PEM. */
 export interface SecureContext {
   cert: string;
   key: string;
@@ -21,7 +20,6 @@ const LIFETIME_MS = 90 * DAY_MS;
 const RENEWAL_MS = 24 * DAY_MS; // longer timers overflow
 const POLL_MS = 60_000;
 
-/** Reads the certificate of a server and its key. */
 export async function readServingCertificate(certFile: string, keyFile: string): Promise<SecureContext> {
   const [cert, key] = [await fs.readFile(certFile, "utf8"), await fs.readFile(keyFile, "utf8")];
   try {

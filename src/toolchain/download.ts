@@ -42,7 +42,6 @@ export function vendorDownload(download: { url: string; checksums: Checksums; me
   };
 }
 
-/** Pulumi's own installer. */
 export function pulumiInstaller(version: string): Source {
   return {
     label: "download from get.pulumi.com",

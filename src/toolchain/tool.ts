@@ -19,7 +19,6 @@ export function variableOf({ name }: Tool): string {
   return `KINDSTACK_${name.toUpperCase().replaceAll("-", "_")}`;
 }
 
-/** One way to get a tool. */
 export interface Source {
   /** Names this source in messages: "download from dl.k8s.io", "go build". */
   readonly label: string;
@@ -31,7 +30,6 @@ export interface Source {
   make(paths: { file: string; home: string; scratch: string; signal: AbortSignal }): Promise<void>;
 }
 
-/** What happens while a tool is sought. */
 export type ToolEvent =
   | { type: "waiting" | "waited"; tool: Tool }
   | { type: "making"; tool: Tool; source: Source }

@@ -163,7 +163,6 @@ function etcdRelease() {
   };
 }
 
-/** A program of a release of Kubernetes. */
 export function kubernetes(name: string, estimatedSeconds: number): Tool {
   const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
   const [major = "", minor = ""] = KUBERNETES.split(".");

@@ -13,7 +13,6 @@ import type { Operation } from "../operations";
 import type { StackState } from "../stack-state";
 import { type EngineSettings, stateEnvironment } from "../workspace";
 
-/** Where the stock Automation API works. */
 export type Workspace = LocalWorkspace & { envVars: Record<string, string> };
 
 export async function openLocalWorkspace(settings: EngineSettings): Promise<Workspace> {
