@@ -1,11 +1,10 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { format } from "node:util";
 import { dataOf, errorOf } from "../../providers/error-data";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { Log } from "../../providers/log";
 import { withProgram } from "../../providers/registration";
 import { kindsIn } from "../../stacks/kinds/module";
-import { withUnhandled } from "../automation/unhandled";
+import { currentUnhandled, withUnhandled } from "../automation/unhandled";
 import { Budget } from "../queue/budget";
 import { logConsoleLines } from "../telemetry/console-lines";
 import { type Caller, PackageCode } from "./code";
@@ -19,13 +18,9 @@ import { bounded } from "./size";
  */
 
 const [entry = ""] = process.argv.slice(2);
-interface Running {
-  id: number;
-  abort: AbortController;
-}
-const running = new Map<number, Running>();
+/** The calls that run. */
+const running = new Map<number, AbortController>();
 const asked = new Map<number, PromiseWithResolvers<unknown>>();
-const current = new AsyncLocalStorage<Running>();
 let lastAsk = 0;
 
 const send = process.send?.bind(process);
@@ -107,15 +102,15 @@ function load(): () => PackageCode {
 }
 
 async function answer({ id, target, args, session, hold }: Extract<ToPackage, { type: "call" }>): Promise<void> {
-  const call = { id, abort: new AbortController() };
-  running.set(id, call);
+  const abort = new AbortController();
+  running.set(id, abort);
   const log = logOf(id);
   const progress = (message: string) => post({ type: "progress", call: id, message: String(message) });
   const caller: Caller = {
     log,
-    signal: call.abort.signal,
+    signal: abort.signal,
     titled: (work) => titled(id, work),
-    context: session && sessions.contextOf(session, { signal: call.abort.signal, log, progress, hold }),
+    context: session && sessions.contextOf(session, { signal: abort.signal, log, progress, hold }),
     ask: (method, ...given) => {
       const question = Promise.withResolvers<unknown>();
       post({ type: "ask", id: ++lastAsk, call: id, method, args: given });
@@ -126,11 +121,8 @@ async function answer({ id, target, args, session, hold }: Extract<ToPackage, { 
   const unhandled = (error: unknown) => tell({ type: "unhandled", call: id, error: dataOf(error) });
   try {
     const loaded = code();
-    const value = await current.run(call, () =>
-      withUnhandled(unhandled, () =>
-        withProgram({ log }, async () => titled(id, () => loaded.call(target, args, caller))),
-      ),
-    );
+    const run = async () => titled(id, () => loaded.call(target, args, caller));
+    const value = await withUnhandled(unhandled, () => withProgram({ log }, run));
     post({ type: "answer", id, value });
   } catch (error) {
     post({ type: "answer", id, error: dataOf(error) });
@@ -145,7 +137,7 @@ function receive(message: ToPackage): void {
       void answer(message);
       break;
     case "abort":
-      running.get(message.id)?.abort.abort(errorOf(message.error));
+      running.get(message.id)?.abort(errorOf(message.error));
       break;
     case "endSession":
       sessions.end(message.id, errorOf(message.error));
@@ -170,7 +162,7 @@ process.on("disconnect", () => process.reallyExit(0));
 // A program that would end the process ends its own work; with it, that of all objects of the package would end.
 process.exit = ((exitCode?: number) => {
   const error = new RetryableError("ProgramFailed", `the kind's code calls process.exit(${exitCode ?? ""})`);
-  if (current.getStore() === undefined) process.reallyExit(exitCode ?? 0);
+  if (currentUnhandled() === undefined) process.reallyExit(exitCode ?? 0);
   throw error;
 }) as typeof process.exit;
 
