@@ -139,12 +139,12 @@ export interface Ran {
   stack: string;
   ended: Ended;
   /** How it ended, where the engine tells. */
-  outcome: EngineOutcome | undefined;
-  events: readonly EngineEvent[];
-  refused: readonly ResourceFailure[];
+  outcome?: EngineOutcome | undefined;
+  events?: readonly EngineEvent[];
+  refused?: readonly ResourceFailure[];
   /** See {@link ProviderSession.unrecorded}. */
-  unrecorded: boolean;
-  programError: unknown;
+  unrecorded?: boolean;
+  programError?: unknown;
   /** Of a preview, see {@link ProviderSession.given}. */
   given?: ReadonlyMap<string, Given>;
   /** Of a preview that makes a plan, see {@link ProviderSession.observed}. */
@@ -156,7 +156,7 @@ export interface Ran {
  * where there is one, and with whether all the rest was done, as only operations of single resources failed.
  */
 export function assess(ran: Ran, report: EngineReport, timeoutMs: number) {
-  const { ended, outcome, refused, programError } = ran;
+  const { ended, outcome, refused = [], programError } = ran;
   if (outcome?.succeeded) return { succeeded: true, failures: [], restDone: true };
   const failed = new Set(report.failed);
   const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
@@ -175,7 +175,7 @@ export function assess(ran: Ran, report: EngineReport, timeoutMs: number) {
 }
 
 function findFailures(
-  { stack, ended, outcome, refused, programError }: Ran,
+  { stack, ended, outcome, refused = [], programError }: Ran,
   report: EngineReport,
   timeoutMs: number,
 ): UpdateFailure[] {

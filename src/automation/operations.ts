@@ -85,7 +85,7 @@ export abstract class Operations
     try {
       const ran = await this.run({ method, stack, program, options });
       options.context?.fence.check(); // whatever ended it, it is another's stack now
-      const report = reportOf(ran.events);
+      const report = reportOf(ran.events ?? []);
       const { changes: resourceChanges, resources, deleted, gone } = report;
       const { succeeded, failures, restDone } = assess(ran, report, this.options.timeoutMs);
       const result = succeeded ? "succeeded" : "failed";
@@ -93,7 +93,7 @@ export abstract class Operations
         summary: { kind: method === "up" ? "update" : method, startTime, endTime: new Date(), result, resourceChanges },
         found: ran.outcome === undefined || ran.outcome.exists || ran.outcome.destroyed === true,
         interrupted: !succeeded && ran.ended.interrupted === "aborted",
-        unrecorded: ran.unrecorded || ran.ended.cutOff === true || ran.ended.error !== undefined,
+        unrecorded: ran.unrecorded === true || ran.ended.cutOff === true || ran.ended.error !== undefined,
         failures,
         restDone,
         resources,
@@ -108,10 +108,11 @@ export abstract class Operations
   async #preview(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
     const ran = await this.#previews(() => this.run({ method, stack, program, options }));
     if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
-    const { failures } = assess(ran, reportOf(ran.events), this.options.timeoutMs);
-    const plan = ran.outcome?.plan;
-    const changes = plannedChanges(ran.events, ran.given);
+    const { events = [], outcome } = ran;
+    const { failures } = assess(ran, reportOf(events), this.options.timeoutMs);
+    const plan = outcome?.plan;
+    const changes = plannedChanges(events, ran.given);
     const held = plan && { plan, observed: ran.observed ?? new Map() };
-    return { exists: ran.outcome?.exists ?? false, changes, failures, ...held };
+    return { exists: outcome?.exists ?? false, changes, failures, ...held };
   }
 }

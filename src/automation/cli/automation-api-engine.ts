@@ -55,15 +55,15 @@ export class AutomationApiEngine extends Operations implements StackEngine {
           await declaredInTime(program, { timeoutMs: this.options.timeoutMs, signals });
         }
       } catch (error) {
-        if (signals.some((signal) => signal?.aborted)) return { ...NOTHING, stack, ended: { interrupted: "aborted" } };
-        return { ...NOTHING, stack, programError: asError(error) };
+        if (signals.some((signal) => signal?.aborted)) return { stack, ended: { interrupted: "aborted" } };
+        return { stack, ended: {}, programError: asError(error) };
       }
       const exists = (await findStack(stack, this.workspace)) !== undefined;
       // The CLI keeps no proof of a destruction: a destroyed stack counts as missing until its object is gone.
       const missing = !exists && options.object?.mustExist === true;
-      if (missing) return { ...NOTHING, stack, outcome: { exists, succeeded: false, missing, phasesMs: {} } };
+      if (missing) return { stack, ended: {}, outcome: { exists, succeeded: false, missing, phasesMs: {} } };
       if (exists || method === "up") return this.#operate(operation, this.workspace, exists);
-      if (method !== "preview") return { ...NOTHING, stack, outcome: { exists, succeeded: true, phasesMs: {} } };
+      if (method !== "preview") return { stack, ended: {}, outcome: { exists, succeeded: true, phasesMs: {} } };
       // The Automation API previews only existing stacks: an empty one is made in a scratch folder.
       return withScratch(this.settings.workDirectory, "preview", async (workDirectory) => {
         const elsewhere = { ...this.settings, workDirectory, backendUrl: `file://${workDirectory}` };
@@ -167,12 +167,3 @@ export class AutomationApiEngine extends Operations implements StackEngine {
     await this.#turn(() => undefined);
   }
 }
-
-const NOTHING: Omit<Ran, "stack"> = {
-  ended: {},
-  outcome: undefined,
-  events: [],
-  refused: [],
-  unrecorded: false,
-  programError: undefined,
-};
