@@ -94,7 +94,7 @@ export async function withBenchCluster<T>(
       startGoOperator: (options) => startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");
-        return sumOfMetric(text, "apiserver_flowcontrol_dispatched_requests_total", `flow_schema="${OPERATOR}"`);
+        return sumOfMetric(text, "apiserver_flowcontrol_dispatched_requests_total", { flow_schema: OPERATOR });
       },
       async queryNumber(query, values = []) {
         const { rows } = await pool.query<{ number: string }>(query, values);

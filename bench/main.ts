@@ -5,6 +5,7 @@ import path from "node:path";
 import { Argument, Command } from "commander";
 import { errorMessageOf } from "../providers/errors";
 import { Progress } from "../src/cli/progress";
+import { untilInterrupted } from "../src/cli/until-interrupted";
 import { packageVersion } from "../src/package";
 import { resolveBinary } from "../src/toolchain/resolve";
 import { tools } from "../src/toolchain/tools";
@@ -73,7 +74,9 @@ Examples:
   npm run bench -- --from .kindstack/bench.json --docs`,
   )
   .action(async (names: string[], options: BenchOptions) => {
-    const results = options.from === undefined ? await measure(names, options) : await readResults(options.from);
+    // Not only the first signal: npm passes on what the terminal has sent as well, and all must be removed that was started.
+    const measured = () => untilInterrupted((signal) => measure(names, options, signal), true);
+    const results = options.from === undefined ? await measured() : await readResults(options.from);
     console.log(`\n${renderResults(results)}\n`);
     if (options.docs) await publish(results);
     else if (options.from === undefined) console.log(`${options.json} has it as JSON.`);
@@ -81,20 +84,13 @@ Examples:
     if (options.from === undefined && missing.length > 0) throw new Error(`failed: ${missing.join(", ")}`);
   });
 
-async function measure(names: readonly string[], options: BenchOptions): Promise<Results> {
+async function measure(names: readonly string[], options: BenchOptions, signal: AbortSignal): Promise<Results> {
   if (process.platform !== "linux") throw new Error("the benches read /proc, so they run on Linux only");
-  const stop = new AbortController();
-  setMaxListeners(0, stop.signal); // all that runs at the same time listens to it
+  setMaxListeners(0, signal); // all that runs at the same time listens to it
   const progress = new Progress();
-  // Not only the first: npm passes on what the terminal has sent as well, and all must be removed that was started.
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.on(name, () => {
-      if (!stop.signal.aborted) progress.detail("removing what was started");
-      stop.abort(new Error("interrupted"));
-    });
-  }
+  signal.addEventListener("abort", () => progress.detail("removing what was started"));
   const resolve = (tool: Parameters<typeof resolveBinary>[0]) =>
-    resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools });
+    resolveBinary(tool, { signal, observe: progress.observeTools });
   const context: BenchContext = {
     pulumi: await resolve("pulumi"),
     engine: await resolve("engine"),
@@ -102,7 +98,7 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
     goOperator: await resolve(goOperatorTool()),
     quick: options.quick,
     detail: (text) => progress.detail(text),
-    signal: stop.signal,
+    signal,
   };
   const results: Results = {
     quick: options.quick,
@@ -122,7 +118,7 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
       progress.done();
     } catch (error) {
       progress.fail(errorMessageOf(error)); // the others say something all the same
-      stop.signal.throwIfAborted();
+      signal.throwIfAborted();
     }
     results.seconds = Math.round((performance.now() - started) / 1000);
     await writeResults(options.json, results);

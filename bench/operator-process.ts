@@ -3,6 +3,7 @@ import type { DevCluster } from "../src/dev/cluster";
 import { operator } from "../src/dev/operator";
 import { stopProcess } from "../src/dev/process";
 import type { Component } from "../src/dev/supervisor";
+import { parseExposition } from "../src/telemetry/exposition";
 
 /** An operator that runs as a process of its own, from its start to its end. */
 export interface OperatorProcess {
@@ -50,16 +51,9 @@ export async function startProcess(
   return { pid: started.pid, readyAfterMs, stop: () => stopProcess(started, "SIGTERM", 60) };
 }
 
-/**
- * The sum of a metric's samples in Prometheus' text format.
- *
- * @param labels what the labels of a sample have to contain to count, such as `flow_schema="bench"`
- */
-export function sumOfMetric(text: string, metric: string, ...labels: string[]): number {
-  let sum = 0;
-  for (const line of text.split("\n")) {
-    if (!line.startsWith(`${metric}{`) && !line.startsWith(`${metric} `)) continue;
-    if (labels.every((label) => line.includes(label))) sum += Number(line.slice(line.lastIndexOf(" ") + 1));
-  }
-  return sum;
+/** The sum of a metric's samples in Prometheus' text format. @param wanted the labels of a sample that counts */
+export function sumOfMetric(text: string, metric: string, wanted: Readonly<Record<string, string>> = {}): number {
+  return parseExposition(text)
+    .filter(({ name, labels }) => name === metric && Object.entries(wanted).every(([key, one]) => labels[key] === one))
+    .reduce((sum, { value }) => sum + value, 0);
 }

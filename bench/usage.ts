@@ -56,7 +56,7 @@ async function usageSoFar({ cluster, operator }: Measured): Promise<Usage> {
     postgres: (await tree("postgres")) * 1000,
     operator: own * 1000,
     engine: (withEngine - own) * 1000,
-    gets: sumOfMetric(metrics, "apiserver_request_total", `resource="${WRITER_RESOURCE}"`, `verb="GET"`),
+    gets: sumOfMetric(metrics, "apiserver_request_total", { resource: WRITER_RESOURCE, verb: "GET" }),
     requests: await cluster.operatorRequests(),
   };
 }

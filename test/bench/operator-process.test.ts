@@ -11,7 +11,7 @@ plain 7
 
 it("a metric is summed over all its samples, or over those with a label, and is 0 when there are none", () => {
   expect(sumOfMetric(TEXT, "updates_total")).toBe(7.5);
-  expect(sumOfMetric(TEXT, "updates_total", 'kind="B"')).toBe(4.5);
+  expect(sumOfMetric(TEXT, "updates_total", { kind: "B" })).toBe(4.5);
   expect(sumOfMetric(TEXT, "plain")).toBe(7);
   expect(sumOfMetric(TEXT, "other")).toBe(0);
 });
