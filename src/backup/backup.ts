@@ -84,21 +84,17 @@ async function readBackup(directory: string): Promise<BackupList> {
   return list;
 }
 
-interface Restored {
-  count: number;
-  /** Those with secrets that another passphrase has encrypted. */
-  sealed: string[];
-}
-
 /**
  * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written
  * unless the whole backup is intact and each of its stacks is new or may be overwritten.
+ *
+ * @returns with `sealed`, the stacks with secrets that another passphrase has encrypted
  */
 export async function restore(
   directory: string,
   { engine, signal, onStack }: Backend,
   { overwrite, passphrase }: { overwrite: boolean; passphrase: string | undefined },
-): Promise<Restored> {
+): Promise<{ count: number; sealed: string[] }> {
   const { stacks } = await readBackup(directory);
   const names = Object.keys(stacks);
   const present = new Set((await engine.listStacks(signal)).map(({ name }) => name));

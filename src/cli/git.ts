@@ -77,14 +77,8 @@ export async function pathInRepository(path: string): Promise<{ folder: string; 
   return { folder, inside: relative(root, join(realpathSync(folder), relative(folder, resolve(path)))) };
 }
 
-export interface TreeFile {
-  path: string;
-  blob: string;
-  bytes: number;
-}
-
 /** The plain files of a commit below a path, or that path itself; links and submodules are none. */
-export async function filesAt({ root, id }: Commit, path: string): Promise<TreeFile[]> {
+export async function filesAt({ root, id }: Commit, path: string) {
   const where = path === "" ? [] : ["--", path];
   const listed = await git(root, ["ls-tree", "-r", "-z", "-l", "--full-tree", id, ...where]);
   return listed.split("\0").flatMap((line) => {

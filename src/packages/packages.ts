@@ -90,7 +90,7 @@ export class Packages {
 
   #served(process: PackageProcess, { kinds: descriptions, problems }: Description): EntryKinds {
     const { timeoutMs } = this.options.limits;
-    const found = descriptions.map((description) => remoteKind(description, { process, timeoutMs }));
+    const found = descriptions.map((description) => remoteKind(description, process, timeoutMs));
     const wrong = found.map((kind) => [kind, definitionProblem(kind)] as const);
     return {
       kinds: wrong.flatMap(([kind, problem]) => (problem === undefined ? [kind] : [])),

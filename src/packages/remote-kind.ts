@@ -27,13 +27,8 @@ const REPORTS: ReadonlySet<string> = new Set(["report", "readyWhen", "conditions
 /** The process is told the same limit as well, and answers better. */
 const SLACK_MS = 1_000;
 
-export interface RemoteKindOptions {
-  process: Pick<PackageProcess, "call">;
-  timeoutMs: number;
-}
-
 /** A kind whose functions are called in the process of its package. @param description what `describeValue` made of the kind */
-export function remoteKind(description: object, { process, timeoutMs }: RemoteKindOptions): AnyKind {
+export function remoteKind(description: object, process: Pick<PackageProcess, "call">, timeoutMs: number): AnyKind {
   const { kind: name, directory } = description as AnyKind;
   const id = kindName(description as AnyKind);
   const what = (path: FunctionPath) => `${path.join(".")} of ${name}`;

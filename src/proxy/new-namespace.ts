@@ -23,14 +23,6 @@ interface NamespaceList {
   items: LiveObject[];
 }
 
-/** As the API server answers who may list in a namespace that is absent. */
-interface EmptyList {
-  kind: string;
-  apiVersion: string;
-  metadata: { resourceVersion: string };
-  items: [];
-}
-
 /** For so long after its creation, a namespace's owner may still be about to get rights in it. */
 const NEW_MS = 60_000;
 /** So long a request waits for them at most. */
@@ -80,13 +72,14 @@ export class NewNamespaces {
   /**
    * What becomes of a request that the API server has forbidden.
    *
-   * @returns whether the user has the right by now, so that the same request is to be made again; or a list to answer it with
+   * @returns whether the user has the right by now, so that the same request is to be made again; or the empty list that the API
+   *   server answers who may list in an absent namespace
    * @throws Refusal 404 where there is no such namespace
    */
   async becomesAllowed(
     identity: Identity,
     attributes: ResourceAttributes & { namespace: string },
-  ): Promise<boolean | EmptyList> {
+  ): Promise<boolean | object> {
     const { client, owners, label } = this.options;
     const { namespace } = attributes;
     const query = new URLSearchParams({ fieldSelector: `metadata.name=${namespace}` });
@@ -99,12 +92,8 @@ export class NewNamespaces {
       if (kind === undefined) throw new Refusal(404, "NotFound", `namespaces "${namespace}" not found`);
       const { group, version } = attributes;
       const { resourceVersion } = metadata;
-      return {
-        kind: `${kind}List`,
-        apiVersion: group ? `${group}/${version}` : version,
-        metadata: { resourceVersion },
-        items: [],
-      };
+      const apiVersion = group ? `${group}/${version}` : version;
+      return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion }, items: [] };
     }
     const { creationTimestamp = "", deletionTimestamp, labels = {} } = live.metadata;
     const isOwn = owners.ownedBy(identity).includes(labels[label] ?? "");
