@@ -16,6 +16,7 @@ import { BURST_DELAY_MS, viewIn } from "./owner-index";
 import { Reconciler } from "./reconcile";
 import { Rollout, type RolloutPolicy } from "./rollout";
 import { countRuns } from "./run-metrics";
+import { textSharing } from "./shared-texts";
 
 const KEY_INDEX = "key";
 /** What the API server answers while an extension of it is away: only objects that need it wait. */
@@ -83,10 +84,11 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   });
   const onChange = (change: ObjectChange) => controller.objectChanged(change);
   const onRestore = () => controller.restored();
+  const shared = textSharing();
   const ownOptions = {
     ...(reads.length > 0 && { prepare: targets.prepare }),
     indexers: { [REFERENCE_INDEX]: targets.of },
-    transform: withoutManagedFields,
+    transform: (object: LiveObject) => shared(withoutManagedFields(object)),
     onChange,
     onRestore,
   };
