@@ -11,7 +11,7 @@ export type Action =
   | { type: "wait"; requeueAfterMs: number }
   | { type: "pause"; conditions: readonly NewCondition[] }
   /** The object is only observed: the status tells what an update would do. */
-  | { type: "compare" }
+  | { type: "preview" }
   /** That the deletion leaves the resources is recorded first: a process that restarts could not tell. */
   | { type: "recordOrphan" }
   /** Only the finalizer is missing. */

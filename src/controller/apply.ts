@@ -23,11 +23,11 @@ export async function refuse(
   action: Action,
 ): Promise<Outcome | undefined> {
   const { type } = action;
-  if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "compare") return undefined;
+  if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "preview") return undefined;
   const problem = await context.backend.problem();
   if (problem === undefined) return undefined;
   const failures = [problem];
-  if (type === "compare") return { type: "compared", resources: [], failures };
+  if (type === "preview") return { type: "previewed", resources: [], failures };
   if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? [] };
   return { type: "updateFailed", action, object, failures, partial: undefined };
 }
@@ -74,8 +74,8 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
       await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");
       return { type: "prepared" };
-    case "compare":
-      return compare(reconcile, stack);
+    case "preview":
+      return preview(reconcile, stack);
     case "finish": {
       const limited = { ...reconcile, stop: AbortSignal.timeout(FINISH_MS) };
       return applyUpdate(limited, new ObjectStack(limited), action);
@@ -89,16 +89,16 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
 }
 
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
-async function compare(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
+async function preview(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
   try {
     const { parsed, inputs } = await stack.read();
     const program = stack.program(parsed, inputs)(reconcile.object);
     const plan = await stack.planUpdate(program, { binds: false });
-    if (plan.failures.length > 0) return { type: "compared", resources: [], failures: plan.failures };
+    if (plan.failures.length > 0) return { type: "previewed", resources: [], failures: plan.failures };
     refuseUnknown(plan);
-    return { type: "compared", resources: plan.resources.map(({ shown }) => shown), failures: [] };
+    return { type: "previewed", resources: plan.resources.map(({ shown }) => shown), failures: [] };
   } catch (error) {
-    return { type: "compared", resources: [], failures: [failureToTell(error, reconcile)] };
+    return { type: "previewed", resources: [], failures: [failureToTell(error, reconcile)] };
   }
 }
 
@@ -142,7 +142,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
     if (action.replaced.length > 0) state.replacements.happened(performance.now());
     state.recorded = undefined;
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
-    state.lastComparison = undefined; // what is applied makes it untrue
+    state.lastPreview = undefined; // what is applied makes it untrue
     hasBegun = true;
     const result = await stack.up(program.of(object), pass, action);
     context.metrics.ran(result, action.cause);
@@ -185,7 +185,7 @@ async function applyDestroy(reconcile: Reconcile, stack: ObjectStack, action: De
       context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
       await progress.begin(deletingConditions([]), "late");
     }
-    state.lastComparison = undefined; // what is deleted makes it untrue
+    state.lastPreview = undefined; // what is deleted makes it untrue
     const result = await stack.destroy(release, pass);
     context.metrics.ran(result, "Deleting");
     if (result.interrupted) return { type: "interrupted", object, result };

@@ -206,25 +206,25 @@ function lastFacts(seen: ObservedObject, now: number): LastFacts {
   return {
     attempt: state.lastAttempt,
     isRecorded: state.recorded === object.metadata.uid,
-    comparison: isValid(seen, now) ? state.lastComparison : undefined,
+    preview: isValid(seen, now) ? state.lastPreview : undefined,
     planReason: planned?.object.generation === object.metadata.generation ? planned?.cause.reason : undefined,
   };
 }
 
-/** Whether the last comparison may still be true. */
-function isValid({ context, object, state: { lastComparison: last } }: ObservedObject, now: number): boolean {
+/** Whether the last preview may still be true. */
+function isValid({ context, object, state: { lastPreview: last } }: ObservedObject, now: number): boolean {
   if (last === undefined || now >= last.untilMs) return false;
   return last.plan === undefined || stillWaits(context, object, last.plan);
 }
 
 function timingOf({ context, state, blockedMs }: ObservedObject, now: number): Timing {
-  const { repairs, replacements, refreshes, lastComparison } = state;
+  const { repairs, replacements, refreshes, lastPreview } = state;
   return {
     blockedMs,
     repairMs: repairs.notBefore - now,
     replacementMs: replacements.notBefore - now,
     conflictOverMs: repairs.conflictOverAt - now,
-    comparedForMs: (lastComparison?.untilMs ?? Number.POSITIVE_INFINITY) - now,
+    previewedForMs: (lastPreview?.untilMs ?? Number.POSITIVE_INFINITY) - now,
     refreshMs: refreshes.dueMs(context.kind.capabilities.refreshEvery, now),
   };
 }

@@ -14,7 +14,7 @@ import {
   PROGRESSING,
   SUCCEEDED_CONDITIONS,
 } from "./conditions";
-import { type Attempt, comparedState, type Facts, type ObjectFacts } from "./facts";
+import { type Attempt, type Facts, type ObjectFacts, previewedState } from "./facts";
 import { driftUnknownNews, gated, pause, tellRefusal } from "./restraints";
 
 /**
@@ -26,7 +26,7 @@ import { driftUnknownNews, gated, pause, tellRefusal } from "./restraints";
 export function decide(facts: Facts): Action {
   const action = gated(facts, decideWork(facts));
   const isGated = "gate" in action && action.gate !== "none";
-  return tellRefusal(facts, isGated && isCompared(facts) ? addFinalizerOr(facts, observed(facts)) : action);
+  return tellRefusal(facts, isGated && isPreviewed(facts) ? addFinalizerOr(facts, restAsPreviewed(facts)) : action);
 }
 
 /** What is to be done, whatever gate it has to pass. */
@@ -41,7 +41,7 @@ function decideWork(facts: Facts): Action {
     if (blockedMs > 0) return { type: "wait", requeueAfterMs: blockedMs };
     return finishes(facts) ? finish(facts) : destroy(facts);
   }
-  if (settings.mode === "Observe") return isCompared(facts) ? observed(facts) : { type: "compare" };
+  if (settings.mode === "Observe") return isPreviewed(facts) ? restAsPreviewed(facts) : { type: "preview" };
   if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
   if (stack.unlisted && status.stack !== undefined) return update(facts, "Retrying", true);
 
@@ -120,12 +120,10 @@ function wasCutOff(facts: Pick<Facts, "object" | "last">): boolean {
 }
 
 /** Whether another preview would end as the last one did. One that failed, and may succeed, is repeated. */
-function isCompared(facts: Facts): boolean {
-  const { comparison } = facts.last;
-  if (comparison === undefined || comparison.outcome === "retryable" || isRequested(facts)) return false;
-  return (
-    isOfObject(comparison, facts.object) && isUnchanged(comparison, facts) && comparison.of === comparedState(facts)
-  );
+function isPreviewed(facts: Facts): boolean {
+  const { preview } = facts.last;
+  if (preview === undefined || preview.outcome === "retryable" || isRequested(facts)) return false;
+  return isOfObject(preview, facts.object) && isUnchanged(preview, facts) && preview.of === previewedState(facts);
 }
 
 function isRequested({ object, settings: { requested } }: Pick<Facts, "object" | "settings">): boolean {
@@ -139,9 +137,9 @@ function isDecided(facts: Pick<Facts, "object" | "settings" | "last">): boolean 
 }
 
 /** Others may have written the status since the last preview, and a pause may be over. */
-function observed({ object, drift, last, timing: { comparedForMs } }: Facts): Action {
-  const corrected = newsAmong(last.comparison?.conditions ?? [], object.status.conditions);
-  const requeueAfterMs = Number.isFinite(comparedForMs) ? Math.max(1, comparedForMs) : 0;
+function restAsPreviewed({ object, drift, last, timing: { previewedForMs } }: Facts): Action {
+  const corrected = newsAmong(last.preview?.conditions ?? [], object.status.conditions);
+  const requeueAfterMs = Number.isFinite(previewedForMs) ? Math.max(1, previewedForMs) : 0;
   return { type: "nothing", conditions: [...corrected, ...driftUnknownNews(object, drift)], requeueAfterMs };
 }
 

@@ -20,9 +20,9 @@ export interface Attempt {
 }
 
 /** The last preview by this process of an object that is only observed, or whose plan waits for an approval. */
-export interface Comparison extends Omit<Attempt, "outcome" | "finishes"> {
-  outcome: "compared" | "terminal" | "retryable";
-  /** See {@link comparedState}. */
+export interface Preview extends Omit<Attempt, "outcome" | "finishes"> {
+  outcome: "previewed" | "terminal" | "retryable";
+  /** See {@link previewedState}. */
   of: string;
   /** The plan that waits: who may not approve it, and the decision on it that the status tells of. */
   plan?: {
@@ -102,7 +102,7 @@ export interface LastFacts {
   /** Whether the object's deletion has ended the last update, and the state has all that was made. */
   isRecorded: boolean;
   /** The last preview, if it is valid: its time is not over, its plan exists, and the decision on the plan is the same. */
-  comparison: Comparison | undefined;
+  preview: Preview | undefined;
   /** The reason in the object's plan, if it has one and that is of this generation. */
   planReason: string | undefined;
 }
@@ -117,13 +117,13 @@ export interface Timing {
   /** The end of a field ownership conflict. */
   conflictOverMs: number;
   /** The end of the last preview's validity if nothing changes; may be infinite. */
-  comparedForMs: number;
+  previewedForMs: number;
   /** The next refresh; undefined when none is, as for kinds that are not refreshed. */
   refreshMs: number | undefined;
 }
 
 /** What a preview depends on besides the generation, the program and the names of what has drifted. */
-export function comparedState({ object, settings, stack, drift }: Omit<Facts, "last" | "timing">): string {
+export function previewedState({ object, settings, stack, drift }: Omit<Facts, "last" | "timing">): string {
   const { mode, releases, ignoreFields, stateDecision } = settings;
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
   return JSON.stringify([mode, isDeleted, releases, ignoreFields, drift.contents, stateDecision, stack.unlisted]);

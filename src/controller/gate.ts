@@ -15,7 +15,7 @@ import { changesAnything, refuseUnknown, type StackPlan } from "../plan/plan";
 import type { ResourcePlan } from "../plan/resource-plan";
 import type { DestroyAction, Gate, UpdateAction } from "./action";
 import type { KindContext, Step } from "./context";
-import type { Comparison } from "./facts";
+import type { Preview } from "./facts";
 import { describeApproval, describeDecision, type PlanDecision } from "./plan-decision";
 import type { Plans } from "./plan-store";
 import { isRestOf } from "./rest-of-plan";
@@ -162,11 +162,11 @@ export function reportPass(
   if (approval !== undefined) writer.event(object, "Normal", "Approved", describeApproval(approval));
 }
 
-/** Whether the plan that a comparison tells of still waits as it did: it is there, and decided as it was. */
+/** Whether the plan that a preview tells of still waits as it did: it is there, and decided as it was. */
 export function stillWaits(
   { kind, plans }: KindContext,
   object: LiveObject,
-  plan: NonNullable<Comparison["plan"]>,
+  plan: NonNullable<Preview["plan"]>,
 ): boolean {
   const { digest, authors, decision } = plan;
   if (plans?.get(kind, object)?.spec.digest !== digest) return false;

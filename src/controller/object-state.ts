@@ -1,7 +1,7 @@
 import type { CodeEndedError } from "../../stacks/contract/code-ended";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Blockers } from "./blockers";
-import type { Attempt, Comparison, ObjectFacts } from "./facts";
+import type { Attempt, ObjectFacts, Preview } from "./facts";
 import type { ProgramReads } from "./kind-cache";
 import { Expectations, ReadYourWrites } from "./own-writes";
 import { DriftBackoff, Refreshes, Repairs } from "./repairs";
@@ -20,7 +20,7 @@ export class ObjectState {
   recorded: string | undefined;
   /** What the last attempt has read besides the spec; before the first, the status says it of the last success. */
   reads: ProgramReads | undefined;
-  lastComparison: Comparison | undefined;
+  lastPreview: Preview | undefined;
   /** Counts the times when the reason of a terminal failure may have gone. */
   reconsidered = 0;
   /** Of a kind with {@link Capabilities.refreshEvery}, and of an object that was restored from a backup. */

@@ -25,7 +25,7 @@ export type Outcome =
   /** It waits for something else to end: these failures. */
   | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
   /** What an update would do, or why that cannot be told. */
-  | { type: "compared"; resources: ResourcePlan[]; failures: UpdateFailure[] }
+  | { type: "previewed"; resources: ResourcePlan[]; failures: UpdateFailure[] }
   | Proposed
   | Updated
   | UpdateFailed

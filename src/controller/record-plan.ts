@@ -11,7 +11,7 @@ import {
 } from "./conditions";
 import type { Result, Step } from "./context";
 import { clipped, describeAll, describePlanned, outcomeOf } from "./describe";
-import { type Comparison, comparedState } from "./facts";
+import { type Preview, previewedState } from "./facts";
 import type { Proposed } from "./gate";
 import { describeIgnored } from "./gate";
 import type { Outcome } from "./outcome";
@@ -21,31 +21,31 @@ import { handled, remembered, report, retry } from "./work";
 type PlanStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
 
 /** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
-const COMPARE_AGAIN_MS = 60_000;
+const PREVIEW_AGAIN_MS = 60_000;
 
 /** Records what an update of an object that is only observed would do. */
-export async function recordComparison(
+export async function recordPreview(
   step: PlanStep,
-  { resources, failures }: Extract<Outcome, { type: "compared" }>,
+  { resources, failures }: Extract<Outcome, { type: "previewed" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = step;
   const { external, refreshEvery = Number.POSITIVE_INFINITY } = context.kind.capabilities;
   const isTold = failures.length === 0;
-  const outcome: Comparison["outcome"] = isTold
-    ? "compared"
+  const outcome: Preview["outcome"] = isTold
+    ? "previewed"
     : outcomeOf(failures) === "terminal"
       ? "terminal"
       : "retryable";
   state.polledDrift = undefined;
-  const rowsAgainMs = external !== undefined && resources.length > 0 ? COMPARE_AGAIN_MS : Number.POSITIVE_INFINITY;
+  const rowsAgainMs = external !== undefined && resources.length > 0 ? PREVIEW_AGAIN_MS : Number.POSITIVE_INFINITY;
   const againMs = Math.min(rowsAgainMs, refreshEvery * 1000);
   logger.info({ changes: resources.length, failures }, "compared, as the object is only observed");
   await context.plans?.remove(context, object); // made in another mode
   const conditions = isTold ? observedConditions(resources.map(describePlanned)) : failedConditions(failures);
   const drifted = facts.drift.ids.filter((id) => id !== POLLED_DRIFT);
   const isNews = conditions.some(({ reason }) => reason === OBSERVED);
-  const comparison = { outcome, drifted, conditions, untilMs: performance.now() + againMs };
-  await tell(step, comparison, "Normal", isNews ? OBSERVED : undefined);
+  const preview = { outcome, drifted, conditions, untilMs: performance.now() + againMs };
+  await tell(step, preview, "Normal", isNews ? OBSERVED : undefined);
   if (outcome === "retryable") return retry(failures);
   return againMs < Number.POSITIVE_INFINITY ? { requeueAfterMs: againMs } : "done";
 }
@@ -76,9 +76,9 @@ export async function recordProposal(
   const { digest, group } = spec;
   logger.info({ digest, group, cause: spec.cause.reason, actions: spec.actions, decision }, "waits for an approval");
   const plan = { digest, authors, decision: describeDecision(decision) };
-  const comparison = { outcome: "compared", drifted: facts.drift.ids, conditions, plan, untilMs } as const;
-  if (decision === undefined) await tell(step, comparison, "Normal", WAITS_FOR_APPROVAL);
-  else await tell(step, comparison, "Warning", REASONS[decision.decision]);
+  const preview = { outcome: "previewed", drifted: facts.drift.ids, conditions, plan, untilMs } as const;
+  if (decision === undefined) await tell(step, preview, "Normal", WAITS_FOR_APPROVAL);
+  else await tell(step, preview, "Warning", REASONS[decision.decision]);
   if (isTombstone) return { requeueAfterMs: Math.min(waitsMs, LOOK_AGAIN_MS) };
   return decision === undefined ? "done" : { requeueAfterMs: waitsMs };
 }
@@ -86,13 +86,13 @@ export async function recordProposal(
 /** Remembers a preview, which is not repeated as long as it is valid, and tells of it. @param reason of an Event, if its state is one */
 async function tell(
   step: PlanStep,
-  preview: Pick<Comparison, "outcome" | "drifted" | "conditions" | "plan" | "untilMs">,
+  preview: Pick<Preview, "outcome" | "drifted" | "conditions" | "plan" | "untilMs">,
   type: "Normal" | "Warning",
   reason: string | undefined,
 ): Promise<void> {
   const { context, facts, object, state } = step;
   const { conditions } = preview;
-  state.lastComparison = remembered(step, { ...preview, of: comparedState(facts) });
+  state.lastPreview = remembered(step, { ...preview, of: previewedState(facts) });
   const [synced] = conditions;
   if (reason !== undefined && synced !== undefined && !isReported(facts.object.status.conditions, synced)) {
     context.writer.event(object, type, reason, synced.message);

@@ -5,7 +5,7 @@ import type { Reconcile, Result, Step } from "./context";
 import { describeResult } from "./describe";
 import type { Outcome } from "./outcome";
 import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
-import { recordComparison, recordProposal } from "./record-plan";
+import { recordPreview, recordProposal } from "./record-plan";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
 import { report } from "./work";
 
@@ -25,8 +25,8 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
       return { requeueAfterMs: 0 };
     case "rests":
       return recordRest(reconcile, outcome);
-    case "compared":
-      return recordComparison(reconcile, outcome);
+    case "previewed":
+      return recordPreview(reconcile, outcome);
     case "proposed":
       return recordProposal(reconcile, outcome);
     case "waits":

@@ -63,7 +63,7 @@ export class Rollout {
     const { stack: former } = object.status;
     const hadFormer = former !== undefined && former.program !== stack.program;
     const appliesNothing = mode === "Observe" || mode === "Propose" || outcome.type === "proposed";
-    const waits = action.type === "nothing" && last.comparison !== undefined;
+    const waits = action.type === "nothing" && last.preview !== undefined;
     const isLeftOut = appliesNothing || waits || ["pause", "finish", "destroy"].includes(action.type);
     if (isLeftOut || (hadFormer && ["updated", "sameDeclarations"].includes(outcome.type))) this.drop(key);
     else if (!hadFormer) return;

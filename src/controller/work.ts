@@ -124,7 +124,7 @@ export function handled({ facts: { object, settings } }: Step<"facts">) {
   };
 }
 
-/** What this process remembers of an attempt, or a comparison, that has ended. */
+/** What this process remembers of an attempt, or a preview, that has ended. */
 export function remembered<T>(
   { facts: { object, settings, stack } }: Step<"facts">,
   ended: T,

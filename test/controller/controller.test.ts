@@ -204,7 +204,7 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
   expect(queue[method]).toHaveBeenCalledWith(...expected);
 });
 
-describe("a comparison", () => {
+describe("a poll for drift", () => {
   it.each<[string, LiveObject[]]>([
     ["deleted", []],
     ["replaced", [{ ...object, metadata: { ...metadata, uid: "2" } }]],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Cause, failedConditions } from "../../src/controller/conditions";
 import { decide, maintainsBefore } from "../../src/controller/decide";
-import { type Attempt, comparedState, type ObjectFacts } from "../../src/controller/facts";
+import { type Attempt, type ObjectFacts, previewedState } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
 import type { Mode } from "../../stacks/contract/mode";
 import { attempt, type Changes, facts, ready } from "./facts";
@@ -28,7 +28,7 @@ const drifted = { ids: [pod] };
 const NOTHING = { type: "nothing" };
 const UPDATE = { type: "update" };
 const PREVIEWED = { gate: "all" };
-const COMPARE = { type: "compare" };
+const ONLY_PREVIEWED = { type: "preview" };
 const WAIT = { type: "wait" };
 const PAUSE = { type: "pause" };
 const FINISH = { type: "finish" };
@@ -550,16 +550,16 @@ describe("a kind whose resources are compared from time to time", () => {
   });
 });
 
-/** After a comparison in this mode; with changes of the facts that it was of, and of the comparison. */
-function compared<M extends Mode>(mode: M, of: Changes = {}, changes: object = {}) {
+/** After a preview in this mode; with changes of the facts that it was of, and of the preview. */
+function previewed<M extends Mode>(mode: M, of: Changes = {}, changes: object = {}) {
   const { object, drift } = facts({ mode, ...of });
   const { uid, generation } = object.metadata;
   const { ids: drifted } = drift;
-  const state = comparedState(facts({ mode, ...of }));
-  const last = { ...attempt(), uid, generation, drifted, outcome: "compared" as const, of: state, untilMs: 0 };
-  return { mode, ...of, comparison: { ...last, ...changes } };
+  const state = previewedState(facts({ mode, ...of }));
+  const last = { ...attempt(), uid, generation, drifted, outcome: "previewed" as const, of: state, untilMs: 0 };
+  return { mode, ...of, preview: { ...last, ...changes } };
 }
-const observed = (changes: object = {}) => compared("Observe", {}, changes);
+const observed = (changes: object = {}) => previewed("Observe", {}, changes);
 const lost: Changes = { metadata: { ...deleted, generation: 4 }, unlisted: true };
 decisions("a deletion whose state is lost", [
   ["is left to the destroy to tell, until a user decides", lost, DESTROY],
@@ -593,19 +593,19 @@ decisions("a deletion that leaves the resources behind", [
   ],
 ]);
 decisions("an object that is only observed", [
-  ["is compared when nothing is known of it", { mode: "Observe" }, COMPARE],
+  ["is previewed when nothing is known of it", { mode: "Observe" }, ONLY_PREVIEWED],
   ["needs nothing after that", observed(), { type: "nothing", conditions: [] }],
   ["gets no finalizer", { ...observed(), hasFinalizer: false }, NOTHING],
-  ["is compared again for another spec", { ...observed(), ...newSpec }, COMPARE],
-  ["is compared again for another program", { ...observed(), program: "p2" }, COMPARE],
-  ["is compared again when something drifts", { ...observed(), ...drifted }, COMPARE],
+  ["is previewed again for another spec", { ...observed(), ...newSpec }, ONLY_PREVIEWED],
+  ["is previewed again for another program", { ...observed(), program: "p2" }, ONLY_PREVIEWED],
+  ["is previewed again when something drifts", { ...observed(), ...drifted }, ONLY_PREVIEWED],
   [
-    "is compared again when what it refers to has changed",
+    "is previewed again when what it refers to has changed",
     { ...observed(), changedReads: ["v1/ConfigMap/a/b"] },
-    COMPARE,
+    ONLY_PREVIEWED,
   ],
-  ["is compared again as a user asks for it", { ...observed(), requested: "now" }, COMPARE],
-  ["is compared again after a failure that may pass", observed({ outcome: "retryable" }), COMPARE],
+  ["is previewed again as a user asks for it", { ...observed(), requested: "now" }, ONLY_PREVIEWED],
+  ["is previewed again after a failure that may pass", observed({ outcome: "retryable" }), ONLY_PREVIEWED],
   ["is not after one that its author must correct", observed({ outcome: "terminal" }), NOTHING],
   ["is still paused", { ...observed(), paused: true }, PAUSE],
   ["leaves all that it made when it is deleted", { ...observed(), metadata: deleted }, RELEASE],
@@ -620,7 +620,7 @@ decisions("an object that was observed and is applied again", [
   [
     "is updated where that would change something",
     {
-      comparison: observed().comparison,
+      preview: observed().preview,
       status: { ...failed, conditions: [told("Synced", "Observed", "False")] },
     },
     update("Retrying", { refresh: true }),
@@ -632,7 +632,7 @@ decisions("an object that was observed and is applied again", [
   ],
 ]);
 
-const waits = (of: Changes = {}) => compared("Propose", { ...newSpec, ...of });
+const waits = (of: Changes = {}) => previewed("Propose", { ...newSpec, ...of });
 decisions("an object whose changes wait for an approval", [
   ["needs nothing while nothing changes", { mode: "Propose" }, NOTHING],
   [
@@ -650,7 +650,7 @@ decisions("an object whose changes wait for an approval", [
   ["waits while its plan does", waits(), { type: "nothing", requeueAfterMs: 0 }],
   [
     "looks again when a rejection expires",
-    { ...waits(), comparedForMs: 60_000 },
+    { ...waits(), previewedForMs: 60_000 },
     { type: "nothing", requeueAfterMs: 60_000 },
   ],
   ["gets its finalizer back", { ...waits(), hasFinalizer: false }, ADD_FINALIZER],
@@ -665,24 +665,24 @@ decisions("an object whose changes wait for an approval", [
   ],
   ["is previewed again when other fields are left to others", { ...waits(), ignoreFields: ["a"] }, PREVIEWED],
   ["is previewed again as a user asks for it", { ...waits(), requested: "now" }, PREVIEWED],
-  ["is previewed again when its plan, or the decision, is another", { ...waits(), comparison: undefined }, PREVIEWED],
+  ["is previewed again when its plan, or the decision, is another", { ...waits(), preview: undefined }, PREVIEWED],
   ["is updated when the mode is loosened", { ...waits(), mode: "Apply" }, { type: "update", gate: "none" }],
-  ["is compared when the mode gets stricter", { ...waits(), mode: "Observe" }, COMPARE],
+  ["is previewed when the mode gets stricter", { ...waits(), mode: "Observe" }, ONLY_PREVIEWED],
   ["is still paused", { ...waits(), paused: true }, PAUSE],
   [
     "is not destroyed without an approval when it is deleted, and finishes no update before",
     { mode: "Propose", metadata: deleted, status: { ...failed } },
     { type: "destroy", gate: "all" },
   ],
-  ["stays while its deletion waits", compared("Propose", { metadata: deleted }), NOTHING],
+  ["stays while its deletion waits", previewed("Propose", { metadata: deleted }), NOTHING],
   [
     "is previewed again when its resources are to stay",
-    { ...compared("Propose", { metadata: deleted }), releases: true },
+    { ...previewed("Propose", { metadata: deleted }), releases: true },
     { type: "destroy", gate: "all", release: true },
   ],
   ["goes at once when it was never applied", { mode: "Propose", hasFinalizer: false, metadata: deleted }, NOTHING],
 ]);
-/** When this process knows of no comparison that still holds: the plan was approved, or the operator has started again. */
+/** When this process knows of no preview that still holds: the plan was approved, or the operator has started again. */
 const decided = (planReason: string | undefined, of: Changes = {}): Changes => {
   const status = { ...facts().object.status, conditions: [told("Synced", "WaitsForApproval", "False")] };
   return { mode: "Propose", status, planReason, ...of };
@@ -711,7 +711,7 @@ decisions("an approved change runs for what its plan was made for:", [
 ]);
 decisions("an object whose destructive changes wait for an approval", [
   ["is previewed", { mode: "ProposeDestructive", ...newSpec }, { type: "update", gate: "destructive" }],
-  ["waits while its plan does", compared("ProposeDestructive", newSpec), NOTHING],
+  ["waits while its plan does", previewed("ProposeDestructive", newSpec), NOTHING],
   [
     "takes part in a rollout",
     { mode: "ProposeDestructive", program: "p2" },

@@ -61,13 +61,13 @@ const AT_REST: Facts = {
     lacksMore: false,
     unknown: undefined,
   },
-  last: { attempt: undefined, isRecorded: false, comparison: undefined, planReason: undefined },
+  last: { attempt: undefined, isRecorded: false, preview: undefined, planReason: undefined },
   timing: {
     blockedMs: 0,
     repairMs: 0,
     replacementMs: 0,
     conflictOverMs: 0,
-    comparedForMs: Number.POSITIVE_INFINITY,
+    previewedForMs: Number.POSITIVE_INFINITY,
     refreshMs: undefined,
   },
 };

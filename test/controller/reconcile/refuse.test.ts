@@ -17,7 +17,7 @@ describe("a reconcile of a shard that is lost", () => {
     ["an update with its first finalizer", (harness) => delete harness.object.metadata.finalizers],
     ["a destroy", (harness) => void harness.delete()],
     ["a proposal", (harness) => Object.assign(harness, { mode: "Propose" })],
-    ["a comparison", (harness) => Object.assign(harness, { mode: "Observe" })],
+    ["a preview", (harness) => Object.assign(harness, { mode: "Observe" })],
   ])("writes neither the object nor its stack: %s", async (_, prepare) => {
     const harness = new Harness();
     prepare(harness);
@@ -49,7 +49,7 @@ describe("while the state's backend is not the operator's", () => {
     expect([harness.updates, harness.released]).toEqual([0, []]);
   });
 
-  it("nothing is compared for an object that is only observed", async () => {
+  it("nothing is previewed for an object that is only observed", async () => {
     const harness = new Harness();
     harness.mode = "Observe";
     harness.backend.refusal = refusal;
