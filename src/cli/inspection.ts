@@ -92,7 +92,7 @@ async function withSources<T>(
       signal,
       open: async () => sources,
       planKey: state.protection.passphrase && planKey(state.protection),
-      observe(done, total) {
+      onProgress(done, total) {
         if (spinner) spinner.text = `previewing ${bar(done / total)} ${done} of ${total}`;
       },
     });

@@ -145,7 +145,7 @@ export function openShards(
       packages.allow(ms);
     },
     logger,
-    observe(transition, held) {
+    onTransition(transition, held) {
       metrics.shardsHeld.set(held);
       metrics.shardTransitions.inc({ transition });
     },

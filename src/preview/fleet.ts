@@ -6,8 +6,8 @@ import { doubtsOn, liveObjects, newKind, refusalOf } from "../fleet/live";
 import { Refusal } from "../http/refusal";
 import type { Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
-import { type Candidate, liveCandidate } from "./object-preview";
 import type { Selection } from "./preview";
+import { type Candidate, liveCandidate } from "./preview-update";
 
 /** All live objects of kinds whose program or schema is yet to be rolled out. */
 export async function selectFleet(

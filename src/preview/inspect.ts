@@ -29,10 +29,10 @@ import {
 } from "./api";
 import type { ClusterView } from "./cluster-view";
 import { lookForKinds, selectFleet, selectFleetDeclared } from "./fleet";
-import { liveCandidate } from "./object-preview";
 import { listServed, type PreviewOptions, preview, type Selection, selectCandidates, withRemoved } from "./preview";
+import { liveCandidate } from "./preview-update";
 
-export interface Inspection extends Pick<PreviewOptions, "signal" | "observe" | "isBusy" | "configuredMode"> {
+export interface Inspection extends Pick<PreviewOptions, "signal" | "onProgress" | "isBusy" | "configuredMode"> {
   kinds: readonly AnyKind[];
   /** Called once the request is known to be allowed. */
   open(): Promise<Pick<PreviewOptions, "cluster" | "notes"> & { engine: StackEngine }>;

@@ -19,16 +19,16 @@ import { UNCHECKED } from "../plan/resource-plan";
 import type { ClusterView } from "./cluster-view";
 import { addConflicts, type Claimant, type Planned } from "./conflicts";
 import { checkPlans } from "./dry-run";
-import { type Candidate, claimsOf, type PlanOptions } from "./object-preview";
-import { planObject } from "./plan-object";
 import { checkPrerequisites, madeBy, typesOf, type UnknownDocument } from "./prerequisites";
+import { previewObject } from "./preview-object";
+import { type Candidate, claimsOf, type PlanOptions } from "./preview-update";
 import { newPlan, newReport, type ObjectPlan, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
   notes?: readonly string[];
   /** Told how many objects there are, and again of every one that is done. */
-  observe?: ((done: number, total: number) => void) | undefined;
+  onProgress?: ((done: number, total: number) => void) | undefined;
   /** Whether updates of the same process run, which have priority; undefined where there are none. */
   isBusy?: (() => boolean) | undefined;
 }
@@ -134,17 +134,17 @@ const AT_ONCE = 16;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
-  { notes = [], observe, isBusy, ...options }: PreviewOptions,
+  { notes = [], onProgress, isBusy, ...options }: PreviewOptions,
   { candidates, notes: selected = [], documents = [], refused = [], unseenDeletions = [], ...selection }: Selection,
 ): Promise<Report> {
   const { cluster } = options;
   const findConflicts = conflictFinder();
   let done = 0;
-  observe?.(done, candidates.length);
+  onProgress?.(done, candidates.length);
   const planned = await pLimit(isBusy ? BESIDE_UPDATES : AT_ONCE).map(candidates, async (candidate) => {
     if (isBusy) await untilUpdatesRest(isBusy);
-    const plan = await planObject(options, findConflicts, candidate);
-    observe?.(++done, candidates.length);
+    const plan = await previewObject(options, findConflicts, candidate);
+    onProgress?.(++done, candidates.length);
     return plan;
   });
   const made = madeBy(planned, documents);

@@ -91,7 +91,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
         plugins,
         isBusy,
         configuredMode,
-        observe: (_done: number, total: number) => {
+        onProgress: (_done: number, total: number) => {
           facts.objects = total;
         },
       };

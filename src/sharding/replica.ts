@@ -33,7 +33,7 @@ export interface ReplicaOptions extends ShardingConfig {
   now?: () => number;
   /** Makes a name that no other session of any replica has. */
   sessionName: () => string;
-  observe?: (transition: "acquired" | "released" | "lost", held: number) => void;
+  onTransition?: (transition: "acquired" | "released" | "lost", held: number) => void;
 }
 
 interface Session {
@@ -229,12 +229,12 @@ export class Replica {
   }
 
   #hold(shard: number, record: LeaseRecord): void {
-    const { worker, logger, observe } = this.options;
+    const { worker, logger, onTransition } = this.options;
     const isNew = !this.#held.has(shard);
     this.#held.set(shard, record);
     if (!isNew) return;
     logger.info({ shard, holder: record.holder, transitions: record.transitions }, "shard acquired");
-    observe?.("acquired", this.#held.size);
+    onTransition?.("acquired", this.#held.size);
     worker.acquired(shard);
     if (this.#state.leaving) this.#yield(shard);
   }
@@ -271,11 +271,11 @@ export class Replica {
     this.#held.delete(shard);
     this.#yielding.delete(shard);
     this.options.logger.info({ shard }, "shard released");
-    this.options.observe?.("released", this.#held.size);
+    this.options.onTransition?.("released", this.#held.size);
   }
 
   #lose(reason: string, graceMs: number): void {
-    const { worker, logger, observe } = this.options;
+    const { worker, logger, onTransition } = this.options;
     logger.error({ reason, shards: [...this.#held.keys()], graceMs }, "lost the Lease, stopping all work");
     this.#former = this.#session?.record;
     this.#session = undefined;
@@ -286,7 +286,7 @@ export class Replica {
       this.#ending = undefined;
       this.#wake();
     });
-    observe?.("lost", 0);
+    onTransition?.("lost", 0);
   }
 
   #now(): number {

@@ -11,8 +11,8 @@ import { installKinds } from "../../src/operator/install";
 import { conflictFinder } from "../../src/plan/obstacles";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { checkPlans } from "../../src/preview/dry-run";
-import { planObject } from "../../src/preview/plan-object";
 import { preview, selectCandidates } from "../../src/preview/preview";
+import { previewObject } from "../../src/preview/preview-object";
 import { eventually } from "../../src/testing/eventually";
 import { defineKind } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
@@ -218,7 +218,7 @@ describe("what could not be asked is not checked, and the report says why", () =
     const hanging = Array.from({ length: 9 }, (_, index) => part(`hangs-${index}`, { label: "hang" }));
     const { candidates } = select(bundleOf(...hanging));
     const options = { engine: stacks.engine, cluster: view, refresh: false };
-    const planned = await planObject(options, conflictFinder(), candidates[0] as (typeof candidates)[0]);
+    const planned = await previewObject(options, conflictFinder(), candidates[0] as (typeof candidates)[0]);
     await checkPlans([planned], view, { namespaces: new Set(), types: new Set() }, { oneMs: 200, allMs: 300 });
 
     const reasons = planned.plan.resources.map(({ notChecked }) => notChecked);

@@ -89,6 +89,9 @@ export async function previewRemoval(
   return found;
 }
 
+/** What is found out where nothing is planned. */
+export const NOTHING = { changes: [], resources: [], unknown: [] };
+
 /** The owner of an object that does not exist yet. */
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
@@ -113,7 +116,7 @@ export async function previewUpdate(
     metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   }).catch((error: unknown) => ({ invalid: errorMessageOf(error) }));
-  const invalid = { action: "invalid" as const, changes: [], resources: [], unknown: [] };
+  const invalid = { ...NOTHING, action: "invalid" as const };
   if ("invalid" in parsed) return { ...invalid, validatedBy: "schema", errors: [parsed.invalid] };
   const { object, refused } = parsed;
   const verdict = taken === undefined ? await cluster.validate(manifest) : ({ type: "valid" } as const);
@@ -121,7 +124,7 @@ export async function previewUpdate(
   const view = callerView(cluster, { kind, key, live, owned, recorded });
   const inputs = await readInputs(view, kind, object).catch((error: unknown) => couldNot("what it refers to", error));
   // Without that, the program would remove what depends on it.
-  if (typeof inputs === "string") return { changes: [], resources: [], unknown: [inputs] };
+  if (typeof inputs === "string") return { ...NOTHING, unknown: [inputs] };
   const ids = stacked?.resources?.map(({ id }) => id) ?? recorded.map(objectId);
   const program = programOf(kind, object, programContext(kind, object, inputs, ids));
   const request = { kind, object, view, engine, signal, program, refresh, binds: proposeWith !== undefined };
@@ -185,7 +188,7 @@ function unknownResources(resources: readonly PlannedResource[], { unreachable }
   );
 }
 
-function couldNot(what: string, error: unknown): string {
+export function couldNot(what: string, error: unknown): string {
   return `${what} could not be looked up: ${errorMessageOf(error)}`;
 }
 

@@ -2,14 +2,14 @@ import { createSecretKey } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { PlannedChange } from "../../src/automation/planned-changes";
+import { previewObject } from "../../src/preview/preview-object";
 import {
   type Candidate,
   liveCandidate,
   type PlanOptions,
   previewRemoval,
   previewUpdate,
-} from "../../src/preview/object-preview";
-import { planObject } from "../../src/preview/plan-object";
+} from "../../src/preview/preview-update";
 import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
@@ -89,7 +89,7 @@ it("the preview of an object that was listed neither reads it again nor sends it
   const asked = vi.fn(async () => ({ type: "unknown" as const, why: "" }));
   const view = stub<PlanOptions["cluster"]>({ ...cluster, get: asked as never, validate: asked });
   const finder = async () => ({ conflicts: [], overwritten: new Map(), unknown: new Map() });
-  const { plan } = await planObject({ ...others, cluster: view }, finder, liveCandidate(kind, live));
+  const { plan } = await previewObject({ ...others, cluster: view }, finder, liveCandidate(kind, live));
   expect(plan).toMatchObject({ action: "update", validatedBy: "server" });
   expect(asked).not.toHaveBeenCalled();
 });
