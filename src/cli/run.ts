@@ -228,7 +228,7 @@ async function runOperator(options: RunOptions, command: Command, signal: AbortS
       ...(options.rollout !== undefined && {
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),
-      modeOf: configuredMode,
+      configuredMode,
       namespace,
       planKey: key,
       authorMayNotApprove: options.authorMayNotApprove,

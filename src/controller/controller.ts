@@ -2,7 +2,6 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { type Fence, openFence } from "../../providers/fence";
 import { ApiError, isUnknownKind, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
-import type { Mode } from "../../stacks/contract/mode";
 import { stackName } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/change";
 import type { ProvenFreshness } from "../cache/freshness";
@@ -37,8 +36,6 @@ export interface ControllerEnvironment
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
   readSettings: ReadSettings;
-  /** The mode of a kind, where the operator is told one. */
-  modeOf?: ((kind: AnyKind) => Mode | undefined) | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;

@@ -1,30 +1,23 @@
-import { isApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { correctedReferences } from "../../providers/kubernetes/owner-references";
 import { CodeEndedError } from "../../stacks/contract/code-ended";
 import { parseServed } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
-import { isOutdated, type KindContext, type Step } from "./context";
-import { type CachedView, type KindCache, ownedOf, recordedIds } from "./kind-cache";
-import type { ObjectWriter } from "./object-writer";
+import { isOutdated, type Step } from "./context";
+import { type CachedView, ownedOf, recordedIds } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
 export const MAINTAIN_INTERVAL_MS = 200;
 const RETRY_MS = 5_000;
-
-interface MaintainStep extends Step<"object" | "state" | "facts" | "logger"> {
-  context: Pick<KindContext, "kind"> & {
-    client: Pick<KubernetesClient, "apply" | "delete">;
-    cache: Pick<KindCache, "owned" | "view">;
-    writer: Pick<ObjectWriter, "event">;
-  };
-}
 
 /**
  * Lets the kind do what needs no update. What is outdated by then is done when the newer state has come.
  *
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
-export async function maintain(step: MaintainStep): Promise<number> {
+export async function maintain(
+  step: Step<"object" | "state" | "facts" | "logger", "kind" | "client" | "cache" | "writer">,
+): Promise<number> {
   const { context, object, state, facts, logger } = step;
   const { kind, client, cache } = context;
   if (kind.capabilities.maintain === undefined) return 0;

@@ -13,13 +13,14 @@ export type ReadSettings = Awaited<ReturnType<typeof watchModes>>;
 /**
  * Watches the modes that namespaces set for the objects in them.
  *
+ * @param configuredMode the mode of a kind, where the operator is told one
  * @param onChange told of each namespace whose mode is another now
- * @returns the settings of an object of a kind, with the mode that the operator is told for the kind; throws an ApiError when
- *   the API server cannot tell of a new namespace
+ * @returns the settings of an object of a kind; throws an ApiError when the API server cannot tell of a new namespace
  */
 export async function watchModes(
   client: Pick<KubernetesClient, "get">,
   informers: InformerFactory,
+  configuredMode: ((kind: AnyKind) => Mode | undefined) | undefined,
   onChange: (namespace: string) => void,
 ) {
   const options = {
@@ -30,7 +31,8 @@ export async function watchModes(
     },
   };
   const namespaces = await informers.create(NAMESPACE, options, "modes of namespaces");
-  return async (kind: AnyKind, object: LiveObject, configured: Mode | undefined): Promise<Settings> => {
+  return async (kind: AnyKind, object: LiveObject): Promise<Settings> => {
+    const configured = configuredMode?.(kind);
     if (kind.scope === "Cluster") return settingsOf(object, undefined, configured);
     const name = object.metadata.namespace ?? "";
     // An object may be seen before its namespace is.

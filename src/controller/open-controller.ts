@@ -37,7 +37,7 @@ function withoutContents({ apiVersion, kind, metadata }: LiveObject): LiveObject
  * @throws ApiError, with nothing made, when the kind, or a type that it watches, is not installed in the cluster
  */
 export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
-  const { claims, client, cluster, engine, informers, logger, metrics, owners, queue, recorder } = environment;
+  const { client, informers, logger, metrics, owners, queue, recorder } = environment;
   const name = kindName(kind);
   const own = kindType(kind);
   for (const { apiVersion, kind: type } of [own, ...(kind.capabilities.watches ?? [])]) {
@@ -107,22 +107,14 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const freshness = new ProvenFreshness(objects);
   const counts = countRuns(kind, metrics);
   const reconciler = new Reconciler({
+    ...environment,
     kind,
     programDigest: programDigest(kind),
-    planKey: environment.planKey,
-    cluster,
-    client,
     cache,
-    engine,
-    backend: environment.backend,
-    forgetDestroyed: environment.forgetDestroyed,
     writer: new ObjectWriter({ kind, client, cache, freshness, recorder, metrics: counts }),
-    claims,
-    plans: environment.plans,
-    readSettings: (object) => environment.readSettings(kind, object, environment.modeOf?.(kind)),
+    readSettings: (object) => environment.readSettings(kind, object),
     rollout: environment.rollout && openRollout(environment.rollout),
     metrics: counts,
-    logger,
   });
   const others = { own: [...watched, ...referenced.values()], owned };
   const controller = new Controller(kind, environment, objects, others, freshness, reconciler, unserved);

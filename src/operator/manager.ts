@@ -3,6 +3,7 @@ import { isApiError, type LiveObject, type ObjectType } from "../../providers/ku
 import { clusterOf } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
+import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import type { BackendOwnership } from "../backend/ownership";
@@ -22,11 +23,13 @@ import { pollDrift } from "./drift-poller";
 import { DestroyedStacks, surveyStacks } from "./stack-survey";
 
 export interface ManagerOptions
-  extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout" | "modeOf">,
+  extends Pick<ControllerEnvironment, "client" | "engine" | "recorder" | "metrics" | "logger" | "rollout">,
     Pick<PlanStoreOptions, "namespace" | "planKey" | "authorMayNotApprove"> {
   kinds: readonly AnyKind[];
   /** Whether the state's backend is this operator's. */
   backend: Pick<BackendOwnership, "refusal" | "problem" | "run">;
+  /** The mode of a kind, where the operator is told one. */
+  configuredMode?: ((kind: AnyKind) => Mode | undefined) | undefined;
   /** The shards of this replica; without them, the replica works on all objects. */
   shards?: Shards | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
@@ -131,7 +134,7 @@ export class Manager {
       forgetDestroyed: (stack: string) => destroyed.add(stack),
       plans,
       cluster: await clusterOf(client),
-      readSettings: await watchModes(client, this.#informers, (changed) =>
+      readSettings: await watchModes(client, this.#informers, this.#options.configuredMode, (changed) =>
         this.#requeue(({ namespace }) => namespace === changed),
       ),
       informers: this.#informers,

@@ -148,10 +148,9 @@ const CONCURRENT_REVIEWS = 8;
  */
 export async function rightsForPreview(selection: Selection, kinds: readonly AnyKind[]): Promise<NeededRight[]> {
   return unique(
-    selection.candidates.flatMap(({ kind, manifest: { metadata } }) => [
-      stackRight("create", "previews", kind, metadata.namespace),
-      objectRight("get", kind, metadata.namespace, metadata.name),
-    ]),
+    selection.candidates.flatMap(({ kind, manifest: { metadata } }) =>
+      rightsToPreview("get", kind, metadata.namespace, metadata.name),
+    ),
   ).concat(await rightsToRead(selection, kinds));
 }
 
@@ -172,12 +171,7 @@ export function rightsForDiff(
   kinds: readonly AnyKind[],
   { name, namespace }: { name?: string; namespace?: string },
 ): NeededRight[] {
-  return unique(
-    kinds.flatMap((kind) => [
-      stackRight("create", "previews", kind, namespace),
-      objectRight(name === undefined ? "list" : "get", kind, namespace, name),
-    ]),
-  );
+  return unique(kinds.flatMap((kind) => rightsToPreview(name === undefined ? "list" : "get", kind, namespace, name)));
 }
 
 /**
@@ -188,10 +182,7 @@ export function rightsForDiff(
 export function rightsForFleet({ candidates }: Selection, definitions: readonly string[]): NeededRight[] {
   const [group, resource] = ["apiextensions.k8s.io", "customresourcedefinitions"];
   return unique([
-    ...candidates.flatMap(({ kind, manifest: { metadata } }) => [
-      stackRight("create", "previews", kind, metadata.namespace),
-      objectRight("get", kind, metadata.namespace),
-    ]),
+    ...candidates.flatMap(({ kind, manifest }) => rightsToPreview("get", kind, manifest.metadata.namespace)),
     ...definitions.map((name) => ({ verb: "get", group, resource, name })),
   ]);
 }
@@ -227,6 +218,10 @@ function describe({ verb, group, resource, namespace, name }: NeededRight): stri
   return `${verb} ${resource}.${group}${name === undefined ? "" : ` ${name}`}${
     namespace === undefined ? " in all namespaces" : ` in the namespace ${namespace}`
   }`;
+}
+
+function rightsToPreview(verb: string, kind: AnyKind, namespace?: string, name?: string): NeededRight[] {
+  return [stackRight("create", "previews", kind, namespace), objectRight(verb, kind, namespace, name)];
 }
 
 function stackRight(verb: string, resource: "previews" | "states", kind: AnyKind, namespace?: string): NeededRight {

@@ -33,8 +33,6 @@ export async function selectFleet(
     candidates: (await Promise.all(candidates)).flat(),
     notes: all.flatMap(({ notes }) => notes),
     unchecked: all.flatMap(({ unchecked }) => unchecked),
-    problems: [],
-    ignored: 0,
   };
 }
 
@@ -44,7 +42,7 @@ const DECLARED =
 /** The live objects for which programs have declared something elsewhere. @throws Refusal for what names no object */
 export function selectFleetDeclared(kinds: readonly AnyKind[], request: Requests["/v1/fleet"]): Selection {
   const { objects, providers } = request;
-  const selection: Selection = { candidates: [], unchecked: [], notes: [DECLARED], problems: [], ignored: 0 };
+  const selection: Selection = { candidates: [], unchecked: [], notes: [DECLARED] };
   const byName = new Map(kinds.map((kind) => [kindName(kind), kind]));
   const unknown = new Map<string, number>();
   const seen = new Set<string>();

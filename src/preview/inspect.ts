@@ -188,7 +188,7 @@ async function selectLive(
       return liveCandidate(kind, live);
     }),
   );
-  return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
+  return { candidates: (await Promise.all(candidates)).flat() };
 }
 
 /** The objects of the cluster that a selector finds. */

@@ -36,8 +36,9 @@ export interface PreviewOptions extends PlanOptions {
 /** The objects to preview, and the problems found while selecting them. */
 export interface Selection {
   candidates: Candidate[];
-  problems: Report["problems"];
-  ignored: number;
+  problems?: Report["problems"];
+  /** How many objects are of other kinds. */
+  ignored?: number;
   /** What is not read as its author may expect. */
   notes?: readonly string[];
   /** All documents, which may make what others need. */
@@ -135,9 +136,10 @@ const AT_ONCE = 16;
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
   { notes = [], onProgress, isBusy, ...options }: PreviewOptions,
-  { candidates, notes: selected = [], documents = [], refused = [], unseenDeletions = [], ...selection }: Selection,
+  selection: Selection,
 ): Promise<Report> {
   const { cluster } = options;
+  const { candidates, problems = [], ignored = 0, notes: selected = [], documents = [], refused = [] } = selection;
   const findConflicts = conflictFinder();
   let done = 0;
   onProgress?.(done, candidates.length);
@@ -159,11 +161,11 @@ export async function preview(
   const unchecked = [...(selection.unchecked ?? []), ...others.unknown, ...typed.unknown];
   return {
     ...newReport(objects),
-    problems: [...selection.problems, ...typed.problems],
-    ignored: selection.ignored + typed.foreign,
+    problems: [...problems, ...typed.problems],
+    ignored: ignored + typed.foreign,
     notes: [...notes, ...selected],
     unchecked,
-    unseenDeletions: [...unseenDeletions],
+    unseenDeletions: [...(selection.unseenDeletions ?? [])],
   };
 }
 

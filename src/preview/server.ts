@@ -56,7 +56,7 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
-  const { client, kinds, planKey, plugins, isBusy, configuredMode, logger } = options;
+  const { client, logger } = options;
   const reviews = new TokenReviews({ client });
   const queue = new RequestQueue();
   let stopping = false;
@@ -79,7 +79,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
       const token = bearerToken(request);
       const author = token === undefined ? undefined : client.ofToken(token);
       const inspection = {
-        kinds,
+        ...options,
         signal: AbortSignal.any([gone.signal, timeout]),
         authorize: (rights: readonly NeededRight[]) => requireRights(client, user, rights),
         open: async () => ({
@@ -87,10 +87,6 @@ export async function startInspectionServer(options: InspectionServerOptions): P
           cluster: await ClusterView.open(client, { author }),
         }),
         maxObjects: MAX_REQUEST_OBJECTS,
-        planKey,
-        plugins,
-        isBusy,
-        configuredMode,
         onProgress: (_done: number, total: number) => {
           facts.objects = total;
         },

@@ -44,12 +44,11 @@ const tenant = (name: string, more = "") =>
  */
 async function asked(paths: string[], revision?: string) {
   const before = revision === undefined ? undefined : await readManifestsAt(revision, paths);
-  const { candidates, problems, ignored } = selectCandidates(
-    kinds,
-    "default",
-    await readManifests(paths, revision !== undefined),
-    before,
-  );
+  const {
+    candidates,
+    problems = [],
+    ignored,
+  } = selectCandidates(kinds, "default", await readManifests(paths, revision !== undefined), before);
   return {
     names: candidates
       .map(({ manifest, removed, doubt }) => `${removed ? (doubt ? "?" : "-") : ""}${manifest.metadata.name}`)

@@ -1,11 +1,13 @@
 import pino from "pino";
 import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import type { KindContext } from "../../src/controller/context";
 import { maintain } from "../../src/controller/maintain";
 import { ObjectState } from "../../src/controller/object-state";
 import { kindApiVersion } from "../../stacks/contract/kind";
 import type { CommonStatus } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { stub } from "../stub";
 import { facts } from "./facts";
 
 const RECORDED = "v1/ResourceQuota/acme-blue/capsule-acme-0";
@@ -27,15 +29,12 @@ async function maintainWith(shown: LiveObject | undefined) {
   };
   const context = {
     kind: { ...capsuleTenant, capabilities: { maintain: maintained } },
-    client: {
-      apply: () => Promise.reject(new Error("nothing is to be written")),
-      delete: () => Promise.reject(new Error("nothing is to be deleted")),
-    },
-    cache: {
+    client: stub<KindContext["client"]>({}),
+    cache: stub<KindContext["cache"]>({
       owned: () => (shown === undefined ? [] : [shown]),
       view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
-    },
-    writer: { event: () => {} },
+    }),
+    writer: stub<KindContext["writer"]>({}),
   };
   const step = { context, object, state: new ObjectState(), logger: pino({ level: "silent" }) };
   expect(await maintain({ ...step, facts: facts({ status: object.status as CommonStatus }) })).toBe(0);

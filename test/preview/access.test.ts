@@ -22,7 +22,7 @@ describe("what a caller needs", () => {
   it("for a preview, is to create previews where the objects are, once for each place, and to get each object", async () => {
     const candidates = [candidate(tenant, "acme"), candidate(writer, "a", "x"), candidate(writer, "b", "x")];
 
-    expect(await rightsForPreview({ candidates, problems: [], ignored: 0 }, kinds)).toEqual([
+    expect(await rightsForPreview({ candidates }, kinds)).toEqual([
       preview("create"),
       { verb: "get", group: "multitenancy.codereliant.io", resource: "tenants", name: "acme" },
       preview("create", "x"),
@@ -35,7 +35,7 @@ describe("what a caller needs", () => {
     const person = { ...tenant, group: "example.com", kind: "Person", plural: "people" } as AnyKind;
     const reads = { person: { apiVersion: "example.com/v1", kind: "Person", name: () => "ada" } };
     const kind = { ...writer, capabilities: { reads } } as AnyKind;
-    const selection = { candidates: [candidate(kind, "a", "x")], problems: [], ignored: 0 };
+    const selection = { candidates: [candidate(kind, "a", "x")] };
 
     expect(await rightsForPreview(selection, [kind, person])).toContainEqual({
       verb: "get",
@@ -76,10 +76,7 @@ describe("what a caller needs", () => {
         return { status: { allowed: body.spec.resourceAttributes.verb === "create" } };
       },
     };
-    const rights = await rightsForPreview(
-      { candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 },
-      kinds,
-    );
+    const rights = await rightsForPreview({ candidates: [candidate(writer, "a", "x")] }, kinds);
 
     await expect(
       requireRights(client as never, { username: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
