@@ -12,13 +12,20 @@ import { deletingConditions, updatingConditions } from "./conditions";
 import { failureToTell, isOutdated, type Reconcile, type Step } from "./context";
 import { passGate } from "./gate";
 import type { Outcome, UpdateFailed } from "./outcome";
+import { removeUntracked } from "./remove-untracked";
 import { claimProgram, ObjectStack } from "./stack";
 
 /** How long an update before a destroy may take: what it is to take over is there already, or is not made. */
 const FINISH_MS = 30_000;
 
+/** Does what was decided. What came of it is recorded afterwards. */
+export async function apply(reconcile: Reconcile, action: Action): Promise<Outcome> {
+  const refused = await refuse(reconcile, action);
+  return refused ?? removeUntracked(reconcile, await perform(reconcile, new ObjectStack(reconcile), action));
+}
+
 /** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
-export async function refuse(
+async function refuse(
   { context, object, state }: Step<"object" | "state", "backend">,
   action: Action,
 ): Promise<Outcome | undefined> {
@@ -34,16 +41,15 @@ export async function refuse(
 
 /**
  * What comes of an update that is due only as the code of the program is new, where that declares what was applied; `undefined` for
- * any other action, and where the program fails: its update tells of that.
+ * any other update, and where the program fails: its update tells of that.
  */
-export async function skipUnchanged(
+async function skipUnchanged(
   { context, object, facts, signal }: Step<"object" | "facts" | "signal", "kind" | "planKey" | "programDigest">,
   stack: Pick<ObjectStack, "read" | "program">,
-  action: Action,
+  action: UpdateAction,
 ): Promise<Outcome | undefined> {
   const { stack: former } = facts.object.status;
-  if (action.type !== "update" || former === undefined) return undefined;
-  if (action.cause !== "ProgramChanged" || facts.drift.ids.length > 0) return undefined;
+  if (former === undefined || action.cause !== "ProgramChanged" || facts.drift.ids.length > 0) return undefined;
   try {
     const { parsed, inputs } = await stack.read();
     const owned = asRunning(inputs.owned, action.postponed);
@@ -55,8 +61,7 @@ export async function skipUnchanged(
   }
 }
 
-/** Does what was decided. What came of it is recorded afterwards. */
-export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Action): Promise<Outcome> {
+async function perform(reconcile: Reconcile, stack: ObjectStack, action: Action): Promise<Outcome> {
   const { context, item, object, state, logger } = reconcile;
   switch (action.type) {
     case "nothing":
@@ -80,9 +85,12 @@ export async function apply(reconcile: Reconcile, stack: ObjectStack, action: Ac
       const limited = { ...reconcile, stop: AbortSignal.timeout(FINISH_MS) };
       return applyUpdate(limited, new ObjectStack(limited), action);
     }
-    case "update":
+    case "update": {
+      const skipped = await skipUnchanged(reconcile, stack, action);
+      if (skipped !== undefined) return skipped;
       if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "left" };
       return applyUpdate(reconcile, stack, action);
+    }
     case "destroy":
       return applyDestroy(reconcile, stack, action);
   }

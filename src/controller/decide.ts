@@ -39,7 +39,7 @@ function decideWork(facts: Facts): Action {
   if (metadata.deletionTimestamp) {
     if (!hasFinalizer) return kept(object);
     if (blockedMs > 0) return { type: "wait", requeueAfterMs: blockedMs };
-    return finishes(facts) ? finish(facts) : destroy(facts);
+    return finishes(facts) ? { ...update(facts, "Finishing", false), type: "finish" } : destroy(facts);
   }
   if (settings.mode === "Observe") return isPreviewed(facts) ? restAsPreviewed(facts) : { type: "preview" };
   if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
@@ -216,7 +216,7 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdateAction {
 function progressReportOf(cause: Cause): ProgressReport {
   // Before a repair, the status says that all is well. With every other cause, the object or its status shows that it is due.
   if (cause === "Repairing") return "before";
-  return cause === "Creating" || cause === "Updating" ? "late" : "beside";
+  return ["Creating", "Updating", "Finishing"].includes(cause) ? "late" : "beside";
 }
 
 /** Whether an update comes before the destroy. It is tried once where the destroy leads to all that was made, or leaves it. */
@@ -249,10 +249,6 @@ function mayBeUnfinished({ metadata, status: { conditions, observedGeneration } 
 
 function isBeingDestroyed(conditions: Condition[] | undefined): boolean {
   return findCondition(conditions, "Reconciling")?.reason === "Deleting";
-}
-
-function finish(facts: Facts): UpdateAction {
-  return { ...update(facts, "Finishing", false), type: "finish", looksAgain: false, progressReport: "late" };
 }
 
 function destroy(facts: Pick<Facts, "object" | "settings" | "last">): DestroyAction {

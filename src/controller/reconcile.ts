@@ -5,7 +5,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { withUnhandled } from "../automation/unhandled";
-import { apply, refuse, skipUnchanged } from "./apply";
+import { apply } from "./apply";
 import { collectFacts } from "./collect-facts";
 import { driftUnknownCondition, isReported } from "./conditions";
 import { isOutdated, type KindContext, type Reconcile, type Result } from "./context";
@@ -16,8 +16,6 @@ import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
 import type { Outcome } from "./outcome";
 import { record } from "./record";
-import { removeUntracked } from "./remove-untracked";
-import { ObjectStack } from "./stack";
 import { withinFence } from "./work";
 
 /**
@@ -57,12 +55,8 @@ export class Reconciler {
       const action = decide(reconcile.facts);
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
       const isUnchanged = unchangedSince(reconcile);
-      const stack = new ObjectStack(reconcile);
-      const refused = await refuse(reconcile, action);
-      const skipped = refused ?? (await skipUnchanged(reconcile, stack, action));
-      const applied = skipped ?? (await apply(reconcile, stack, action));
-      const cleaned = await removeUntracked(reconcile, applied);
-      const outcome: Outcome = cleaned.type === "updateFailed" && !isUnchanged() ? { type: "stale" } : cleaned;
+      const applied = await apply(reconcile, action);
+      const outcome: Outcome = applied.type === "updateFailed" && !isUnchanged() ? { type: "stale" } : applied;
       const result = await record(reconcile, outcome);
       againMs.push(unansweredMs(reconcile));
       this.context.rollout?.reconciled(item.key, reconcile.facts, action, outcome);
