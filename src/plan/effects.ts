@@ -31,8 +31,8 @@ export interface PlannedResource {
   /** Why that is unknown. */
   lookupError?: unknown;
   effect?: ApplyEffect;
-  /** Whether another owner has it. */
-  refused: boolean;
+  /** Whether another owner has it: set by what looks for that. */
+  refused?: true;
 }
 
 /** Whose changes they are. */
@@ -93,16 +93,11 @@ export async function plannedResources(
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
     const planned = (operation: ResourcePlan["operation"], fields: FieldChange[]): PlannedResource => {
       const shown = { name, type: typeWord(change.type), operation, fields };
-      if (lookup?.outcome !== "unknown") return { change, shown, refused: false };
+      if (lookup?.outcome !== "unknown") return { change, shown };
       const { error: lookupError } = lookup;
       const what = change.operation === "delete" ? "deleted" : "created";
       const notChecked = `whether it is ${what}: ${errorMessageOf(lookupError)}`;
-      return {
-        change,
-        shown: { ...shown, ...(operation === UNCHECKED && { notChecked }) },
-        lookupError,
-        refused: false,
-      };
+      return { change, shown: { ...shown, ...(operation === UNCHECKED && { notChecked }) }, lookupError };
     };
     if (operation === "delete") return [{ ...planned(deletionOf(change, lookup, changing), []), live }];
     // What is gone cannot move. Where a move loses what the resource had, the loss matters more.

@@ -37,29 +37,27 @@ export interface PlanRequest {
 export function planUpdate(request: PlanRequest & { program: Program; refresh: boolean }): Promise<StackPlan> {
   const { kind, engine, program, binds, refresh } = request;
   const { sdkRuntime } = kind.capabilities;
-  const options = { ...optionsOf(request), refresh: refresh || binds, sdkRuntime };
-  return planOf(request, "update", (stack, snapshot) => engine.preview(stack, program, { ...options, snapshot }));
+  return planOf(request, "update", (stack, options) =>
+    engine.preview(stack, program, { ...options, refresh: refresh || binds, sdkRuntime }),
+  );
 }
 
 /** Plans a destroy. One that is bound trusts the state. */
 export function planDestroy(request: PlanRequest & { release: boolean; refresh: boolean }): Promise<StackPlan> {
   const { engine, binds, release, refresh } = request;
-  const options = { ...optionsOf(request), refresh: refresh && !binds };
-  const operation = release ? "release" : "delete";
-  return planOf(request, operation, (stack, snapshot) => engine.previewDestroy(stack, { ...options, snapshot }));
-}
-
-function optionsOf({ stackObject: object, binds, signal }: PlanRequest): PreviewOptions {
-  return { signal, plans: binds, object };
+  return planOf(request, release ? "release" : "delete", (stack, options) =>
+    engine.previewDestroy(stack, { ...options, refresh: refresh && !binds }),
+  );
 }
 
 async function planOf(
-  { kind, object, view, binds }: PlanRequest,
+  { kind, object, view, binds, signal, stackObject }: PlanRequest,
   operation: PlanOperation,
-  previewOf: (stack: string, snapshot: Snapshot) => Promise<PreviewResult>,
+  previewOf: (stack: string, options: PreviewOptions) => Promise<PreviewResult>,
 ): Promise<StackPlan> {
   const snapshot: Snapshot = new Map();
-  const preview = await previewOf(stackName(kind, objectKey(object.metadata)), snapshot);
+  const options = { signal, plans: binds, object: stackObject, snapshot };
+  const preview = await previewOf(stackName(kind, objectKey(object.metadata)), options);
   const { changes, failures, observed } = preview;
   const look: View["look"] = (manifest) => view.look(manifest, snapshot);
   const changing = { kind, uid: object.metadata.uid, operation };

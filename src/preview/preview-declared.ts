@@ -86,7 +86,7 @@ async function hideUnreadable(
     if (why === undefined) return resource === undefined ? [] : [resource];
     const { name, type } = change;
     const hidden = { operation: UNCHECKED, notChecked: why, hidden: true } as const;
-    return [{ change, refused: false, shown: { name, type: typeWord(type), ...hidden, fields: [] } }];
+    return [{ change, shown: { name, type: typeWord(type), ...hidden, fields: [] } }];
   });
   return (await Promise.all(shown)).flat().sort((a, b) => (a.shown.name < b.shown.name ? -1 : 1));
 }

@@ -28,7 +28,7 @@ const key = createSecretKey(Buffer.alloc(32));
 
 function resource(operation: "create" | "update" | "replace" | "delete", urn: string = operation): PlannedResource {
   const change: PlannedChange = { urn, type: "t", name: urn, operation };
-  return { change, shown: { name: urn, type: "t", operation, fields: [] }, refused: false };
+  return { change, shown: { name: urn, type: "t", operation, fields: [] } };
 }
 
 function planOf(resources: PlannedResource[], of: Partial<StackPlan> = {}): StackPlan {

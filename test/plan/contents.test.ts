@@ -14,7 +14,7 @@ function resource(operation: ResourcePlan["operation"]): PlannedResource {
     operation,
     fields: [{ path: "spec.image", before: "theirs", after: "a" }],
   };
-  return { change: { urn: "u", type: "t", name: "web", operation: "create" }, shown, refused: false };
+  return { change: { urn: "u", type: "t", name: "web", operation: "create" }, shown };
 }
 
 describe("plans and conditions, which others may read", () => {

@@ -67,7 +67,6 @@ function basisOf(wanted: Wanted = {}, changes: Partial<PlanBasis> = {}): PlanBas
       {
         change,
         shown: { name: change.name, type: "Deployment", operation: "update", fields: changedFields(change) },
-        refused: false,
       },
     ],
     observed: new Map([[change.urn, "o1"]]),
@@ -180,7 +179,6 @@ it("the digest of a creation is that of its step while there is nothing, whateve
   const effect = (operation: "create" | "update") => ({
     change,
     shown: { name: change.name, type: "Deployment", operation, fields: [] },
-    refused: false,
   });
   const digestsWith = (live: object | null, operation: "create" | "update") =>
     digestsOf(basisOf({}, { changes: [change], resources: [effect(operation)], observed: seen(live) }));

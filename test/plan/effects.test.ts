@@ -118,7 +118,7 @@ describe("what an apply does to a Kubernetes object", () => {
     const changes = ["b", "a"].map((name) => ({ ...change("create"), urn: name, name }));
     const resources = await plan([change("same"), ...changes], ABSENT);
     expect(resources.map(({ shown }) => `${shown.type} ${shown.name}`)).toEqual(["ConfigMap a", "ConfigMap b"]);
-    expect(resources).toMatchObject([{ effect: "create", refused: false }, {}]);
+    expect(resources).toMatchObject([{ effect: "create" }, {}]);
   });
 
   it("says what could not be looked up, and why", async () => {

@@ -16,7 +16,6 @@ function updateOf(holder: typeof acme): PlannedResource {
     shown: { name: "web", type: "ConfigMap", operation: "update", fields: [] },
     inputs,
     live: { ...manifest, metadata } as LiveObject,
-    refused: false,
   };
 }
 
