@@ -74,8 +74,13 @@ export async function readSettings(
   return settingsOf(object, lookup && lookup.outcome === "found" ? lookup.object : undefined, configuredMode?.(kind));
 }
 
-/** What a mode makes of the changes that a preview shows. */
-export const MODE_NOTES: Readonly<Record<Mode, readonly string[]>> = {
+/** What settings make of the changes that a preview shows. */
+export function settingsNotes({ mode, paused, problem }: Settings): string[] {
+  const why = problem ?? "no update until the annotation kindstack.dev/paused is removed";
+  return [...(paused ? [`paused: ${why}`] : []), ...MODE_NOTES[mode]];
+}
+
+const MODE_NOTES: Readonly<Record<Mode, readonly string[]>> = {
   Apply: [],
   ProposeDestructive: ["mode ProposeDestructive: what deletes or replaces something waits for an approval"],
   Propose: ["mode Propose: every change waits for an approval"],

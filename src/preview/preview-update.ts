@@ -18,7 +18,7 @@ import type { PlannedResource } from "../plan/effects";
 import { changesAnything, planDestroy, planUpdate, programContext, readInputs, type StackPlan } from "../plan/plan";
 import { UNCHECKED } from "../plan/resource-plan";
 import { appliedMetadata } from "./applied-metadata";
-import { type CallerView, type ConfiguredMode, callerView, MODE_NOTES, readSettings } from "./caller-view";
+import { type CallerView, type ConfiguredMode, callerView, readSettings, settingsNotes } from "./caller-view";
 import type { ClusterView } from "./cluster-view";
 import { type Action, actionOf, type ObjectPlan } from "./report";
 
@@ -154,7 +154,7 @@ export async function foundPlan(
   action: Action,
 ): Promise<FoundPlan> {
   const { exists, failures, changes, resources } = plan;
-  const { mode, paused, problem } = await readSettings(cluster, configuredMode, subject.kind, subject.object);
+  const settings = await readSettings(cluster, configuredMode, subject.kind, subject.object);
   // A program that fails reaches no state.
   const isLost =
     !exists && failures.length === 0 && lookup.outcome === "found" && statusOf(lookup.object).stack !== undefined;
@@ -166,9 +166,9 @@ export async function foundPlan(
   ];
   const isProposed = unknown.length === 0 && failures.length === 0 && changesAnything(plan);
   return {
-    action: failures.length > 0 ? "failed" : paused ? "paused" : action,
+    action: failures.length > 0 ? "failed" : settings.paused ? "paused" : action,
     errors: failures.map(({ resource, message }) => (resource === undefined ? message : `${resource}: ${message}`)),
-    notes: [...pauseNotes(paused, problem), ...MODE_NOTES[mode], ...lossNotes(resources)],
+    notes: [...settingsNotes(settings), ...lossNotes(resources)],
     ...(proposeWith && isProposed && digestsOf(await proposeWith(), subject, plan)),
     ...{ changes, resources, unknown },
   };
@@ -236,11 +236,6 @@ function lossNotes(resources: readonly PlannedResource[]): string[] {
     if (shown.operation === UNCHECKED) return [`the namespace ${name} may be deleted with all that is in it`];
     return shown.operation === "delete" ? [`the namespace ${name} is deleted with all that is in it`] : [];
   });
-}
-
-function pauseNotes(paused: boolean, problem: string | undefined): string[] {
-  if (problem !== undefined) return [`paused: ${problem}`];
-  return paused ? ["paused: no update until the annotation kindstack.dev/paused is removed"] : [];
 }
 
 /** Names as the API server takes them for objects of any kind. */
