@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { useDirectory } from "./directories";
 
 const HOOK = path.resolve(__dirname, "../.githooks/commit-msg");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-commit-"));
-afterAll(() => fs.rmSync(directory, { recursive: true }));
+const directory = useDirectory();
 
 /** What the hook answers; empty when it accepts the message. */
 function answerTo(message: string): string {

@@ -1,15 +1,14 @@
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { TerminalError } from "../providers/errors";
 import { inCluster, readStateConfig } from "../src/config";
+import { testDirectory } from "./directories";
 
 let directory: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "kindstack-"));
+  directory = testDirectory();
 });
-afterEach(() => rm(directory, { recursive: true }));
 
 /** Reads the configuration from these variables, with a work directory of the test's own. */
 const read = (variables: NodeJS.ProcessEnv = {}) =>

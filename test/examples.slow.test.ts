@@ -1,13 +1,13 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { execa } from "execa";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
+import { useDirectory } from "./directories";
 
 /* The example package, with Kindstack as it is packed: in a folder that knows nothing of this one. */
 
 const ROOT = path.resolve(__dirname, "..");
-const home = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-examples-"));
+const home = useDirectory();
 const project = path.join(home, "examples");
 const npm = (...words: string[]) =>
   execa("npm", words, { cwd: project, preferLocal: true, localDir: ROOT, reject: false, all: true });
@@ -20,7 +20,6 @@ beforeAll(async () => {
   const installed = await npm("install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", archive);
   expect(installed.exitCode, installed.all).toBe(0);
 }, 600_000); // it installs 470 packages
-afterAll(() => fs.rmSync(home, { recursive: true, force: true }));
 
 it.each(["check", "build", "test"])("passes npm run %s", { timeout: 600_000 }, async (script) => {
   const { exitCode, all } = await npm("run", script);

@@ -1,15 +1,15 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { execa } from "execa";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { packageVersion } from "../src/package";
+import { useDirectory } from "./directories";
 
 /* The release's dry run, for this platform, and what it made, installed where there is neither Go nor a tool of ours. */
 
 const ROOT = path.resolve(__dirname, "..");
 const PLATFORM = `${process.platform}-${process.arch}`;
-const home = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-release-"));
+const home = useDirectory();
 const made = path.join(home, "made");
 const archive = (name: string) => path.join(made, `${name}-${packageVersion}.tgz`);
 const release = (...words: string[]) =>
@@ -22,7 +22,6 @@ beforeAll(async () => {
   expect(exitCode).toBe(0);
   report = stderr;
 });
-afterAll(() => fs.rmSync(home, { recursive: true, force: true }));
 
 it("makes the packages and the chart, with their checksums, and publishes nothing", async () => {
   const names = ["kindstack", "kindstack-chart", `kindstack-engine-${PLATFORM}`];

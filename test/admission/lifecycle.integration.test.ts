@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import https from "node:https";
-import os from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import tls from "node:tls";
@@ -27,6 +26,7 @@ import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { DEFAULT_USER_GROUP } from "../../stacks/kinds/capsule-tenant/labels";
 import { controlPlane } from "../control-plane";
+import { testDirectory } from "../directories";
 import { TestAuthority } from "../tls/test-authority";
 import { removeAdmission } from "./leftovers";
 import { create, expectAcceptance, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
@@ -281,7 +281,7 @@ it("client certificates of API servers are demanded where a CA is configured: re
   const layout = layoutOf(directory);
   const authority = await TestAuthority.create();
   const certificate = await authority.user("api-server");
-  const folder = mkdtempSync(path.join(os.tmpdir(), "kindstack-client-certificate-"));
+  const folder = testDirectory();
   const write = (name: string, text: string) => {
     writeFileSync(path.join(folder, name), text);
     return path.join(folder, name);
@@ -346,7 +346,6 @@ it("client certificates of API servers are demanded where a CA is configured: re
     await withCertificate.close();
     child.kill();
     await once(child, "exit");
-    rmSync(folder, { recursive: true });
   }
 });
 

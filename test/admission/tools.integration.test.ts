@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -9,6 +8,7 @@ import { isApiError, KubernetesClient, known, type LiveObject, type Manifest } f
 import { eventually } from "../../src/testing/eventually";
 import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { noKubectl } from "../e2e/kubectl";
 import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
@@ -21,7 +21,7 @@ const admission = new TestAdmission(controlPlane());
 const home = uniqueName("robots");
 const team = uniqueName("team");
 const robot = `system:serviceaccount:${home}:deployer`;
-const directory = mkdtempSync(path.join(os.tmpdir(), "kindstack-tools-"));
+const directory = useDirectory();
 
 interface Owner {
   tenant: string;
@@ -78,7 +78,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await admission.close();
   vi.unstubAllEnvs();
-  rmSync(directory, { recursive: true });
 });
 
 /** What a tenant's stack gives its owner in a namespace. */

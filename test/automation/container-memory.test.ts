@@ -1,14 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { containerMemory } from "../../src/automation/engine-end";
+import { testDirectory } from "../directories";
 
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "cgroup-"));
+  root = testDirectory();
 });
-afterEach(() => rmSync(root, { recursive: true }));
 
 function write(files: Record<string, string>): void {
   for (const [name, text] of Object.entries(files)) {

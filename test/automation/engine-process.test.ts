@@ -1,19 +1,18 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EngineGoneError, EngineProcess } from "../../src/automation/engine-process";
+import { testDirectory } from "../directories";
 import { helloOf } from "./test-engine";
 
 let folder: string;
 let logged: string[];
 beforeEach(async () => {
   logged = [];
-  folder = await mkdtemp(join(tmpdir(), "kindstack-engine-process-"));
+  folder = testDirectory();
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
-  await rm(folder, { recursive: true });
 });
 
 async function start(script: string, args: string[] = []): Promise<EngineProcess> {

@@ -1,16 +1,15 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { EngineGoneError, type EngineProcess } from "../../src/automation/engine-process";
 import { EngineProcesses } from "../../src/automation/engine-processes";
+import { testDirectory } from "../directories";
 import { helloOf } from "./test-engine";
 
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "kindstack-engine-processes-"));
+  folder = testDirectory();
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 /** Processes that greet, and then do what a script says. */
 async function open(script: readonly string[], idleMs = 100): Promise<EngineProcesses> {

@@ -1,15 +1,14 @@
 import fs from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { neededPlugins, withPluginFolders } from "../../src/automation/needed-plugins";
+import { testDirectory } from "../directories";
 
 let folder: string;
 
 beforeEach(() => {
-  folder = fs.mkdtempSync(path.join(tmpdir(), "kindstack-needed-"));
+  folder = testDirectory();
 });
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 function write(file: string, text: string | object): string {
   const whole = path.join(folder, file);

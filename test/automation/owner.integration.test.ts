@@ -1,24 +1,17 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StackEngine } from "../../src/automation/engine";
 import type { BackendOwner } from "../../src/automation/owner-file";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { TestDatabase } from "../providers/postgres/database";
 import { stockBeside, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
 const database = new TestDatabase(controlPlane().env);
-let folder: string;
-beforeAll(async () => {
-  await database.open();
-  folder = await mkdtemp(join(tmpdir(), "kindstack-owner-"));
-});
-afterAll(async () => {
-  await database.close();
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = useDirectory();
+beforeAll(() => database.open());
+afterAll(() => database.close());
 
 const ownerOf = (id: string): BackendOwner => {
   return { id, cluster: `cluster-${id}`, clusterUid: `uid-${id}`, namespace: "n", since: new Date(0).toISOString() };

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { secret } from "@pulumi/pulumi/output";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,11 +7,12 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "../automation/test-engine";
 import { Thing } from "../automation/things";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { kindstack, MAIN } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 
 const database = new TestDatabase(controlPlane().env);
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-backup-test-"));
+const directory = useDirectory();
 const passphrase = { PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
 const fileBackend = (name: string) => {
   fs.mkdirSync(path.join(directory, name), { recursive: true });
@@ -21,13 +21,8 @@ const fileBackend = (name: string) => {
 const stacksOf = (folder: string) =>
   Object.keys((JSON.parse(fs.readFileSync(path.join(folder, "backup.json"), "utf8")) as { stacks: object }).stacks);
 
-beforeAll(async () => {
-  await database.open();
-});
-afterAll(async () => {
-  await database.close();
-  fs.rmSync(directory, { recursive: true, force: true });
-});
+beforeAll(() => database.open());
+afterAll(() => database.close());
 
 describe.each([
   ["file", "postgres", () => fileBackend("first"), () => database.backendUrl()],

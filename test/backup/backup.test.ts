@@ -1,16 +1,15 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { restore, writeBackup } from "../../src/backup/backup";
+import { testDirectory } from "../directories";
 
 const engine = { exportAll: vi.fn(), listStacks: vi.fn(), importStack: vi.fn() };
 const backend = { engine, url: "file:///", signal: new AbortController().signal, onStack: () => {} };
 let home: string;
 beforeEach(() => {
-  home = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-backup-test-"));
+  home = testDirectory();
 });
-afterEach(() => fs.rmSync(home, { recursive: true }));
 
 it("is not begun where a file is, or a directory with files", async () => {
   const file = path.join(home, "file");

@@ -1,9 +1,9 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
+import { testDirectory, useDirectory } from "../directories";
 import { mountedBundle } from "../e2e/ca-bundle";
 import {
   apply,
@@ -27,7 +27,7 @@ const TOOLS_TIMEOUT_MS = 600_000;
 describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
   const store = new ObjectStore(scheme);
   const operator = new TestOperator();
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-object-storage-test-"));
+  const directory = useDirectory();
   const backup = path.join(directory, "backup");
   const [dev, test] = [uniqueName("dev"), uniqueName("test")];
   const [acme, globex] = [uniqueName("acme"), uniqueName("globex")];
@@ -41,7 +41,6 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
   afterAll(async () => {
     await operator.dispose();
     await store.close();
-    fs.rmSync(directory, { recursive: true, force: true });
   });
 
   it("creates resources, and shows what it did", async () => {
@@ -91,7 +90,7 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
 it(
   "reaches a bucket whose server has a certificate of a private CA with the key caBundle, and names it without",
   async () => {
-    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-object-storage-ca-"));
+    const directory = testDirectory();
     const authority = await TestAuthority.create();
     const store = new ObjectStore("s3", await authority.server());
     let operator: TestOperator | undefined;
@@ -120,7 +119,6 @@ it(
     } finally {
       await operator?.dispose();
       await store.close();
-      fs.rmSync(directory, { recursive: true, force: true });
     }
   },
   TOOLS_TIMEOUT_MS,

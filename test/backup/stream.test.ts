@@ -1,12 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { Readable, Writable } from "node:stream";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readStream, writeStream } from "../../src/backup/stream";
+import { useDirectory } from "../directories";
 
-const home = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-stream-test-"));
-afterAll(() => fs.rmSync(home, { recursive: true }));
+const home = useDirectory();
 const folder = (name: string) => fs.mkdtempSync(path.join(home, name));
 
 describe("a backup as a stream", () => {

@@ -1,8 +1,8 @@
 import fs from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { fitPower, isReached, readResults, summary } from "../../bench/results";
+import { useDirectory } from "../directories";
 import { figure, results } from "./results-builder";
 
 describe("a figure", () => {
@@ -30,11 +30,7 @@ it("the fit goes through the middle of points that scatter", () => {
 });
 
 describe("a file of results", () => {
-  let directory = "";
-  beforeAll(async () => {
-    directory = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-test-"));
-  });
-  afterAll(() => fs.rm(directory, { recursive: true }));
+  const directory = useDirectory();
 
   it("that holds something else is refused with what is wrong", async () => {
     const file = path.join(directory, "other.json");

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { parse, stringify } from "yaml";
@@ -14,6 +13,7 @@ import { podSet } from "../../stacks/kinds/podset/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
 import { digest, planSpec } from "../controller/plans";
+import { useDirectory } from "../directories";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 
 const RBAC = "rbac.authorization.k8s.io";
@@ -21,17 +21,15 @@ const HOUR_MS = 3_600_000;
 
 let cluster: TestCluster;
 let other: string;
-let folder: string;
+const folder = useDirectory();
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [podSet, tenant]);
   other = `${cluster.namespace}-other`;
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: other } });
-  folder = await mkdtemp(join(tmpdir(), "kindstack-approve-"));
 });
 afterAll(async () => {
-  await rm(folder, { recursive: true });
   await cluster.client.delete(NAMESPACE, other);
   await cluster.close();
 });

@@ -1,16 +1,13 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { approveCommand } from "../../src/cli/approve";
+import { testDirectory } from "../directories";
 import { writeKubeconfig } from "./kubeconfig";
 
 it("names a report that is torn", async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-report-"));
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-    fs.rmSync(folder, { recursive: true });
-  });
+  const folder = testDirectory();
+  onTestFinished(() => void vi.unstubAllEnvs());
   const [report, kubeconfig] = [path.join(folder, "report.json"), path.join(folder, "kubeconfig")];
   writeKubeconfig(kubeconfig, {});
   fs.writeFileSync(report, '{"objects": [');

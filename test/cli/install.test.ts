@@ -1,12 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { runProgram } from "../../src/cli/program";
+import { useDirectory } from "../directories";
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-values-"));
+const directory = useDirectory();
 afterEach(() => vi.restoreAllMocks());
-afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 /** What a command prints, and its exit code. */
 async function run(...words: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {

@@ -1,18 +1,18 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { inspect } from "../../src/cli/inspection";
 import { withStates } from "../../src/cli/open-stacks";
 import { Progress } from "../../src/cli/progress";
 import { eventually } from "../../src/testing/eventually";
+import { testDirectory } from "../directories";
 
 let cache: string;
 let printed: string;
 
 /** Where the engine is looked for, another process makes it. */
 beforeEach(() => {
-  cache = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-cache-"));
+  cache = testDirectory();
   fs.mkdirSync(path.join(cache, "engine", ".lock"), { recursive: true });
   const settings = {
     KINDSTACK_ENGINE: "",
@@ -33,7 +33,6 @@ afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
-  fs.rmSync(cache, { recursive: true });
 });
 
 it.each([

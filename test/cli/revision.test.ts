@@ -1,13 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { cp, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/cli/revision";
+import { testDirectory, useDirectory } from "../directories";
 
 /** A repository with one commit, of which each test has a copy. */
-let template: string;
+const template = useDirectory();
 let repository: string;
 const git = (...words: string[]) =>
   execFileSync("git", ["-C", repository, "-c", "user.name=a", "-c", "user.email=a@b.c", ...words], {
@@ -30,7 +30,6 @@ const namesAt = async (revision: string, ...paths: string[]) =>
     .sort();
 
 beforeAll(async () => {
-  template = await mkdtemp(join(tmpdir(), "kindstack-template-"));
   repository = template;
   git("init", "-q", "-b", "main");
   await mkdir(join(repository, "manifests/sub folder"), { recursive: true });
@@ -40,11 +39,9 @@ beforeAll(async () => {
   commit("first");
 });
 beforeEach(async () => {
-  repository = await mkdtemp(join(tmpdir(), "kindstack-revision-"));
+  repository = testDirectory();
   await cp(template, repository, { recursive: true });
 });
-afterEach(() => rm(repository, { recursive: true, force: true }));
-afterAll(() => rm(template, { recursive: true }));
 
 const never = new AbortController().signal;
 

@@ -1,18 +1,17 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { useDirectory } from "../directories";
 import { TestAuthority } from "../tls/test-authority";
 
 const MAIN = path.resolve(__dirname, "../../dist/src/cli/main.js");
 
-let directory: string;
+const directory = useDirectory();
 beforeAll(async () => {
-  directory = await mkdtemp(path.join(tmpdir(), "kindstack-run-"));
   const kubeconfig = {
     apiVersion: "v1",
     kind: "Config",
@@ -23,7 +22,6 @@ beforeAll(async () => {
   };
   await writeFile(path.join(directory, "kubeconfig"), JSON.stringify(kubeconfig));
 });
-afterAll(() => rm(directory, { recursive: true }));
 
 /** Rejects with the exit code, and what was printed, of a command that fails; kills one that does not exit. */
 const kindstack = (...words: string[]) => kindstackWith({}, ...words);

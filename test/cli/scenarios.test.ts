@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/cli/revision";
@@ -8,13 +7,14 @@ import { selectCandidates } from "../../src/preview/preview";
 import { eventually } from "../../src/testing/eventually";
 import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/kinds/index";
+import { testDirectory } from "../directories";
 
 /* Folders, pipes and repositories as teams have them. */
 
 let root: string;
 const never = new AbortController().signal;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "kindstack-scenario-"));
+  root = testDirectory();
   for (const name of ["GIT_AUTHOR", "GIT_COMMITTER"]) {
     vi.stubEnv(`${name}_NAME`, "somebody");
     vi.stubEnv(`${name}_EMAIL`, "somebody@example.com");
@@ -22,7 +22,6 @@ beforeEach(() => {
   return () => {
     vi.unstubAllEnvs();
     vi.restoreAllMocks();
-    rmSync(root, { recursive: true, force: true });
   };
 });
 

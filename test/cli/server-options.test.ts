@@ -1,20 +1,18 @@
-import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { operatorAt } from "../../src/cli/server-options";
+import { testDirectory } from "../directories";
 import { writeKubeconfig } from "./kubeconfig";
 
 let folder: string;
 
 beforeEach(() => {
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-token-"));
+  folder = testDirectory();
   vi.stubEnv("KINDSTACK_TOKEN", "");
   vi.stubEnv("KUBECONFIG", path.join(folder, "kubeconfig"));
 });
 afterEach(() => {
   vi.unstubAllEnvs();
-  fs.rmSync(folder, { recursive: true });
 });
 
 function ask(user: object) {

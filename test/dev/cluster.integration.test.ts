@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import {
   type DevCluster,
@@ -17,6 +17,7 @@ import { adminClient } from "../../src/dev/control-plane";
 import { withClient } from "../../src/dev/postgres";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
+import { testDirectory, useDirectory } from "../directories";
 
 const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
 
@@ -116,12 +117,8 @@ describe("the shared cluster", () => {
 });
 
 describe("a cluster of one's own", () => {
-  let dir: string;
+  const dir = useDirectory();
   let cluster: DevCluster;
-
-  beforeAll(async () => {
-    dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-dev-"));
-  });
 
   afterAll(async () => {
     await stopDevCluster(dir);
@@ -217,11 +214,10 @@ describe("a cluster of one's own", () => {
 });
 
 it("a cluster takes no directory that holds something else", async () => {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-dev-"));
+  const dir = testDirectory();
   await fs.writeFile(path.join(dir, "letter.txt"), "dear");
 
   await expect(startDevCluster({ dir, fresh: true })).rejects.toThrow("neither empty nor");
 
   expect(await fs.readdir(dir)).toEqual(["letter.txt"]);
-  await fs.rm(dir, { recursive: true });
 });

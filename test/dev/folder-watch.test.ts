@@ -1,9 +1,9 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FolderWatch } from "../../src/dev/folder-watch";
 import { eventually } from "../../src/testing/eventually";
+import { testDirectory } from "../directories";
 
 let root: string;
 let folder: string;
@@ -11,7 +11,7 @@ let changed: (string | null)[];
 let watch: FolderWatch;
 
 beforeEach(() => {
-  root = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-watch-"));
+  root = testDirectory();
   folder = path.join(root, "kind");
   fs.mkdirSync(folder);
   changed = [];
@@ -23,7 +23,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   watch.close();
-  fs.rmSync(root, { recursive: true });
 });
 
 async function seesChanges(): Promise<void> {

@@ -1,20 +1,19 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import pino from "pino";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { KindWatch } from "../../src/dev/kind-watch";
 import { eventually } from "../../src/testing/eventually";
 import { kinds } from "../../stacks/kinds/index";
+import { testDirectory } from "../directories";
 
 let folder: string;
 let lines: string[];
 
 beforeEach(() => {
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-kinds-"));
+  folder = testDirectory();
   lines = [];
 });
-afterEach(() => fs.rmSync(folder, { recursive: true }));
 
 /** Watches a folder beside the built-in kinds. Uncompiled, it lies beside no thread for types, so that the thread fails. */
 function watchKinds(): KindWatch {

@@ -1,17 +1,15 @@
 import { X509Certificate } from "node:crypto";
 import fs from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { type Credential, preparePki } from "../../src/dev/pki";
+import { testDirectory } from "../directories";
 
 let directory: string;
 
 beforeEach(async () => {
-  directory = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-pki-"));
+  directory = testDirectory();
 });
-
-afterEach(() => fs.rm(directory, { recursive: true, force: true }));
 
 const parse = ({ certificate }: Credential) => new X509Certificate(certificate);
 

@@ -1,17 +1,15 @@
 import fs from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { identify, isRunning, lastLines, programName, spawnDetached, stopProcess } from "../../src/dev/process";
 import { eventually } from "../../src/testing/eventually";
+import { testDirectory } from "../directories";
 
 let root: string;
 
 beforeEach(async () => {
-  root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-process-"));
+  root = testDirectory();
 });
-
-afterEach(() => fs.rm(root, { recursive: true, force: true }));
 
 function start(script: string) {
   return spawnDetached("/bin/sh", ["-c", script], path.join(root, "log"), { cwd: root });

@@ -1,23 +1,21 @@
 import { execFile } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { GO_OPERATOR, goOperatorTool } from "../../bench/go-operator";
 import { readResults } from "../../bench/results";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { useDirectory } from "../directories";
 
 const MAIN = path.resolve(__dirname, "../../dist/bench/main.js");
 const TIMEOUT_MS = 180_000;
 const GO_BUILD_TIMEOUT_MS = 600_000;
 
-let directory = "";
+const directory = useDirectory();
 beforeAll(async () => {
   await resolveBinary(goOperatorTool());
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
 }, GO_BUILD_TIMEOUT_MS);
-afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 it("a bench prints its figures, writes them as JSON and leaves nothing behind", { timeout: TIMEOUT_MS }, async () => {
   const json = path.join(directory, "results", "bench.json");

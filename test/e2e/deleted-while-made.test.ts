@@ -1,7 +1,6 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
@@ -9,6 +8,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
+import { useDirectory } from "../directories";
 import { CONFIG_MAP, client, DEPLOYMENT, MEMCACHED, uniqueName } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
@@ -18,7 +18,7 @@ import { kindstack, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-made-"));
+const directory = useDirectory();
 const [folder, shelf] = [path.join(directory, "slow"), path.join(directory, "shelf")];
 const group = `${uniqueName("slow")}.example.com`;
 const typeOf = (kind: string): ResourceType => {
@@ -32,7 +32,6 @@ beforeAll(() => {
   fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
   fs.writeFileSync(path.join(folder, "index.js"), MODULE);
 });
-afterAll(() => fs.rmSync(directory, { recursive: true, force: true }));
 
 const operator = useOperator({ args: ["--kinds", `memcacheds,${folder}`, "--kind-files", shelf] });
 

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { known } from "../../providers/kubernetes/client";
@@ -12,6 +11,7 @@ import { eventually } from "../../src/testing/eventually";
 import { resolveBinaries } from "../../src/toolchain/resolve";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { useDirectory } from "../directories";
 import { MAIN } from "./documentation";
 
 /*
@@ -19,7 +19,7 @@ import { MAIN } from "./documentation";
  * that begin only when the test lets them.
  */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-first-"));
+const directory = useDirectory();
 const dir = path.join(directory, "dev");
 const gate = path.join(directory, "gate");
 const LATE = ["kube-controller-manager", "kube-scheduler", "kwok"] as const;
@@ -29,7 +29,6 @@ let dev: ChildProcess | undefined;
 afterAll(async () => {
   dev?.kill("SIGKILL");
   await stopDevCluster(dir);
-  fs.rmSync(directory, { recursive: true, force: true });
 });
 
 /** Variables that name programs which wait for the gate, but tell their version at once. */

@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { kindstack } from "./operator";
 import { Proposals } from "./proposals";
 
@@ -16,13 +16,12 @@ import { Proposals } from "./proposals";
 
 const proposals = new Proposals();
 const { operator } = proposals;
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-fleet-propose-"));
+const directory = useDirectory();
 const [fleet, declared, report] = ["fleet", "declared", "report"].map((name) =>
   path.join(directory, `${name}.json`),
 ) as [string, string, string];
 const installed = path.join(directory, "installed", "note");
 const branch = path.join(directory, "branch", "note");
-afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 it("applies what its fleet's preview has told, and lets wait what has changed since", async () => {
   const names = ["one", "two", "drifted", "changed"];

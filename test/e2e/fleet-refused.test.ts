@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { Declarations, Fleet } from "../../src/fleet/artefact";
 import type { ObjectPlan, Report } from "../../src/preview/report";
+import { useDirectory } from "../directories";
 import { useDatabase } from "../providers/postgres/database";
 import {
   client,
@@ -26,7 +26,7 @@ import { makeAccount, previewsAt, usePreviewCertificate, writeKubeconfig } from 
  * with the rights of who runs them, or with the objects in the meantime.
  */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-refused-"));
+const directory = useDirectory();
 const at = (name: string) => path.join(directory, name);
 const [FLEET, DECLARED, REPORT] = [at("fleet.json"), at("declared.json"), at("report.json")];
 const [namespace, other] = [uniqueName("refused"), uniqueName("refused-other")];
@@ -62,7 +62,6 @@ afterAll(async () => {
   for (const writer of [...writers, elsewhere]) await remove(writer);
   for (const writer of [...writers, elsewhere]) await untilGone(writer);
   for (const name of [namespace, other]) await client.delete({ apiVersion: "v1", kind: "Namespace" }, name);
-  fs.rmSync(directory, { recursive: true });
 });
 
 /** A command as a user has it: the exit code, and what is printed. */

@@ -1,10 +1,10 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
 import type { Declarations } from "../../src/fleet/artefact";
 import type { Report } from "../../src/preview/report";
+import { useDirectory } from "../directories";
 import { applySynced, removeKind } from "./notes";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, useOperator } from "./operator";
@@ -16,7 +16,7 @@ import { makeAccount, previewsAt, usePreviewCertificate, writeKubeconfig } from 
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-steps-"));
+const directory = useDirectory();
 const at = (name: string) => path.join(directory, name);
 const [rolledOut, branch] = [at("main"), at("branch")];
 const group = `${uniqueName("steps")}.example.com`;
@@ -93,7 +93,6 @@ beforeEach(() => fs.rmSync(branch, { recursive: true, force: true }));
 afterAll(async () => {
   await removeKind(NOTE, namespace);
   await client.delete({ apiVersion: "v1", kind: "Namespace" }, namespace);
-  fs.rmSync(directory, { recursive: true });
 });
 
 const NO_CLUSTER = { KUBECONFIG: at("none"), HOME: directory };

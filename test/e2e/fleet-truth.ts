@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -9,6 +8,7 @@ import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { useDirectory } from "../directories";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
@@ -18,7 +18,7 @@ import { kindstack, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-truth-"));
+const directory = useDirectory();
 const [rolledOut, branch] = [path.join(directory, "main"), path.join(directory, "branch")];
 const group = `${uniqueName("truth")}.example.com`;
 /** In the version in which objects are stored. */
@@ -203,7 +203,6 @@ export function fleetTruth(rollouts: number, seed: number): void {
     const gone = async () => expect((await client.list(noteOf(present), { namespace })).items).toEqual([]);
     await eventually(gone);
     await client.delete(DEFINITION, `notes.${group}`);
-    fs.rmSync(directory, { recursive: true });
   });
 
   const cases = fc.sample(fc.tuple(RECIPES, DRIFTS), { seed, numRuns: rollouts });

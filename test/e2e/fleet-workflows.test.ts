@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ResourceType } from "../../providers/kubernetes/client";
+import { useDirectory } from "../directories";
 import { applySynced, removeKind } from "./notes";
 import { client, uniqueName } from "./objects";
 import { useOperator } from "./operator";
@@ -14,7 +14,7 @@ import { type GithubRun, runGithubJob, runGitlabJob, runnerCommands } from "./wo
 
 const EXAMPLES = path.resolve(__dirname, "../../docs/examples");
 const [GITHUB, GITLAB] = [path.join(EXAMPLES, "fleet-github.yml"), path.join(EXAMPLES, "fleet-gitlab.yml")];
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-workflows-"));
+const directory = useDirectory();
 const at = (...names: string[]) => path.join(directory, ...names);
 const repository = at("repository");
 const group = `${uniqueName("workflows")}.example.com`;
@@ -85,7 +85,6 @@ beforeEach(() => fs.rmSync(comment, { force: true }));
 afterAll(async () => {
   await removeKind(NOTE, namespace);
   await client.delete({ apiVersion: "v1", kind: "Namespace" }, namespace);
-  fs.rmSync(directory, { recursive: true });
 });
 
 /** A branch whose program does something else, and its merge as GitHub makes it. */

@@ -1,10 +1,10 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { type Report, reportSchema } from "../../src/preview/report";
+import { useDirectory } from "../directories";
 import { applySynced, removeKind } from "./notes";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, useOperator } from "./operator";
@@ -14,7 +14,7 @@ import { kindstack, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-fleet-"));
+const directory = useDirectory();
 const [rolledOut, branch] = [path.join(directory, "main"), path.join(directory, "branch")];
 const group = `${uniqueName("fleet")}.example.com`;
 const NOTE: ResourceType = { apiVersion: `${group}/v1`, kind: "Note", plural: "notes", namespaced: true };
@@ -58,10 +58,7 @@ beforeAll(async () => {
   );
 });
 beforeEach(() => fs.rmSync(branch, { recursive: true, force: true }));
-afterAll(async () => {
-  await removeKind(NOTE, namespace);
-  fs.rmSync(directory, { recursive: true });
-});
+afterAll(() => removeKind(NOTE, namespace));
 
 const fleet = (...words: string[]) => reported(["preview", "--fleet", "--kinds", branch, ...words]);
 

@@ -1,6 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,6 +22,7 @@ import { platformManifests } from "../../stacks/platform/manifests";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
+import { testDirectory, useDirectory } from "../directories";
 import { TestDatabase } from "../providers/postgres/database";
 import { testTools } from "../tools";
 import { ApiRecorder, type Right } from "./api-recorder";
@@ -562,15 +562,11 @@ describe("the operator under the installed service account", () => {
 });
 
 it("an operator in another namespace refuses to serve beside the installation, whatever its rights, and names its namespace", () => {
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-second-"));
+  const directory = testDirectory();
   const env = { PULUMI_BACKEND_URL: `file://${directory}`, KINDSTACK_WORK_DIR: path.join(directory, "work") };
-  try {
-    expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
-      `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
-    );
-  } finally {
-    fs.rmSync(directory, { recursive: true });
-  }
+  expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
+    `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
+  );
 });
 
 describe("an operator of chosen kinds under the rights of their installation", () => {
@@ -621,7 +617,7 @@ describe("an operator of chosen kinds under the rights of their installation", (
 });
 
 describe("an operator of a kind that serves several versions", () => {
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-versions-"));
+  const directory = useDirectory();
   const folder = path.join(directory, "fleet");
   const group = `${uniqueName("fleets")}.example.com`;
   const fleet = (version: string): ResourceType => {
@@ -652,7 +648,6 @@ describe("an operator of a kind that serves several versions", () => {
       metadata: { labels: { [INSTALLED_IN_LABEL]: "" } },
     });
     await remove(definition);
-    fs.rmSync(directory, { recursive: true });
   });
 
   it("has no difference for GitOps tools at rest, and is unchanged by further applies of kubectl's", async () => {

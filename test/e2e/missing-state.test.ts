@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
@@ -7,6 +6,7 @@ import { eventually } from "../../src/testing/eventually";
 import { RECONCILE_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { TestDatabase } from "../providers/postgres/database";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import {
@@ -39,7 +39,7 @@ import { kindstack, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-missing-"));
+const directory = useDirectory();
 const [keyring, shelf] = [path.join(directory, "keyring"), path.join(directory, "shelf")];
 const group = `${uniqueName("lost")}.example.com`;
 
@@ -107,7 +107,6 @@ afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   const examples = ["apikeys", "appdatabases", "webservices"].map((plural) => `${plural}.examples.kindstack.dev`);
   for (const name of [`letters.${group}`, ...examples]) await client.delete(definitions, name);
-  fs.rmSync(directory, { recursive: true });
 });
 
 type Named = Manifest & { metadata: { name: string } };

@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { known, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
@@ -7,6 +6,7 @@ import { eventually } from "../../src/testing/eventually";
 import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { useDirectory } from "../directories";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import { CONFIG_MAP, client, uniqueName } from "./objects";
 import { kindstack, type TestOperator, useOperator } from "./operator";
@@ -17,7 +17,7 @@ import { kindstack, type TestOperator, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
+const directory = useDirectory();
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
 const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
 const ARCHIVE: ResourceType = { apiVersion: `${group}/v1`, kind: "Archive", plural: "archives", namespaced: true };
@@ -153,7 +153,6 @@ afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   for (const { plural } of [LETTER, COPY, ARCHIVE, RECORD, ENVELOPE])
     await client.delete(definitions, `${plural}.${group}`);
-  fs.rmSync(directory, { recursive: true });
 });
 
 const stateOf = ({ stateDirectory, workDirectory }: TestOperator) => ({

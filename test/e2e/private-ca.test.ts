@@ -1,7 +1,6 @@
 import fs from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Manifest, ResourceType } from "../../providers/kubernetes/client";
@@ -9,6 +8,7 @@ import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { OWNER, queryServer, type Server, Servers } from "../providers/postgres/servers";
 import { TestAuthority } from "../tls/test-authority";
 import { mountedBundle } from "./ca-bundle";
@@ -21,7 +21,7 @@ import { kindstack, TestOperator, useReplicas } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-ca-"));
+const directory = useDirectory();
 const folder = path.join(directory, "asks");
 const group = `${uniqueName("asks")}.example.com`;
 const ASK: ResourceType = { apiVersion: `${group}/v1`, kind: "Ask", plural: "asks", namespaced: true };
@@ -77,7 +77,6 @@ beforeAll(async () => {
 afterAll(async () => {
   web.close();
   await servers[Symbol.asyncDispose]();
-  fs.rmSync(directory, { recursive: true, force: true });
 });
 
 /** The backend is verified, and so is the database. */

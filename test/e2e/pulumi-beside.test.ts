@@ -1,10 +1,10 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
+import { useDirectory } from "../directories";
 import {
   client,
   POD,
@@ -24,7 +24,7 @@ import { PulumiProject } from "./pulumi";
 /* What users do with Pulumi's CLI to stacks that a running operator manages: docs/hand-over.md has a table of it. */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-beside-"));
+const directory = useDirectory();
 const keyring = path.join(directory, "keyring");
 const operator = useOperator({
   args: ["--kinds", "all", "--kinds", path.join(ROOT, "examples/src/api-key")],
@@ -38,7 +38,6 @@ afterAll(async () => {
   project.close();
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   await client.delete(definitions, "apikeys.examples.kindstack.dev");
-  fs.rmSync(directory, { recursive: true });
 });
 
 describe("a stack of a kind that finds what it made", () => {

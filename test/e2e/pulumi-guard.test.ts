@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
@@ -7,6 +6,7 @@ import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
+import { useDirectory } from "../directories";
 import {
   apply,
   client,
@@ -27,7 +27,7 @@ import { writeUnawareKinds } from "./unaware-kinds";
 /* Pulumi's CLI deletes nothing of plugins or of kinds' own providers while a running operator manages it. */
 
 const ROOT = path.resolve(__dirname, "../..");
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-guard-"));
+const directory = useDirectory();
 const keyring = path.join(directory, "keyring");
 const shelf = path.join(directory, "shelf");
 const own = path.join(directory, "own");
@@ -51,7 +51,6 @@ afterAll(async () => {
   project.close();
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   for (const plural of plurals) await client.delete(definitions, `${plural}.${group}`);
-  fs.rmSync(directory, { recursive: true });
 });
 
 describe("a stack with resources that do not know of the operator", () => {

@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { kubernetesLeases, type LeaseRecord } from "../../src/sharding/lease-store";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { TestDatabase } from "../providers/postgres/database";
 import {
   apply,
@@ -32,7 +32,7 @@ const LOAD_TIMEOUT_MS = 300_000;
 describe("objects of three replicas", () => {
   const leases = uniqueName("leases");
   const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
+  const directory = useDirectory();
   const database = new TestDatabase(controlPlane().env);
   /** As replicas on several machines have it. */
   const state = new TestDatabase(controlPlane().env);
@@ -88,7 +88,6 @@ describe("objects of three replicas", () => {
 
   afterAll(async () => {
     for (const name of [leases, ...namespaces]) await remove(namespace(name));
-    fs.rmSync(directory, { recursive: true });
     await database.close();
     await state.close();
   });

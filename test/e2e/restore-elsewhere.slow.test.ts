@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -9,12 +8,13 @@ import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { apply, podSet, tenant, uniqueName, untilReady } from "./objects";
 import { kindstack, TestOperator, useOperator } from "./operator";
 
 /* A backup of one cluster, restored for another one, as in docs/operate.md: its objects have other UIDs, and nothing is made. */
 const here = useOperator();
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-elsewhere-"));
+const directory = useDirectory();
 const backup = path.join(directory, "backup");
 const name = uniqueName("moved");
 const objects = [tenant(name, { namespaces: [name] }), podSet(name, 2)];
@@ -39,7 +39,6 @@ afterAll(async () => {
   await client?.close();
   await elsewhere?.stop();
   await removeDevCluster(elsewhere.dir);
-  fs.rmSync(directory, { recursive: true, force: true });
 });
 
 const get = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manifest) =>

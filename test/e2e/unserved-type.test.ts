@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { useDirectory } from "../directories";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import {
   client,
@@ -26,7 +26,7 @@ import { useOperator } from "./operator";
  * objects in another namespace.
  */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-unserved-"));
+const directory = useDirectory();
 const kinds = path.join(directory, "notice");
 const [group, parts] = [`${uniqueName("notices")}.example.com`, `${uniqueName("parts")}.example.com`];
 const CRD = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" };
@@ -78,7 +78,6 @@ afterAll(async () => {
     await untilGone({ ...NOTICE, metadata });
   }
   for (const name of [`notices.${group}`, `widgets.${parts}`]) await client.delete(CRD, name);
-  fs.rmSync(directory, { recursive: true });
 });
 
 /** Serves these versions of the Widgets alone, from when the API server does. */

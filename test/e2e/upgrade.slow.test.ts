@@ -1,10 +1,10 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { TestDatabase } from "../providers/postgres/database";
 import {
   apply,
@@ -29,7 +29,7 @@ import { TestOperator, useReplicas } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const home = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-upgrade-"));
+const home = useDirectory();
 const database = new TestDatabase(controlPlane().env);
 const replicas = useReplicas();
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podsets.batch.tutorial.kubebuilder.io";
@@ -50,10 +50,7 @@ beforeAll(async () => {
     memcached(name),
   ];
 }, 600_000);
-afterAll(async () => {
-  await database.close();
-  fs.rmSync(home, { recursive: true, force: true });
-});
+afterAll(() => database.close());
 
 it("updates nothing that need not be, upgrades the CRDs, and goes on with every object", async () => {
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name } });

@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { kubernetesLeases } from "../../src/sharding/lease-store";
 import { eventually } from "../../src/testing/eventually";
 import { isCounted } from "../../stacks/kinds/podset/pods";
+import { useDirectory } from "../directories";
 import {
   apply,
   client,
@@ -47,7 +47,7 @@ process.on("SIGUSR2", () => {
 });
 `;
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-clock-"));
+const directory = useDirectory();
 const leases = uniqueName("leases");
 const store = kubernetesLeases(client, leases, 10_000);
 
@@ -71,10 +71,7 @@ beforeAll(async () => {
   }
 });
 
-afterAll(async () => {
-  await remove(namespace(leases));
-  fs.rmSync(directory, { recursive: true });
-});
+afterAll(() => remove(namespace(leases)));
 const replicas = useReplicas();
 
 async function setClock(index: number, offsetMs: number): Promise<void> {

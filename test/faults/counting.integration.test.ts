@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Client } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { CONFIG_MAP, find, remove, uniqueName } from "../e2e/objects";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
@@ -14,8 +14,7 @@ import { StateWatch } from "./state-watch";
 
 /* What the crash tests say of where a crash came is as true as this. */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-counting-"));
-afterAll(() => fs.rmSync(directory, { recursive: true, force: true }));
+const directory = useDirectory();
 
 describe("the proxy of the API server", () => {
   let proxy: ApiProxy;

@@ -1,7 +1,5 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import {
   type KubernetesClient,
@@ -18,6 +16,7 @@ import { resolveBinaries } from "../../src/toolchain/resolve";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { CONFIG_MAP, POSTGRES_WRITER, postgresWriter, ROLE_BINDING, TENANT, tenant } from "../e2e/objects";
 import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
@@ -27,7 +26,7 @@ import { TestDatabase } from "../providers/postgres/database";
  * then come again with other contents. The API server is this file's own.
  */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-restored-"));
+const directory = useDirectory();
 const layout = layoutOf(directory);
 const copy = `${layout.etcd}.copy`;
 const table = "students";
@@ -57,7 +56,6 @@ afterAll(async () => {
   await client.close();
   await stopRecorded(layout, () => {});
   await database.close();
-  fs.rmSync(directory, { recursive: true, force: true });
 });
 
 it("goes on with the objects as they are after a restore of etcd, whatever it remembers of them", async () => {

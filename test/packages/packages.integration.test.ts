@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -16,9 +15,10 @@ import { type AnyKind, parseServed } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
 import { loadKinds } from "../../stacks/kinds/catalog";
+import { useDirectory } from "../directories";
 
 const ROOT = path.resolve(__dirname, "../..");
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-package-"));
+const folder = useDirectory();
 const outside = path.join(folder, "outside");
 const shelf = path.join(folder, "shelf");
 
@@ -156,7 +156,6 @@ afterEach(() => {
 });
 afterAll(() => {
   for (const packages of opened) packages.close();
-  fs.rmSync(folder, { recursive: true });
 });
 
 const objectOf = (name: string, mode = name, labels = {}): KindObject & { spec: unknown } =>

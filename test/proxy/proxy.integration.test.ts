@@ -2,7 +2,6 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import type http from "node:http";
-import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
@@ -18,6 +17,7 @@ import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";
 import { proxyAccess } from "../../stacks/platform/proxy";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { noKubectl } from "../e2e/kubectl";
 import { apply, remove, tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -38,7 +38,7 @@ let proxy: ApiProxy;
 let ca: string;
 let apiServerPort: number;
 const users: Record<string, CertifiedKey | string> = {};
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-proxy-"));
+const directory = useDirectory();
 
 function tenant(name: string, owner: { kind: string; name: string }): Manifest {
   return { apiVersion: `${GROUP}/v1alpha1`, kind: "Tenant", metadata: { name }, spec: { owner } };
@@ -129,7 +129,6 @@ afterAll(async () => {
     );
   }
   await cluster.close();
-  fs.rmSync(directory, { recursive: true });
 });
 
 function through(user: keyof typeof users, changes: Partial<Question> = {}): Question {

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
 import { folderFiles } from "../../src/scaffold/templates";
+import { testDirectory } from "../directories";
 
 /* What `kindstack new` writes, as the compiler and its own tests see it. */
 
@@ -13,9 +13,8 @@ const ROOT = path.resolve(__dirname, "../..");
 
 let directory: string;
 beforeEach(() => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-new-"));
+  directory = testDirectory();
 });
-afterEach(() => fs.rmSync(directory, { recursive: true }));
 
 /** Compiles what is in the directory, without writing anything. */
 function compile(config: object): void {

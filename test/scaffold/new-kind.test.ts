@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import ts from "typescript";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
 import { packageFiles } from "../../src/scaffold/templates";
+import { testDirectory } from "../directories";
 import { blocksOf } from "../e2e/blocks";
 import { filesUnder } from "../files";
 
@@ -14,9 +14,8 @@ const ROOT = path.resolve(__dirname, "../..");
 
 let directory: string;
 beforeEach(() => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-new-"));
+  directory = testDirectory();
 });
-afterEach(() => fs.rmSync(directory, { recursive: true }));
 
 const read = (file: string) => fs.readFileSync(path.join(directory, file), "utf8");
 const create = (...words: string[]) => runProgram(["new", "kind", ...words]);

@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
@@ -15,6 +14,7 @@ import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { testDirectory } from "../directories";
 
 /* How the processes of plugins are kept between updates. The plugin notes its process's number at each start. */
 
@@ -44,7 +44,7 @@ class Entry extends CustomResource {
 }
 
 beforeEach(async () => {
-  directory = await mkdtemp(path.join(tmpdir(), "kindstack-plugins-"));
+  directory = testDirectory();
   const plugin = path.join(directory, "pulumi-resource-vault");
   const script = path.join(__dirname, "vault-plugin.cjs");
   const command = `#!/bin/sh\necho $$ >> '${directory}/starts'\nexec '${process.execPath}' '${script}' "$@"\n`;
@@ -52,10 +52,7 @@ beforeEach(async () => {
   await chmod(plugin, 0o755);
   lines = [];
   await open({});
-  return async () => {
-    await close();
-    await rm(directory, { recursive: true, force: true });
-  };
+  return () => close();
 });
 
 /** Opens the engine, in place of the one that is open. */

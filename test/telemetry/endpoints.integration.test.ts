@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import tls from "node:tls";
 import { pino } from "pino";
@@ -9,6 +8,7 @@ import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/
 import { createMetrics } from "../../src/telemetry/metrics";
 import { certificateFiles } from "../../src/tls/served-certificate";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
@@ -166,8 +166,7 @@ it("open metrics are on the port of the probes where that is this machine's alon
 });
 
 describe("a certificate in a folder", () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-certificate-"));
-  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+  const folder = useDirectory();
 
   /** Writes a certificate of that name as a mounted Secret has it. */
   async function write(name: string): Promise<void> {

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import fs from "node:fs/promises";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorDownload } from "../../src/toolchain/download";
+import { testDirectory } from "../directories";
 
 const CONTENT = "#!/bin/sh\n";
 const CHECKSUM = createHash("sha256").update(CONTENT).digest("hex");
@@ -17,7 +17,7 @@ let vendor: string;
 let published: Record<string, string | undefined>;
 
 beforeEach(async () => {
-  root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-download-"));
+  root = testDirectory();
   for (const directory of ["made", "scratch"]) await fs.mkdir(path.join(root, directory));
   server = http.createServer((request, response) => {
     const url = request.url ?? "";
@@ -31,7 +31,6 @@ beforeEach(async () => {
 afterEach(async () => {
   server.closeAllConnections();
   server.close();
-  await fs.rm(root, { recursive: true, force: true });
 });
 
 function download(): Promise<void> {

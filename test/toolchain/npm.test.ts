@@ -1,17 +1,17 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { npmPackage } from "../../src/toolchain/tools";
+import { testDirectory } from "../directories";
 
 let root: string;
 let integrity: string;
 
 /** A registry's archive of a package, and an npm that delivers it. */
 beforeEach(() => {
-  root = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-npm-"));
+  root = testDirectory();
   const file = (name: string, text: string, mode = 0o644) => {
     fs.mkdirSync(path.dirname(path.join(root, name)), { recursive: true });
     fs.writeFileSync(path.join(root, name), text, { mode });
@@ -27,7 +27,6 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.unstubAllEnvs();
-  fs.rmSync(root, { recursive: true });
 });
 
 async function make(expected: string | undefined): Promise<string> {

@@ -1,14 +1,14 @@
 import fs from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import type { Source, Tool, ToolEvent } from "../../src/toolchain/tool";
+import { testDirectory } from "../directories";
 
 let root: string;
 
 beforeEach(async () => {
-  root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-tools-"));
+  root = testDirectory();
   vi.stubEnv("PATH", path.join(root, "bin"));
   vi.stubEnv("KINDSTACK_CACHE_DIR", path.join(root, "cache"));
   await fs.mkdir(path.join(root, "bin"));
@@ -16,7 +16,6 @@ beforeEach(async () => {
 
 afterEach(async () => {
   vi.unstubAllEnvs();
-  await fs.rm(root, { recursive: true, force: true });
 });
 
 /** A program that tells a version. */

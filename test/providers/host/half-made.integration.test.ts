@@ -1,28 +1,24 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DefinedProvider } from "../../../providers/dynamic";
 import * as kindstack from "../../../stacks/contract/index";
+import { useDirectory } from "../../directories";
 import { type EnginePair, openEnginePair } from "./script-engine";
 
 interface HalfMade extends DefinedProvider {
   Folder: new (name: string, inputs: { folder: string; files: number }) => unknown;
 }
 
-let directory: string;
+const directory = useDirectory();
 let engines: EnginePair;
 let halfMade: HalfMade;
 beforeAll(async () => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-half-"));
   const { make } = require("./half-made.cjs") as { make(module: object): HalfMade };
   halfMade = make(kindstack);
   engines = await openEnginePair({}, [halfMade]);
 });
-afterAll(async () => {
-  await engines?.close();
-  fs.rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => engines?.close());
 
 describe.each(["hosted", "scripted"] as const)("what a create has made that fails halfway, %s", (engine) => {
   const folder = (name: string) => path.join(directory, `${engine}-${name}`, "folder");

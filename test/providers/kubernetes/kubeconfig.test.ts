@@ -1,12 +1,12 @@
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { KubernetesClient } from "../../../providers/kubernetes/client";
 import { impersonationHeaders, loadKubeconfig } from "../../../providers/kubernetes/kubeconfig";
+import { testDirectory } from "../../directories";
 
 const configOf = (user: object, server = "https://127.0.0.1:1") =>
   JSON.stringify({
@@ -75,11 +75,10 @@ describe("the impersonation of a kubeconfig", () => {
 describe("the default kubeconfig", () => {
   let folder: string;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "kindstack-kubeconfig-"));
+    folder = testDirectory();
   });
   afterEach(async () => {
     vi.unstubAllEnvs();
-    await rm(folder, { recursive: true });
   });
 
   it("may be several files, one of which has the user", async () => {

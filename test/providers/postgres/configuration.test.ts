@@ -1,21 +1,19 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { TerminalError } from "../../../providers/errors";
 import { poolSettings } from "../../../providers/postgres/configuration";
+import { useDirectory } from "../../directories";
 
 const complete = { PSQL_HOST: "db", PSQL_DBNAME: "school", PSQL_USER: "kindstack", PSQL_PASSWORD: "s3cret" };
 
 describe("poolSettings", () => {
-  let directory: string;
+  const directory = useDirectory();
   const file = (name: string) => path.join(directory, name);
 
   beforeAll(() => {
-    directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-postgres-"));
     for (const name of ["ca", "cert", "key"]) fs.writeFileSync(file(`${name}.pem`), `the ${name}`);
   });
-  afterAll(() => fs.rmSync(directory, { recursive: true }));
 
   it("reads the usual variables", () => {
     expect(poolSettings({ ...complete, PSQL_PORT: "6432", PSQL_POOL_SIZE: "3" })).toEqual([

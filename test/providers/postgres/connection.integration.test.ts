@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
@@ -9,6 +8,7 @@ import { provider } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { eventually } from "../../../src/testing/eventually";
 import { controlPlane } from "../../control-plane";
+import { useDirectory } from "../../directories";
 import { PostgresProxy } from "../../faults/postgres-proxy";
 import { TestAuthority } from "../../tls/test-authority";
 import { RECORDS, rowIn, TestDatabase } from "./database";
@@ -18,7 +18,7 @@ const { env } = controlPlane();
 const database = new TestDatabase(env);
 const server = { host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) };
 const role = `${database.name}_login`;
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-connection-"));
+const directory = useDirectory();
 let table: string;
 
 beforeAll(async () => {
@@ -31,7 +31,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   await database.close();
-  fs.rmSync(directory, { recursive: true });
 });
 afterEach(async () => {
   await closePool();

@@ -1,17 +1,17 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { poolSettings } from "../../../providers/postgres/configuration";
 import { issueCertificate } from "../../../src/tls/certificate";
+import { useDirectory } from "../../directories";
 import { kindstack } from "../../e2e/operator";
 import { TestAuthority } from "../../tls/test-authority";
 import { OWNER, queryServer, type Server, Servers } from "./servers";
 
 /* What a PostgreSQL server's certificate is checked for, by the mode: of the rows' database, and of the state's. */
 
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-tls-"));
+const directory = useDirectory();
 const ca = path.join(directory, "ca.crt");
 /** Certified for its address, for another one, by another CA, and not at all. */
 const NAMES = ["named", "misnamed", "foreign", "plain"] as const;
@@ -35,10 +35,7 @@ beforeAll(async () => {
   server = { named, misnamed, foreign, plain };
   for (const one of Object.values(server)) await queryServer(one, "postgres", "CREATE DATABASE state");
 });
-afterAll(async () => {
-  await servers[Symbol.asyncDispose]();
-  fs.rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => servers[Symbol.asyncDispose]());
 
 type Case = [mode: string | undefined, isKnown: boolean, accepted: Name[]];
 

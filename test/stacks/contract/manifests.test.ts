@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { TerminalError } from "../../../providers/errors";
 import { readManifests, requireManifests } from "../../../stacks/contract/manifests";
 import { parseManifests } from "../../../stacks/contract/parse-manifests";
+import { testDirectory } from "../../directories";
 
 const TENANT = "apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata: { name: acme }\n";
 const parse = (text: string) => parseManifests(text, "objects.yaml", { strict: true });
@@ -209,9 +209,8 @@ describe("a manifest file", () => {
 describe("a folder of manifests", () => {
   let folder: string;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "kindstack-manifests-"));
+    folder = testDirectory();
   });
-  afterEach(() => rm(folder, { recursive: true, force: true }));
 
   it("is read with all below it that kubectl reads, hidden or not", async () => {
     for (const path of ["a", "a/b", ".git", ".h", "node_modules"]) await mkdir(join(folder, path));

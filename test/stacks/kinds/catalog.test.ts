@@ -1,20 +1,19 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { registeredBy } from "../../../src/testing/registered";
 import { kindName } from "../../../stacks/contract/kind";
 import { loadKinds, portableWords, requireKinds, sampleOf } from "../../../stacks/kinds/catalog";
 import { kinds as builtIn } from "../../../stacks/kinds/index";
+import { testDirectory } from "../../directories";
 
 let directory: string;
 beforeEach(() => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-catalog-"));
+  directory = testDirectory();
 });
 afterEach(() => {
   vi.restoreAllMocks();
   vi.unstubAllEnvs();
-  fs.rmSync(directory, { recursive: true });
 });
 
 function write(file: string, text: string): void {

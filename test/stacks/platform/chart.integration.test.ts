@@ -1,9 +1,8 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { runProgram } from "../../../src/cli/program";
@@ -14,10 +13,11 @@ import { objectId } from "../../../stacks/contract/object";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
 import { platformManifests } from "../../../stacks/platform/manifests";
 import { parseConfiguration } from "../../../stacks/platform/parse-configuration";
+import { useDirectory } from "../../directories";
 import { testTools } from "../../tools";
 import { someValues, valueKeys } from "./chart-values";
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-chart-"));
+const folder = useDirectory();
 const chart = path.join(folder, "chart");
 /** YAML reads it as a number, unless it is quoted. */
 const NAMESPACE = "1e3";
@@ -27,7 +27,6 @@ beforeAll(async () => {
   helm = await resolveBinary(testTools.helm);
   expect(await runProgram(["install", "--chart", chart, "--set", "postgresTables="])).toBe(0);
 });
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 type Values = Readonly<Record<string, unknown>>;
 
