@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, onTestFinished } from "vitest";
+import { beforeAll, onTestFinished } from "vitest";
 
-/** A folder for all tests of a file, or of a group, which is removed after them and whatever they begin later. */
+/** A folder for all tests of a file, or of a group, which is removed after their hooks. */
 export function useDirectory(): string {
   const directory = makeDirectory();
-  afterAll(() => removeDirectory(directory));
+  beforeAll(() => () => removeDirectory(directory));
   return directory;
 }
 

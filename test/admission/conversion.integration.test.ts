@@ -9,7 +9,6 @@ import { customResourceDefinition, DEFINITION_TYPE } from "../../stacks/contract
 import { Type } from "../../stacks/contract/index";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import { type Convertible, servedVersion } from "../../stacks/contract/served-version";
-import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 /* A kind with two versions of its API, served to the real API server by the admission server. */
@@ -71,19 +70,13 @@ const fleet = defineKind({
   },
 });
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let admission: Listener | undefined;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-  return async () => {
-    await cluster.client.delete(DEFINITION_TYPE, "fleets.versions.kindstack.dev");
-    await cluster.close();
-  };
+  return () => cluster.client.delete(DEFINITION_TYPE, "fleets.versions.kindstack.dev");
 });
-afterEach(async () => {
-  await admission?.close();
-});
+afterEach(() => admission?.close());
 
 /** Serves conversion as a replica does that starts. */
 async function serve(): Promise<void> {

@@ -10,32 +10,25 @@ import { ROW_STUB, Row, provider as rows } from "../../providers/postgres/row";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { planUpdate } from "../../src/plan/plan";
 import { podSet } from "../../stacks/kinds/podset/kind";
-import { controlPlane } from "../control-plane";
 import { acme } from "../objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { TestEngine } from "./test-engine";
 
-const database = new TestDatabase(controlPlane().env);
-let cluster: TestCluster;
+const database = useDatabase();
+const cluster = TestCluster.use();
 let engine: TestEngine;
 let table: string;
 let stack: string;
 
 beforeAll(async () => {
-  await database.open();
-  cluster = await TestCluster.open(controlPlane());
   engine = await TestEngine.open(undefined, {}, [
     [ROW_STUB, rows],
     [OBJECT_STUB, objects],
   ]);
   table = await database.createStudents();
 });
-afterAll(async () => {
-  await engine.close();
-  await cluster.close();
-  await database.close();
-});
+afterAll(() => engine.close());
 afterEach(() => void vi.restoreAllMocks());
 
 type Program = () => void | Promise<void>;

@@ -1,17 +1,14 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { StackEngine } from "../../src/automation/engine";
 import type { BackendOwner } from "../../src/automation/owner-file";
-import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { stockBeside, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const folder = useDirectory();
-beforeAll(() => database.open());
-afterAll(() => database.close());
 
 const ownerOf = (id: string): BackendOwner => {
   return { id, cluster: `cluster-${id}`, clusterUid: `uid-${id}`, namespace: "n", since: new Date(0).toISOString() };
@@ -29,9 +26,7 @@ describe.each([
     const tests = await Promise.all([TestEngine.open(url()), TestEngine.open(url())]);
     cli = await stockBeside(tests[0], "cli");
     [engine, other] = which === "go" ? [tests[0].engine, tests[1].engine] : [cli, await stockBeside(tests[1], "other")];
-    return async () => {
-      await Promise.all([cli.close(), other.close(), ...tests.map((test) => test.close())]);
-    };
+    return () => Promise.all([cli.close(), other.close(), ...tests.map((test) => test.close())]);
   });
   const program = () => void new Thing("a", { key: "a", value: "1" });
 

@@ -1,23 +1,19 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { errorMessageOf } from "../../providers/errors";
 import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
 
 const { PSQL_PASSWORD } = controlPlane().env;
 const HISTORY_LIMIT = 20;
 
 describe("the state in PostgreSQL", () => {
-  const database = new TestDatabase(controlPlane().env);
+  const database = useDatabase();
   let engine: TestEngine;
 
   beforeAll(async () => {
-    await database.open();
     engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
-    return async () => {
-      await engine.close();
-      await database.close();
-    };
+    return () => engine.close();
   });
   afterEach(() => engine.things.live.clear());
 

@@ -1,23 +1,20 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { GoEngine } from "../../src/automation/go-engine";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { TestEngine } from "./test-engine";
 
 describe("a state in PostgreSQL", () => {
-  const database = new TestDatabase(controlPlane().env);
+  const database = useDatabase();
   let engine: TestEngine;
   let readers: TestEngine;
 
   beforeAll(async () => {
-    await database.open();
     engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
     await engine.up("stack", { kept: "1", changed: "1", dropped: "1" });
     return async () => {
       await engine.close();
       await readers.close();
       await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
-      await database.close();
     };
   });
 

@@ -2,16 +2,15 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { secret } from "@pulumi/pulumi/output";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "../automation/test-engine";
 import { Thing } from "../automation/things";
-import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
 import { kindstack, MAIN } from "../e2e/operator";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const directory = useDirectory();
 const passphrase = { PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
 const fileBackend = (name: string) => {
@@ -20,9 +19,6 @@ const fileBackend = (name: string) => {
 };
 const stacksOf = (folder: string) =>
   Object.keys((JSON.parse(fs.readFileSync(path.join(folder, "backup.json"), "utf8")) as { stacks: object }).stacks);
-
-beforeAll(() => database.open());
-afterAll(() => database.close());
 
 describe.each([
   ["file", "postgres", () => fileBackend("first"), () => database.backendUrl()],

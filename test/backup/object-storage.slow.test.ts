@@ -13,6 +13,7 @@ import {
   get,
   namespace,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilGone,
@@ -114,8 +115,7 @@ it(
       await operator.restart({ env: bundle });
       await untilReady(object);
       expect(history({ ...environment, ...bundle })).toContain("succeeded");
-      await remove(object);
-      await untilGone(object);
+      await removeUntilGone(object);
     } finally {
       await operator?.dispose();
       await store.close();

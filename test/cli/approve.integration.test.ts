@@ -19,20 +19,16 @@ import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 const RBAC = "rbac.authorization.k8s.io";
 const HOUR_MS = 3_600_000;
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let other: string;
 const folder = useDirectory();
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [podSet, tenant]);
   other = `${cluster.namespace}-other`;
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: other } });
 });
-afterAll(async () => {
-  await cluster.client.delete(NAMESPACE, other);
-  await cluster.close();
-});
+afterAll(() => cluster.client.delete(NAMESPACE, other));
 beforeEach(() => {
   vi.stubEnv("KUBECONFIG", controlPlane().kubeconfig);
 });

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { ReadYourWrites } from "../../src/controller/own-writes";
 import { FINALIZER } from "../../stacks/contract/object";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
-import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 
 /* What is written to an object beside its status, on ConfigMaps: metadata is the same for all types. */
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let writer: ObjectWriter;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   writer = new ObjectWriter({
     kind: postgresWriter,
     client: cluster.client,
@@ -22,7 +20,6 @@ beforeAll(async () => {
     metrics: { loosened: () => {} },
   });
 });
-afterAll(() => cluster.close());
 
 const make = (name: string, finalizers: string[] = []) =>
   cluster.client.create(cluster.configMap(name, {}, { finalizers }));

@@ -13,19 +13,17 @@ import { objectKey } from "../../stacks/contract/object";
 import { PLAN_TYPE, type PlanSpec, planName } from "../../stacks/contract/plan";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
-import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { digest, planSpec } from "./plans";
 
 const logger = pino({ level: "silent" });
 const stop = new AbortController();
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let operators: string;
 let store: PlanStore;
 let changed: string[];
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [podSet, tenant]);
   operators = `${cluster.namespace}-operator`;
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
@@ -40,7 +38,6 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort();
   await cluster.client.delete(NAMESPACE, operators);
-  await cluster.close();
 });
 
 async function makePodSet(name: string, namespace = cluster.namespace): Promise<LiveObject> {

@@ -6,16 +6,15 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { stackName } from "../../stacks/contract/object";
 import { tenant as tenantKind } from "../../stacks/kinds/tenant/kind";
 import {
-  apply,
+  applyUntilReady,
   conditionOf,
   edit,
   find,
   namespace,
-  remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
-  untilGone,
   untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
@@ -25,8 +24,7 @@ const operator = useOperator({ env: { KINDSTACK_ENGINE: "automation-api" } });
 
 it("a condition names the command that removes a stale lock, and after it the object is updated", async () => {
   const object = tenant(uniqueName("locked"), { namespaces: [] });
-  await apply(object);
-  await untilReady(object);
+  await applyUntilReady(object);
   const stack = stackName(tenantKind, object.metadata.name ?? "");
   const locks = path.join(operator.stateDirectory, ".pulumi/locks/organization/kindstack", stack);
   fs.mkdirSync(locks, { recursive: true });
@@ -46,8 +44,7 @@ it("a condition names the command that removes a stale lock, and after it the ob
 it("an operator on the stock Automation API makes, changes and deletes", async () => {
   const [first, second] = [uniqueName("first"), uniqueName("second")];
   const object = tenant(uniqueName("tenant"), { namespaces: [first] });
-  await apply(object);
-  await untilReady(object);
+  await applyUntilReady(object);
   expect(operator.log).toContain("Automation API runs one update at a time");
 
   await edit(object, { spec: { namespaces: [first, second] } });
@@ -55,7 +52,6 @@ it("an operator on the stock Automation API makes, changes and deletes", async (
   expect(conditionOf(ready, "Ready").status).toBe("True");
   expect(await find(namespace(second))).toHaveProperty("metadata.uid");
 
-  await remove(object);
-  await untilGone(object);
+  await removeUntilGone(object);
   expect(await find(namespace(first))).toBeUndefined();
 });

@@ -11,6 +11,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import {
   apply,
+  applyUntilReady,
   client,
   conditionOf,
   edit,
@@ -18,6 +19,7 @@ import {
   get,
   namespace,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
@@ -89,8 +91,7 @@ describe("the operator of another cluster", () => {
 
     const waiting = await untilCondition(early, "Synced", "False", "BackendForeign");
     expect(waiting.metadata.finalizers).toBeUndefined();
-    await remove(early);
-    await untilGone(early);
+    await removeUntilGone(early);
 
     await apply(late);
     const refusedObject = await untilCondition(late, "Synced", "False", "BackendForeign");
@@ -159,8 +160,7 @@ describe("a backend that cannot be seen", () => {
   const b = { KINDSTACK_CLUSTER: "b" };
 
   it("is not taken for a new one while the operator runs, and is used again when it is back", async () => {
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     const away = `${operator.stateDirectory}-away`;
     fs.renameSync(operator.stateDirectory, away);
     await edit(object, { spec: { adminEmail: "away@example.com" } });

@@ -21,8 +21,8 @@ import {
   namespace,
   POD,
   remove,
+  removeUntilGone,
   uniqueName,
-  untilGone,
   untilReady,
   untilSynced,
 } from "./objects";
@@ -133,8 +133,7 @@ it("what was there before under a name of Kindstack's is replaced: no field of i
     expect(await get(role)).toMatchObject({ roleRef: { name: "admin" } });
     expect(conditionOf(await get(tenant), "Ready").status).toBe("True");
   });
-  await remove(tenant);
-  await untilGone(tenant);
+  await removeUntilGone(tenant);
 });
 
 it("a cordoned tenant says so in a condition and refuses what its owner makes, until it is not cordoned any more", async () => {

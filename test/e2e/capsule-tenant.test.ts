@@ -19,6 +19,7 @@ import {
   RESOURCE_QUOTA,
   ROLE_BINDING,
   remove,
+  removeUntilGone,
   sampleFile,
   uniqueName,
   untilGone,
@@ -117,8 +118,7 @@ describe("the sample oil", () => {
   });
 
   it("takes its namespaces with it when it is deleted", async () => {
-    await remove(manifest);
-    await untilGone(manifest);
+    await removeUntilGone(manifest);
     await untilGone(namespace("oil-development"));
     await untilGone(namespace("oil-staging"));
   });
@@ -212,8 +212,7 @@ describe("a tenant", () => {
     const third = `${name}-c`;
     await create(labelled(third, name));
     await untilNamespaces(tenant, [first, third]);
-    await remove(namespace(third));
-    await untilGone(namespace(third));
+    await removeUntilGone(namespace(third));
     await untilNamespaces(tenant, [first]);
   });
 
@@ -241,10 +240,8 @@ describe("a tenant that is restored from a backup, or made again after its final
       const backup = { ...namespace(dev), metadata: { name: dev, labels, annotations, ownerReferences } };
 
       await edit(wanted, { metadata: { finalizers: null, annotations: { "kindstack.dev/paused": "true" } } });
-      await remove(wanted);
-      await untilGone(wanted);
-      await remove(namespace(dev));
-      await untilGone(namespace(dev));
+      await removeUntilGone(wanted);
+      await removeUntilGone(namespace(dev));
 
       const steps = [() => create(backup), () => apply(wanted)];
       for (const step of first === "itself" ? steps.reverse() : steps) await step();

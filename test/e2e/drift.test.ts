@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
@@ -10,11 +10,11 @@ import {
   RECONCILE_ANNOTATION,
 } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { History } from "./history";
 import {
   apply,
+  applyUntilReady,
   client,
   conditionOf,
   conditionTypes,
@@ -32,6 +32,7 @@ import {
   postgresWriter,
   ROLE_BINDING,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
@@ -40,13 +41,11 @@ import {
 } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 let table = "";
 beforeAll(async () => {
-  await database.open();
   table = await database.createStudents();
 });
-afterAll(() => database.close());
 // What no watch shows is not looked for: an update more would be counted where one is asked for.
 const operator = useOperator({
   args: ["--concurrency", "8", "--drift-interval", "3600"],
@@ -397,8 +396,7 @@ it("an annotation that cannot be understood holds an object, its deletion too, u
 
 it("an object that is asked to be reconciled is compared with the real world once for each value", async () => {
   const writer = postgresWriter(uniqueName("asked"), { table });
-  await apply(writer);
-  await untilReady(writer);
+  await applyUntilReady(writer);
   const key = `default/${writer.metadata.name}`;
   for (const value of ["1", "2"]) {
     const before = await updates();
@@ -416,8 +414,7 @@ it("an object that is asked to be reconciled is compared with the real world onc
 describe("an object whose deletion policy is Orphan leaves what it made, as unmanaged:", () => {
   async function orphan(object: Manifest): Promise<void> {
     const live = await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Orphan" });
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     await eventually(() => expect(operator.stateFiles(object.metadata.name ?? "")).toEqual([]));
     await eventually(async () => {
       expect(await eventsAbout(live)).toContainEqual(expect.objectContaining({ reason: "Orphaned" }));
@@ -442,8 +439,7 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
 
   it("Pods", async () => {
     const object = podSet(uniqueName("orphan"), 2);
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     await orphan(object);
     const { items } = await client.list(POD, {
       namespace: "default",
@@ -457,8 +453,7 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
 
   it("namespaces and their bindings", async () => {
     const object = tenant(uniqueName("orphan"));
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     await orphan(object);
     const left = await get(namespace(object.metadata.name ?? ""));
     expect(left.metadata.deletionTimestamp).toBeUndefined();
@@ -471,8 +466,7 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
 
   it("a row, of which nothing says whose it was", async () => {
     const object = postgresWriter(uniqueName("orphan"), { table });
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     await orphan(object);
     const key = `default/${object.metadata.name}`;
     expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);

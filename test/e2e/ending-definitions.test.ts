@@ -7,7 +7,7 @@ import { podSet as podSetKind } from "../../stacks/kinds/podset/kind";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../stacks/platform/prerequisites";
 import { controlPlane } from "../control-plane";
-import { apply, client, find, POD, POD_SET, podSet, remove, uniqueName, untilGone, untilReady } from "./objects";
+import { apply, client, find, POD, POD_SET, podSet, remove, removeUntilGone, uniqueName, untilReady } from "./objects";
 import { kindstack, TestOperator } from "./operator";
 
 /* CRDs that are deleted while no operator runs: they wait for their objects, and these for an operator. */
@@ -52,8 +52,7 @@ it("are gone when the operator has deleted their objects, and are installed agai
   const object = podSet(uniqueName("after"), 1);
   await eventually(() => apply(object));
   await untilReady(object);
-  await remove(object);
-  await untilGone(object);
+  await removeUntilGone(object);
 });
 
 it("are served again without a restart when they are applied by hand", async () => {
@@ -65,8 +64,7 @@ it("are served again without a restart when they are applied by hand", async () 
   await client.apply(customResourceDefinition(podSetKind));
   await eventually(() => apply(object));
   await untilReady(object);
-  await remove(object);
-  await untilGone(object);
+  await removeUntilGone(object);
 });
 
 it("end with what their objects made where the state is gone too, once the backend is claimed as the operator says", async () => {

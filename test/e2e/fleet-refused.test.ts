@@ -14,6 +14,7 @@ import {
   POSTGRES_WRITER,
   postgresWriter,
   remove,
+  removeUntilGone,
   uniqueName,
   untilGone,
   untilReady,
@@ -249,8 +250,7 @@ it("the objects, between the steps, are changed, deleted and created: the first 
   await create(gone);
   await untilReady(gone);
   declare(() => {});
-  await remove(gone);
-  await untilGone(gone);
+  await removeUntilGone(gone);
   await client.mergePatch(POSTGRES_WRITER, "two", namespace, { spec: { age: 24 } });
   expect((await get(writers[1] as Manifest)).spec).toMatchObject({ age: 24 });
   const { status, stdout } = submit();

@@ -9,7 +9,7 @@ import { objectKey, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
-import { apply, client, edit, POD, remove, uniqueName, untilGone, untilReady } from "./objects";
+import { apply, client, edit, POD, removeUntilGone, uniqueName, untilReady } from "./objects";
 import { kindstack } from "./operator";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 
@@ -114,8 +114,7 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
         expect(state("unlock", kindName(kind), name)).toBe(`${stack} is not locked\n`);
         expect(() => state("unlock", kindName(kind), "nosuch")).toThrow("there is no stack");
         await edit(manifest, { metadata: { finalizers: null } });
-        await remove(manifest);
-        await untilGone(manifest);
+        await removeUntilGone(manifest);
 
         expect(uidsOf(await madeFor(kind, manifest))).toEqual(made);
         if (kind === memcached) expect(await untilInstances(name, 2)).toEqual(instances);

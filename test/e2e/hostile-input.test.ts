@@ -10,6 +10,7 @@ import { useDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";
 import {
   apply,
+  applyUntilReady,
   client,
   create,
   deploymentOf,
@@ -23,6 +24,7 @@ import {
   postgresWriter,
   ROLE_BINDING,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
@@ -51,8 +53,7 @@ async function allIsWell(): Promise<void> {
   expect(await database.query("SELECT id FROM victims")).toEqual([{ id: "safe" }]);
   const table = await database.createStudents();
   const next = postgresWriter(uniqueName("next"), { table });
-  await apply(next);
-  await untilReady(next);
+  await applyUntilReady(next);
 }
 
 describe("a PostgresWriter", () => {
@@ -64,14 +65,12 @@ describe("a PostgresWriter", () => {
     );
     const values = { name: `${SQL}${SEPARATORS}`, age: 2147483647, country: TERMINAL };
     const writer = postgresWriter(uniqueName("hostile"), { table, ...values });
-    await apply(writer);
-    const ready = await untilReady(writer);
+    const ready = await applyUntilReady(writer);
     const rows = await database.query(`SELECT name, age, country FROM ${escapeIdentifier(table)}`);
     expect(rows).toEqual([values]);
     expect(JSON.stringify(statusOf(ready).conditions)).not.toMatch(HARMFUL);
 
-    await remove(writer);
-    await untilGone(writer);
+    await removeUntilGone(writer);
     expect(await database.query(`SELECT * FROM ${escapeIdentifier(table)}`)).toEqual([]);
   });
 
@@ -109,8 +108,7 @@ describe("a PostgresWriter", () => {
       return all;
     });
     for (const { note } of events) expect(note).not.toMatch(HARMFUL);
-    await remove(writer);
-    await untilGone(writer);
+    await removeUntilGone(writer);
   });
 
   it.each<[string, Partial<PostgresWriterSpec>]>([
@@ -130,8 +128,7 @@ describe("a PostgresWriter", () => {
 it("a Tenant may name a group that separates lines elsewhere, and disturbs no other update", async () => {
   const name = uniqueName("separated");
   const group = `before${SEPARATORS}after`;
-  await apply(tenant(name, { adminGroups: [group] }));
-  await untilReady(tenant(name));
+  await applyUntilReady(tenant(name, { adminGroups: [group] }));
   const { items } = await client.list(ROLE_BINDING, { namespace: name });
   expect(items.flatMap((binding) => (binding as { subjects?: object[] }).subjects)).toContainEqual(
     expect.objectContaining({ kind: "Group", name: group }),
@@ -166,8 +163,7 @@ it("objects with names as long as Kubernetes lets them be that differ only at th
   await Promise.all(all.map(untilReady));
   expect(await database.query(`SELECT age FROM ${table} ORDER BY id`)).toEqual([{ age: 0 }, { age: 1 }]);
 
-  await remove(writers[0] as Manifest);
-  await untilGone(writers[0] as Manifest);
+  await removeUntilGone(writers[0] as Manifest);
   expect(await database.query(`SELECT age FROM ${table}`)).toEqual([{ age: 1 }]);
   expect(findCondition(statusOf(await get(writers[1] as Manifest)).conditions, "Ready")?.status).toBe("True");
   const { namespaces } = team.spec as { namespaces: string[] };

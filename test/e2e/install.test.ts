@@ -23,7 +23,7 @@ import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { testDirectory, useDirectory } from "../directories";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { testTools } from "../tools";
 import { ApiRecorder, type Right } from "./api-recorder";
 import {
@@ -33,6 +33,7 @@ import {
   get,
   memcached,
   remove,
+  removeUntilGone,
   sampleFile,
   tokenOf,
   uniqueName,
@@ -161,7 +162,7 @@ it("an installation with everything configured is understood by the API server, 
 });
 
 describe("the operator under the installed service account", () => {
-  const database = new TestDatabase(controlPlane().env);
+  const database = useDatabase();
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   /** A namespace of the sample of Capsule's Tenant, so that exists something to make. */
   const capsuleNamespace: Manifest = {
@@ -173,7 +174,6 @@ describe("the operator under the installed service account", () => {
   let token: string;
 
   beforeAll(async () => {
-    await database.open();
     await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
     token = await tokenOf(NAMESPACE, "kindstack");
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
@@ -198,7 +198,6 @@ describe("the operator under the installed service account", () => {
     await removeAdmission(client);
     await remove(capsuleNamespace);
     recorder?.close();
-    await database.close();
   });
 
   const until = (manifest: Manifest, status: "True" | "False") =>
@@ -247,8 +246,7 @@ describe("the operator under the installed service account", () => {
     kindstack(["approve", "memcacheds", metadata.name ?? "", "-n", "default", "--yes"]);
     await untilSynced(waiting);
     await edit(waiting, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
-    await remove(waiting);
-    await untilGone(waiting);
+    await removeUntilGone(waiting);
   });
 
   it("counts what happens again and again in one Event", async () => {
@@ -263,8 +261,7 @@ describe("the operator under the installed service account", () => {
 
     await eventually(() => expect(recorder.used).toContain("patch events.k8s.io/events"));
 
-    await remove(manifest);
-    await untilGone(manifest);
+    await removeUntilGone(manifest);
   });
 
   it("shows its metrics to anyone who has the role for that, and to no other client", async () => {
@@ -606,8 +603,7 @@ describe("an operator of chosen kinds under the rights of their installation", (
         status: "True",
       });
     });
-    await remove(manifest);
-    await untilGone(manifest);
+    await removeUntilGone(manifest);
 
     expect([...recorder.forbidden]).toEqual([]);
     const types = [...recorder.used].join(" ");

@@ -6,6 +6,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  applyUntilReady,
   client,
   conditionOf,
   create,
@@ -171,8 +172,7 @@ describe("the sample Memcached", () => {
 describe("a Memcached", () => {
   it("has one instance on port 11211 where nothing else is said", async () => {
     const object = memcached(uniqueName("default"));
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     expect((await get(object)).spec).toEqual({ size: 1, containerPort: 11211 });
     expect(await specOf(object)).toMatchObject({ replicas: 1 });
   });

@@ -5,9 +5,8 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { RECONCILE_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import {
   apply,
@@ -23,6 +22,7 @@ import {
   postgresWriter,
   ROLE_BINDING,
   remove,
+  removeUntilGone,
   requestUpdate,
   tenant,
   uniqueName,
@@ -84,10 +84,9 @@ export const letter = defineKind({
 });
 `;
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 let table = "";
 beforeAll(async () => {
-  await database.open();
   table = await database.createStudents();
   fs.mkdirSync(shelf);
   fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
@@ -97,7 +96,6 @@ beforeAll(async () => {
     fs.writeFileSync(path.join(directory, "letter", file), text);
   }
 });
-afterAll(() => database.close());
 const kinds = ["all", path.join(ROOT, "examples/src"), path.join(directory, "letter")];
 const operator = useOperator({
   args: [...kinds.flatMap((kind) => ["--kinds", kind]), "--kind-files", directory],
@@ -243,8 +241,7 @@ describe("an object with a provider of its own", () => {
       await untilReady(object);
       expect(creationsOf(name)).toBe(creations);
     }
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     expect(isOnShelf(name)).toBe(false);
   });
 
@@ -357,8 +354,7 @@ describe("objects of kinds whose marks lead to all", () => {
     await edit(object, { spec: { namespaces: [name, `${name}-new`] } });
     await untilReady(object);
     fs.writeFileSync(file, before);
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     for (const gone of [name, `${name}-new`]) expect(await find(namespace(gone))).toBeUndefined();
   });
 

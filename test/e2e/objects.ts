@@ -209,15 +209,26 @@ export async function untilGone(reference: Reference): Promise<void> {
   });
 }
 
+/** Deletes an object, and waits until it is gone. */
+export async function removeUntilGone(reference: Reference): Promise<void> {
+  await remove(reference);
+  await untilGone(reference);
+}
+
 /** Waits until an object is Ready as it is now specified. */
 export function untilReady(reference: Reference): Promise<LiveObject> {
   return untilCondition(reference, "Ready", "True");
 }
 
+/** Applies a manifest, and waits until its object is Ready. */
+export async function applyUntilReady(manifest: Manifest): Promise<LiveObject> {
+  await apply(manifest);
+  return untilReady(manifest);
+}
+
 /** Makes an object, and waits until it is ready. @returns the name of its stack */
 export async function stackOf(manifest: Manifest): Promise<string> {
-  await apply(manifest);
-  return statusOf(await untilReady(manifest)).stack?.name ?? "";
+  return statusOf(await applyUntilReady(manifest)).stack?.name ?? "";
 }
 
 /** Waits until an object's stack is as the object is now specified, whether or not what it made works. */

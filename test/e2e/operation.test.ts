@@ -6,7 +6,17 @@ import { eventually } from "../../src/testing/eventually";
 import { kinds } from "../../stacks/kinds/index";
 import { Promtool } from "../stacks/platform/promtool";
 import { kubectl, noKubectl } from "./kubectl";
-import { apply, client, eventsAbout, remove, TENANT, tenant, uniqueName, untilGone, untilReady } from "./objects";
+import {
+  apply,
+  applyUntilReady,
+  client,
+  eventsAbout,
+  removeUntilGone,
+  TENANT,
+  tenant,
+  uniqueName,
+  untilReady,
+} from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({
@@ -50,8 +60,7 @@ it("the alerts evaluate what a running operator exports, and tell of an object t
       );
       promtool.expectFiring(series, 80, alerts);
     });
-    await remove(stalled);
-    await untilGone(stalled);
+    await removeUntilGone(stalled);
   } finally {
     promtool.close();
   }
@@ -74,10 +83,8 @@ describe("what was done for an object", () => {
     destroyedBefore = await updates("destroy");
     object = await apply(tenant(name));
     await untilReady(tenant(name));
-    await apply(tenant(name, { adminEmail: "new@example.com" }));
-    await untilReady(tenant(name));
-    await remove(tenant(name));
-    await untilGone(tenant(name));
+    await applyUntilReady(tenant(name, { adminEmail: "new@example.com" }));
+    await removeUntilGone(tenant(name));
   });
 
   it("is counted under the names that controllers have in common", async () => {
@@ -107,8 +114,7 @@ describe("what was done for an object", () => {
     });
     expect(await operator.metric("kindstack_object_states", { kind: controller, state: "Stalled" })).toBe(refused + 1);
 
-    await remove(tenant(stalled));
-    await untilGone(tenant(stalled));
+    await removeUntilGone(tenant(stalled));
     await eventually(async () => expect(await count("NamespaceProtected")).toBe(refused));
   });
 

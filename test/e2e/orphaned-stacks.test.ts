@@ -7,7 +7,20 @@ import { kindName } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import { tenant as tenantKind } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
-import { apply, edit, find, namespace, podSet, remove, tenant, uniqueName, untilGone, untilReady } from "./objects";
+import {
+  apply,
+  applyUntilReady,
+  edit,
+  find,
+  namespace,
+  podSet,
+  remove,
+  removeUntilGone,
+  tenant,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
 import { kindstack, useOperator } from "./operator";
 import { PulumiProject } from "./pulumi";
 
@@ -63,12 +76,10 @@ it("are told of only where the backend is this cluster's, and all kinds can be l
 
 it("are taken over by an object of the same name, and are gone when that is deleted", async () => {
   const object = made(again);
-  await apply(object);
-  await untilReady(object);
+  await applyUntilReady(object);
   expect(orphaned().map(({ stack }) => stack)).toEqual([stackOf(made(destroyed))]);
 
-  await remove(object);
-  await untilGone(object);
+  await removeUntilGone(object);
   await untilGone(namespace(again));
 });
 

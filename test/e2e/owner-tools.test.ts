@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
@@ -16,9 +15,10 @@ import { capsuleTenant as kind } from "../../stacks/kinds/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { testTools } from "../tools";
 import { noKubectl } from "./kubectl";
-import { apply, capsuleTenant, client, create, find, namespace, remove, uniqueName, untilReady } from "./objects";
+import { applyUntilReady, capsuleTenant, client, create, find, namespace, remove, uniqueName } from "./objects";
 import { useOperator } from "./operator";
 
 /* What tools of owners do in a namespace that is not there yet, or was made a moment ago. */
@@ -29,7 +29,7 @@ useOperator({ args: ["--admission-port", "0"] });
 const GROUP = "capsule.clastix.io";
 const owner = uniqueName("owner");
 const foreign = uniqueName("foreign");
-let folder: string;
+const folder = useDirectory();
 let proxy: ApiProxy;
 let helm: string;
 /** Kubeconfigs, of the owner through the proxy and at the API server. */
@@ -53,7 +53,6 @@ beforeAll(async () => {
     logger: pino({ level: "silent" }),
   });
   await eventually(() => expect(proxy.notReady).toBeUndefined());
-  folder = await mkdtemp(path.join(tmpdir(), "kindstack-owner-tools-"));
   helm = await resolveBinary(testTools.helm);
   const user = await userConfig(path.dirname(kubeconfig), owner, GROUP);
   const exported = JSON.parse(user.exportConfig()) as { clusters: { cluster: { server: string } }[] };
@@ -63,14 +62,12 @@ beforeAll(async () => {
       for (const { cluster } of exported.clusters) cluster.server = `https://127.0.0.1:${proxy.port}`;
     await writeFile(kubeconfigs[way], JSON.stringify(exported));
   }
-  await apply(capsuleTenant(owner, { owner: { kind: "User", name: owner }, namespaceQuota: 20 }));
-  await untilReady(capsuleTenant(owner, {}));
+  await applyUntilReady(capsuleTenant(owner, { owner: { kind: "User", name: owner }, namespaceQuota: 20 }));
   await create(namespace(foreign));
   return async () => {
     await proxy.stop(0);
     await remove(namespace(foreign));
     await remove(capsuleTenant(owner, {}));
-    await rm(folder, { recursive: true });
   };
 });
 

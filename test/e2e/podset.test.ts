@@ -18,10 +18,10 @@ import {
   POD,
   podSet,
   remove,
+  removeUntilGone,
   sampleFile,
   uniqueName,
   untilCondition,
-  untilGone,
   untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
@@ -93,8 +93,7 @@ describe("the sample PodSet", () => {
   });
 
   it("takes them and its state with it when it is deleted", async () => {
-    await remove(manifest);
-    await untilGone(manifest);
+    await removeUntilGone(manifest);
     await eventually(async () => expect(await podsOf("podset-sample")).toEqual([]));
     await eventually(() => expect(operator.stateFiles("podset-sample")).toEqual([]));
   });
@@ -215,8 +214,7 @@ describe("a Pod of a PodSet", () => {
     await eventually(async () => expect(await counted(name)).toHaveLength(2));
     await untilReady(podSet(name, 1));
     await eventually(async () => expect((await get(podSet(name, 1))).status).toMatchObject({ replicas: 1 }));
-    await remove(podSet(name, 1));
-    await untilGone(podSet(name, 1));
+    await removeUntilGone(podSet(name, 1));
     await eventually(async () => expect(namesOf(await podsOf(name))).toEqual([`${name}-foreign`]));
     expect((await get(foreign)).metadata).toMatchObject({ uid });
     await remove(foreign);

@@ -8,6 +8,7 @@ import { useDatabase } from "../providers/postgres/database";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  applyUntilReady,
   client,
   conditionOf,
   conditionTypes,
@@ -17,6 +18,7 @@ import {
   namespace,
   postgresWriter,
   remove,
+  removeUntilGone,
   sampleFile,
   uniqueName,
   untilCondition,
@@ -40,8 +42,7 @@ describe("the sample PostgresWriter", () => {
   const alex = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
 
   it("makes exactly one row and reports it", async () => {
-    await apply(manifest);
-    const ready = await untilReady(manifest);
+    const ready = await applyUntilReady(manifest);
     expect(await rowsOf("students")).toEqual([alex]);
     expect(ready.status).toMatchObject({ id: "default/sample-student", observedGeneration: 1 });
     expect(conditionTypes(ready)).toEqual(["Ready", "Synced"]);
@@ -67,15 +68,13 @@ describe.concurrent("a PostgresWriter", () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     const id = `default/${writer.metadata.name}`;
-    await apply(writer);
-    await untilReady(writer);
+    await applyUntilReady(writer);
 
     await edit(writer, { spec: { name: "o'brien; --", age: 0, country: "日本" } });
     await untilReady(writer);
     expect(await rowsOf(table)).toEqual([{ id, name: "o'brien; --", age: 0, country: "日本" }]);
 
-    await remove(writer);
-    await untilGone(writer);
+    await removeUntilGone(writer);
     expect(await rowsOf(table)).toEqual([]);
   });
 
@@ -101,8 +100,7 @@ describe.concurrent("a PostgresWriter", () => {
 it("a PostgresWriter that lost its finalizer by force and was made again takes its row over", async () => {
   const table = await database.createStudents();
   const writer = postgresWriter(uniqueName("again"), { table });
-  await apply(writer);
-  await untilReady(writer);
+  await applyUntilReady(writer);
   await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
   await untilCondition(writer, "Paused", "True", "Paused");
   await remove(writer);
@@ -113,8 +111,7 @@ it("a PostgresWriter that lost its finalizer by force and was made again takes i
   await apply(postgresWriter(writer.metadata.name ?? "", { table, age: 1 }));
   await untilReady(writer);
   expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
-  await remove(writer);
-  await untilGone(writer);
+  await removeUntilGone(writer);
   expect(await rowsOf(table)).toEqual([]);
 });
 
@@ -133,8 +130,7 @@ it("a PostgresWriter whose record names another stack takes its row into a stack
 
   await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
   await eventually(async () => expect(statusOf(await get(writer)).stack?.name).toBe(own));
-  await remove(writer);
-  await untilGone(writer);
+  await removeUntilGone(writer);
   expect(await rowsOf(table)).toEqual([]);
 });
 
@@ -152,8 +148,7 @@ it("a table that another session has locked holds up its own objects, which say 
 
     const started = performance.now();
     const writer = postgresWriter(uniqueName("free"), { table: free });
-    await apply(writer);
-    await untilReady(writer);
+    await applyUntilReady(writer);
     console.log(`Ready beside a locked table after ${Math.round(performance.now() - started)} ms`);
   } finally {
     await holder.end();
@@ -165,8 +160,7 @@ it("a table that another session has locked holds up its own objects, which say 
 it("a PostgresWriter of which only something else than its spec changes is not updated", async () => {
   const table = await database.createStudents();
   const writer = postgresWriter(uniqueName("writer"), { table });
-  await apply(writer);
-  await untilReady(writer);
+  await applyUntilReady(writer);
   const before = await successfulUpdates();
 
   for (let count = 1; count <= 20; count++) await edit(writer, { metadata: { annotations: { count: `${count}` } } });
@@ -187,8 +181,7 @@ describe.concurrent("a row that a user changed by hand", () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     const row = { id: `default/${writer.metadata.name}`, name: "alex", age: 23, country: "canada" };
-    await apply(writer);
-    await untilReady(writer);
+    await applyUntilReady(writer);
 
     await database.query(`UPDATE ${table} SET age = 99, name = NULL`);
     await eventually(async () => expect(await rowsOf(table)).toEqual([row]));

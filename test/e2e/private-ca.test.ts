@@ -12,7 +12,7 @@ import { useDirectory } from "../directories";
 import { OWNER, queryServer, type Server, Servers } from "../providers/postgres/servers";
 import { TestAuthority } from "../tls/test-authority";
 import { mountedBundle } from "./ca-bundle";
-import { apply, get, postgresWriter, remove, uniqueName, untilGone, untilReady } from "./objects";
+import { apply, get, postgresWriter, remove, removeUntilGone, uniqueName, untilGone, untilReady } from "./objects";
 import { kindstack, TestOperator, useReplicas } from "./operator";
 
 /*
@@ -149,7 +149,6 @@ it("lets the engine and commands reach the state", async () => {
   await untilReady(written);
   expect(history(bundle)).toContain("create");
   expect(await queryServer(database, "state", "SELECT 1 FROM pulumi_state LIMIT 1")).toHaveLength(1);
-  await remove(written);
-  await untilGone(written);
+  await removeUntilGone(written);
   await operator.stop();
 });

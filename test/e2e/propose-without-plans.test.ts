@@ -9,10 +9,9 @@ import {
   edit,
   find,
   memcached,
-  remove,
+  removeUntilGone,
   uniqueName,
   untilCondition,
-  untilGone,
   untilSynced,
 } from "./objects";
 import { kindstack, TestOperator, useReplicas } from "./operator";
@@ -36,8 +35,7 @@ beforeAll(async () => {
 
 async function removeWhole(manifest: Manifest): Promise<void> {
   if ((await find(manifest)) === undefined) return;
-  await remove(manifest);
-  await untilGone(manifest);
+  await removeUntilGone(manifest);
 }
 
 it("a change that is to wait is applied once they are there, and not before", async () => {

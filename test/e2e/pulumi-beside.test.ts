@@ -9,12 +9,11 @@ import {
   client,
   POD,
   podSet,
-  remove,
+  removeUntilGone,
   requestUpdate,
   stackOf,
   uniqueName,
   untilCondition,
-  untilGone,
   untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
@@ -85,8 +84,7 @@ describe("a stack of a kind that finds what it made", () => {
 
       await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("after"));
       expect(await pods()).toEqual(before);
-      await remove(object);
-      await untilGone(object);
+      await removeUntilGone(object);
       await eventually(async () => expect(await pods()).toEqual([]));
     },
   );

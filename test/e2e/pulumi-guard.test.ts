@@ -11,12 +11,11 @@ import {
   apply,
   client,
   edit,
-  remove,
+  removeUntilGone,
   requestUpdate,
   stackOf,
   uniqueName,
   untilCondition,
-  untilGone,
   untilReady,
 } from "./objects";
 import { kindstack, useOperator } from "./operator";
@@ -109,8 +108,7 @@ describe("a stack with resources that do not know of the operator", () => {
     await requestUpdate(object, "returned");
     await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("returned"));
     expect(world()).toHaveLength(all.length);
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     expect(world()).toEqual(before);
   });
 
@@ -133,8 +131,7 @@ describe("a stack with resources that do not know of the operator", () => {
 
     await edit(object, { spec: { letters: [] } });
     await eventually(() => expect(world()).toHaveLength(before.length + 2));
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     expect(world()).toEqual(before);
   });
 
@@ -152,8 +149,7 @@ describe("a stack with resources that do not know of the operator", () => {
       expect(shown).toContain(`${name}/key`);
       expect(shown).not.toMatch(/guard/i);
     }
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
   });
 
   it("is handed over to `pulumi up` without the guard, and back", { timeout: PULUMI_TIMEOUT_MS }, async () => {
@@ -179,7 +175,6 @@ describe("a stack with resources that do not know of the operator", () => {
     await eventually(async () => expect(statusOf(await untilReady(object)).lastHandledReconcile).toBe("returned"));
     expect(await urnsOf(stack)).toEqual(urns);
     expect(fs.readdirSync(keyring)).toEqual(keys);
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
   });
 });

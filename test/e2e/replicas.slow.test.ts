@@ -6,7 +6,7 @@ import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { TestDatabase } from "../providers/postgres/database";
+import { TestDatabase, useDatabase } from "../providers/postgres/database";
 import {
   apply,
   client,
@@ -16,8 +16,8 @@ import {
   namespace,
   postgresWriter,
   remove,
+  removeUntilGone,
   uniqueName,
-  untilGone,
   untilReady,
 } from "./objects";
 import { TestOperator, useReplicas } from "./operator";
@@ -33,7 +33,7 @@ describe("objects of three replicas", () => {
   const leases = uniqueName("leases");
   const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
   const directory = useDirectory();
-  const database = new TestDatabase(controlPlane().env);
+  const database = useDatabase();
   /** As replicas on several machines have it. */
   const state = new TestDatabase(controlPlane().env);
   const store = kubernetesLeases(client, leases, 10_000);
@@ -67,7 +67,6 @@ describe("objects of three replicas", () => {
 
   beforeAll(async () => {
     await state.open();
-    await database.open();
     table = await database.createStudents();
     for (const name of [leases, ...namespaces]) await apply(namespace(name));
     const env = {
@@ -88,7 +87,6 @@ describe("objects of three replicas", () => {
 
   afterAll(async () => {
     for (const name of [leases, ...namespaces]) await remove(namespace(name));
-    await database.close();
     await state.close();
   });
   const replicas = useReplicas();
@@ -199,8 +197,7 @@ describe("objects of three replicas", () => {
       const late = postgresWriter(uniqueName("late"), { table });
       await create(late);
       await untilReady(late);
-      await remove(late);
-      await untilGone(late);
+      await removeUntilGone(late);
     });
   });
 });

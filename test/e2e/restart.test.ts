@@ -4,6 +4,7 @@ import { eventually } from "../../src/testing/eventually";
 import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
+  applyUntilReady,
   client,
   edit,
   find,
@@ -126,8 +127,7 @@ describe("a restart", () => {
 it("the rows of a cluster that was rebuilt are taken over at once, as it has its former name", async () => {
   const name = uniqueName("rebuilt");
   const writer = postgresWriter(name, { table });
-  await apply(writer);
-  await untilReady(writer);
+  await applyUntilReady(writer);
   await operator.stop();
   await database.query(
     "UPDATE kindstack_ownership.records SET owner = 'former', incarnation = 'former', cluster_uid = 'former' WHERE key = $1",

@@ -14,6 +14,7 @@ import {
   get,
   postgresWriter,
   remove,
+  removeUntilGone,
   tenant,
   tokenOf,
   uniqueName,
@@ -165,8 +166,7 @@ it("a credential is neither stored, nor said, nor handed to a process that does 
   const live = await Promise.all(objects.map(get));
   await operator.restart({ env: given });
   await untilReady(writer);
-  await remove(team);
-  await untilGone(team);
+  await removeUntilGone(team);
   const stored = await state.query("SELECT * FROM pulumi_state");
   updates.stop();
 

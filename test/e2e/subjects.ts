@@ -29,10 +29,10 @@ import {
   podSet,
   postgresWriter,
   remove,
+  removeUntilGone,
   TENANT,
   tenant,
   uniqueName,
-  untilGone,
   untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
@@ -234,8 +234,7 @@ export class Subjects {
         await eventually(async () =>
           expect((await this.patch(probe, { finalizers: null })).stderr).toContain("denied"),
         );
-        await remove(probe);
-        await untilGone(probe);
+        await removeUntilGone(probe);
       }),
     );
   }

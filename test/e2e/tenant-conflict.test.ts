@@ -6,6 +6,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import {
   apply,
+  applyUntilReady,
   conditionOf,
   conditionTypes,
   edit,
@@ -108,8 +109,7 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
       const [from, to] = [uniqueName("from"), uniqueName("to")];
       const claim = () => apply(tenant(to, { namespaces: [to, from] }));
       const release = () => apply(tenant(from, { namespaces: [`${from}-rest`] }));
-      await apply(tenant(from));
-      await untilReady(tenant(from));
+      await applyUntilReady(tenant(from));
       const { uid } = (await get(namespace(from))).metadata;
       const kept = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kept", namespace: from } };
       await apply({ ...kept, data: { a: "1" } });
@@ -161,8 +161,7 @@ describe("after a restart, a Tenant that claims another one's namespace", () => 
   it("still waits, and gets it when the other one takes it off its list", async () => {
     const [first, second] = [uniqueName("first"), uniqueName("second")];
     const claimed = uniqueName("claimed");
-    await apply(tenant(first, { namespaces: [first, claimed] }));
-    await untilReady(tenant(first));
+    await applyUntilReady(tenant(first, { namespaces: [first, claimed] }));
     await apply(tenant(second, { namespaces: [claimed] }));
     await untilConflict(second);
 

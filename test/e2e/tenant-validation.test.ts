@@ -3,6 +3,7 @@ import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  applyUntilReady,
   conditionOf,
   create,
   find,
@@ -12,7 +13,6 @@ import {
   tenant,
   uniqueName,
   untilCondition,
-  untilReady,
 } from "./objects";
 import { useOperator } from "./operator";
 
@@ -21,8 +21,7 @@ useOperator({ env: { KINDSTACK_PROTECTED_NAMESPACES: "guarded-*" } });
 describe("a Tenant that makes no sense is refused by the API server", () => {
   it("when it was valid before and is changed", async () => {
     const name = uniqueName("valid");
-    await apply(tenant(name));
-    await untilReady(tenant(name));
+    await applyUntilReady(tenant(name));
     await expect(apply(tenant(name, { namespaces: ["kube-public"] }))).rejects.toMatchObject({ status: 422 });
     expect((await get(tenant(name))).metadata.generation).toBe(1);
     expect((await get(namespace("kube-public"))).metadata.annotations).toBeUndefined();
@@ -51,7 +50,6 @@ it("a Tenant of a namespace that the operator protects gets nothing, neither tha
   expect((await get(namespace(guarded))).metadata.labels).not.toHaveProperty(OWNER_UID_LABEL);
   expect(await find(namespace(name))).toBeUndefined();
 
-  await apply(tenant(name, { namespaces: [name] }));
-  await untilReady(tenant(name));
+  await applyUntilReady(tenant(name, { namespaces: [name] }));
   await remove(namespace(guarded));
 });

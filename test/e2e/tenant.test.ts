@@ -8,6 +8,7 @@ import { FINALIZER } from "../../stacks/contract/object";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  applyUntilReady,
   client,
   create,
   edit,
@@ -17,12 +18,12 @@ import {
   namespace,
   ROLE_BINDING,
   remove,
+  removeUntilGone,
   requestUpdate,
   sampleFile,
   tenant,
   uniqueName,
   untilCondition,
-  untilGone,
   untilReady,
 } from "./objects";
 import { kindstack, useOperator } from "./operator";
@@ -59,8 +60,7 @@ describe("the sample Tenant", () => {
   const names = ["tenant-sample-ns1", "tenant-sample-ns2", "tenant-sample-ns3"];
 
   it("makes its namespaces and bindings and reports them", async () => {
-    await apply(manifest);
-    const ready = await untilReady(manifest);
+    const ready = await applyUntilReady(manifest);
 
     for (const name of names) {
       expect(await annotationsOf(name)).toMatchObject({
@@ -131,12 +131,10 @@ describe.concurrent("a Tenant", () => {
   it("that is changed, loses the namespace that is taken off its list and gets the one that is put on it", async () => {
     const name = uniqueName("list");
     const [kept, dropped, added] = [`${name}-kept`, `${name}-dropped`, `${name}-added`];
-    await apply(tenant(name, { namespaces: [kept, dropped] }));
-    await untilReady(tenant(name));
+    await applyUntilReady(tenant(name, { namespaces: [kept, dropped] }));
     const { uid } = (await get(namespace(kept))).metadata;
 
-    await apply(tenant(name, { namespaces: [kept, added] }));
-    await untilReady(tenant(name));
+    await applyUntilReady(tenant(name, { namespaces: [kept, added] }));
 
     expect(await find(namespace(dropped))).toBeUndefined();
     expect(Object.keys(await bindingsOf(added))).toEqual([`${added}-admin-rb`, `${added}-edit-rb`]);
@@ -166,16 +164,14 @@ describe.concurrent("a Tenant", () => {
     const name = uniqueName("adopt");
     const before = await apply(namespace(name, { labels: { team: "blue" }, annotations: { note: "ours" } }));
 
-    await apply(tenant(name));
-    const ready = await untilReady(tenant(name));
+    const ready = await applyUntilReady(tenant(name));
     expect(await annotationsOf(name)).toMatchObject({ adminEmail: "admin@example.com", note: "ours" });
     expect(Object.keys(await bindingsOf(name))).toHaveLength(2);
     await eventually(async () => {
       expect((await get(ready)).status).toMatchObject({ namespaceCount: 1, adoptedNamespaces: [name] });
     });
 
-    await remove(tenant(name));
-    await untilGone(tenant(name));
+    await removeUntilGone(tenant(name));
     const after = await get(namespace(name));
     expect(after.metadata.uid).toBe(before.metadata.uid);
     expect(isGone(after)).toBe(false);
@@ -193,8 +189,7 @@ describe.concurrent("a group that is dismissed loses its rights", () => {
       for (const name of names) expect(await groupsIn(name)).not.toContain("goes");
     });
   const made = async (manifest: Manifest) => {
-    await apply(manifest);
-    await untilReady(manifest);
+    await applyUntilReady(manifest);
   };
   const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "goes" };
   const otherRole = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" };

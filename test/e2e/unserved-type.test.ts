@@ -15,6 +15,7 @@ import {
   get,
   namespace,
   remove,
+  removeUntilGone,
   uniqueName,
   untilGone,
   untilReady,
@@ -74,8 +75,7 @@ beforeEach(() => serve("v1", "v1alpha1"));
 afterAll(async () => {
   await serve("v1", "v1alpha1");
   for (const { metadata } of (await client.list(NOTICE)).items) {
-    await remove({ ...NOTICE, metadata });
-    await untilGone({ ...NOTICE, metadata });
+    await removeUntilGone({ ...NOTICE, metadata });
   }
   for (const name of [`notices.${group}`, `widgets.${parts}`]) await client.delete(CRD, name);
 });
@@ -173,8 +173,7 @@ describe("an object whose resource is of a type that the API server stops servin
   it("is deleted with it, in the version that is served", async () => {
     const object = await made();
     await serve("v1");
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     expect(await widgetOf(object)).toBeUndefined();
   });
 
@@ -199,8 +198,7 @@ describe("an object whose resource is of a type that the API server stops servin
     const object = await made();
     await client.delete(CRD, `widgets.${parts}`);
     await eventually(async () => expect(await known(client.get(CRD, `widgets.${parts}`))).toBeUndefined());
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
   });
 });
 
@@ -218,8 +216,7 @@ describe("an object whose resource is in another namespace", () => {
       const again = await find(configMap);
       expect(again?.metadata.uid ?? uid).not.toBe(uid);
     });
-    await remove(object);
-    await untilGone(object);
+    await removeUntilGone(object);
     expect(await find(configMap)).toBeUndefined();
     await remove(namespace(shared));
   });

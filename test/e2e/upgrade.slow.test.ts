@@ -1,11 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import { execa } from "execa";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
-import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
   capsuleTenant,
@@ -30,7 +29,7 @@ import { TestOperator, useReplicas } from "./operator";
 
 const ROOT = path.resolve(__dirname, "../..");
 const home = useDirectory();
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const replicas = useReplicas();
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podsets.batch.tutorial.kubebuilder.io";
 let released: string;
@@ -39,7 +38,6 @@ let objects: ReturnType<typeof tenant>[];
 
 beforeAll(async () => {
   released = await installLastRelease();
-  await database.open();
   table = await database.createStudents();
   const name = uniqueName("upgraded");
   objects = [
@@ -50,7 +48,6 @@ beforeAll(async () => {
     memcached(name),
   ];
 }, 600_000);
-afterAll(() => database.close());
 
 it("updates nothing that need not be, upgrades the CRDs, and goes on with every object", async () => {
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name } });

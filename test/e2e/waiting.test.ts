@@ -4,6 +4,7 @@ import { eventually } from "../../src/testing/eventually";
 import { useDatabase } from "../providers/postgres/database";
 import {
   apply,
+  applyUntilReady,
   capsuleTenant,
   conditionOf,
   edit,
@@ -15,6 +16,7 @@ import {
   podSet,
   postgresWriter,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
@@ -38,10 +40,8 @@ const operator = useOperator({
 /** Another user's PostgresWriter is made and deleted, which takes a worker. */
 async function expectRoomForOthers(): Promise<void> {
   const other = postgresWriter(uniqueName("other"), {});
-  await apply(other);
-  await untilReady(other);
-  await remove(other);
-  await untilGone(other);
+  await applyUntilReady(other);
+  await removeUntilGone(other);
 }
 
 /** So many Tenants, Ready, of one namespace each, which has its name and what `content` makes in it. */
@@ -139,8 +139,7 @@ describe("objects that another controller's finalizer keeps", () => {
   ])("say so when all that a %s made is gone, and do nothing until they go", async (_kind, make) => {
     const object = make();
     object.metadata.finalizers = [HELD];
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     await remove(object);
     const message = `Kindstack is done; the object waits for its other finalizers: ${HELD}`;
     await eventually(async () => {

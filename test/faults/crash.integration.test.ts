@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { apply, client, ROLE_BINDING, remove, tenant, uniqueName, untilReady } from "../e2e/objects";
+import { applyUntilReady, client, ROLE_BINDING, remove, tenant, uniqueName } from "../e2e/objects";
 import {
   COUNTED,
   type Counted,
@@ -54,8 +54,7 @@ it("a SIGKILL after some write changes nothing of how it ends", { timeout: SCENA
 
 it("a repair begins once the status says so: after a crash nothing else would tell of it", async () => {
   const name = uniqueName("repaired");
-  await apply(tenant(name));
-  await untilReady(tenant(name));
+  await applyUntilReady(tenant(name));
   const bindings = async () => (await client.list(ROLE_BINDING, { namespace: name })).items;
   const [binding, ...others] = await bindings();
 

@@ -15,6 +15,7 @@ import {
   namespace,
   postgresWriter,
   remove,
+  removeUntilGone,
   tenant,
   uniqueName,
   untilCondition,
@@ -202,8 +203,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     await create({ ...writer, spec: { ...(writer.spec as object), age: 42 } });
     await untilReady(writer);
     expect(await rowsOf(writer)).toEqual([{ age: 42 }]);
-    await remove(writer);
-    await untilGone(writer);
+    await removeUntilGone(writer);
     expect(await rowsOf(writer)).toEqual([]);
   });
 });

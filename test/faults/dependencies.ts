@@ -4,6 +4,7 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import {
   apply,
+  applyUntilReady,
   conditionOf,
   edit,
   find,
@@ -105,8 +106,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         const failed = await untilCondition(waiting, "Ready", "False");
         expect(conditionOf(failed, "Ready").message).toContain("a fault of the test");
         expect(conditionOf(failed, "Reconciling").status).toBe("True");
-        await apply(served);
-        await untilReady(served);
+        await applyUntilReady(served);
         await delay(awayMs);
         note(`${writes} attempts at what the API server refused for ${awayMs / 1000} s`);
         expect(writes).toBeLessThan(attempts.refused);
@@ -194,8 +194,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         const served = newTenant();
         await faulty.operator.untilUpdating(1, () => Promise.all(writers.map(apply)));
         const started = performance.now();
-        await apply(served);
-        await untilReady(served);
+        await applyUntilReady(served);
         note(`a Tenant was served in ${Math.round(performance.now() - started)} ms`);
         await eventually(() => Promise.all(writers.map(isReady)), 500_000);
         note(`${rows} rows were written in ${Math.round(performance.now() - started)} ms`);

@@ -6,6 +6,7 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { FINALIZER } from "../../stacks/contract/object";
 import {
   apply,
+  applyUntilReady,
   conditionOf,
   find,
   get,
@@ -117,8 +118,7 @@ describe.concurrent.each(MISBEHAVIOURS)("an engine %s", (misbehaviour) => {
 
   it("does not lose what an object made when the object is deleted", async () => {
     const object = tenant(uniqueName("tenant"));
-    await apply(object);
-    await untilReady(object);
+    await applyUntilReady(object);
     engine.misbehave(object.metadata.name as string, fault);
     await remove(object);
     const failed = await failure(object, "DeletionFailed");

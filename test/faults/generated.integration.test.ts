@@ -9,9 +9,8 @@ import {
   namespace,
   podSet,
   postgresWriter,
-  remove,
+  removeUntilGone,
   uniqueName,
-  untilGone,
 } from "../e2e/objects";
 import { changingKinds } from "./changing-kinds";
 import { expectNoBugs, follow, sequences, untilSettled, usePlace } from "./generated";
@@ -72,8 +71,7 @@ describe("a namespace", () => {
   ])("that is deleted before its objects, %s, goes with all that they made", async (_, settled) => {
     const { name, objects } = await filled();
     if (settled) await Promise.all(objects.map((object) => untilSettled(object)));
-    await remove(namespace(name));
-    await untilGone(namespace(name));
+    await removeUntilGone(namespace(name));
     await expectNothingOf(name, objects, place);
   });
 });

@@ -26,7 +26,6 @@ import { type AnyKind, defineKind, statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
-import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 import { GADGET } from "./gadget";
 
@@ -49,7 +48,7 @@ const noDrift = async (): Promise<DriftReport> => ({ drifted: new Map(), unknown
 let findDrift = noDrift;
 
 const logger = pino({ level: "silent" });
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let type: ResourceType;
 let calls: string[];
 /** What the backend has. */
@@ -59,13 +58,11 @@ let planned: PlannedChange[] = [];
 let stop: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [gadget]);
   type = await cluster.client.resourceType("test.kindstack.dev/v1", "Gadget");
   return async () => {
     const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     await cluster.client.delete(crds, "gadgets.test.kindstack.dev");
-    await cluster.close();
   };
 });
 beforeEach(() => {

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
@@ -20,8 +19,9 @@ import { stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/kinds/index";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
+import { testDirectory, useDirectory } from "../directories";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { makeObject } from "./engine";
 
 /*
@@ -29,17 +29,15 @@ import { makeObject } from "./engine";
  * deletion or as nothing.
  */
 
-const database = new TestDatabase(controlPlane().env);
-let cluster: TestCluster;
-let directory: string;
+const database = useDatabase();
+const cluster = TestCluster.use();
+const directory = useDirectory();
 let repository: string;
 let table: string;
 const PASSPHRASE = { PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
 const backend = (name: string) => pathToFileURL(join(directory, name)).href;
 
 beforeAll(async () => {
-  await database.open();
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, kinds);
   // An API server that has just got definitions may not list their objects yet.
   await eventually(async () => {
@@ -47,7 +45,6 @@ beforeAll(async () => {
       await cluster.client.list({ apiVersion: `${group}/${version}`, kind });
   });
   table = await database.createStudents();
-  directory = mkdtempSync(join(tmpdir(), "kindstack-gate-"));
   for (const name of ["state", "empty"]) mkdirSync(join(directory, name, ".pulumi"), { recursive: true });
   const processes = await openEngine({
     file: await resolveBinary("engine"),
@@ -62,9 +59,6 @@ beforeAll(async () => {
   await processes.close();
   return async () => {
     for (const name of ["kept", "gone"]) await cluster.client.delete(WRITER, name, cluster.namespace);
-    await cluster.close();
-    await database.close();
-    rmSync(directory, { recursive: true, force: true });
   };
 });
 
@@ -90,7 +84,7 @@ async function make(engine: GoEngine, name: string): Promise<void> {
 let output: { stdout: string; stderr: string };
 
 beforeEach(async () => {
-  repository = mkdtempSync(join(tmpdir(), "kindstack-repository-"));
+  repository = testDirectory();
   await git("init", "-q", "-b", "main");
   output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
@@ -103,7 +97,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  rmSync(repository, { recursive: true });
   await disconnectKubernetes();
 });
 

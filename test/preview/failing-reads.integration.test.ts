@@ -5,7 +5,6 @@ import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import type { ObjectPlan } from "../../src/preview/report";
-import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 import { bundle } from "./bundle";
 import { makeObject, openTestEngine } from "./engine";
@@ -37,19 +36,15 @@ class FailingClient extends KubernetesClient {
   }
 }
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let stacks: Awaited<ReturnType<typeof openTestEngine>>;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [bundle]);
   stacks = await openTestEngine();
   for (const name of ["kept", "gone"]) await makeObject(stacks.engine, cluster.client, bundle, manifestOf(name));
   await cluster.client.create(cluster.configMap("adopting", { text: "theirs" }));
-  return async () => {
-    await stacks.close();
-    await cluster.close();
-  };
+  return () => stacks.close();
 });
 
 const manifestOf = (name: string): Manifest => ({

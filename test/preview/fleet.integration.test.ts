@@ -10,7 +10,6 @@ import { installKinds } from "../../src/operator/install";
 import type { Requests } from "../../src/preview/api";
 import { startInspectionServer } from "../../src/preview/server";
 import { kindName } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
 import { bundle, type Part } from "./bundle";
@@ -26,7 +25,7 @@ const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
 const READ: object[] = [{ ...KINDS, verbs: ["get"] }];
 const HELD = "held-by-the-state";
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let stack: Awaited<ReturnType<typeof openTestEngine>>;
 let authority: TestAuthority;
 let server: Listener;
@@ -34,7 +33,6 @@ const tokens: Record<string, string> = {};
 const objects: Record<string, LiveObject> = {};
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [bundle]);
   stack = await openTestEngine();
   authority = await TestAuthority.create();
@@ -63,7 +61,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.close();
   await stack.close();
-  await cluster.close();
 });
 
 const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);

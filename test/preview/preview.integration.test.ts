@@ -19,21 +19,18 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/kinds/index";
-import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
-import { TestDatabase } from "../providers/postgres/database";
+import { useDatabase } from "../providers/postgres/database";
 import { makeObject, openTestEngine } from "./engine";
 
-const database = new TestDatabase(controlPlane().env);
-let cluster: TestCluster;
+const database = useDatabase();
+const cluster = TestCluster.use();
 let directory: string;
 let stacks: Awaited<ReturnType<typeof openTestEngine>>;
 let table: string;
 let otherTable: string;
 
 beforeAll(async () => {
-  await database.open();
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
   stacks = await openTestEngine({ previewsAtOnce: 4 });
@@ -54,8 +51,6 @@ beforeAll(async () => {
       const type = await cluster.client.resourceType("rbac.authorization.k8s.io/v1", kind);
       await cluster.client.delete(type, `${cluster.namespace}-reader`);
     }
-    await cluster.close();
-    await database.close();
   };
 });
 

@@ -42,13 +42,12 @@ const extension = defineKind({
 const KINDS = [bundle, extension];
 const ADMISSION = "admissionregistration.k8s.io/v1";
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let stacks: Awaited<ReturnType<typeof openTestEngine>>;
 let webhooks: https.Server;
 const webhookConfiguration = { apiVersion: ADMISSION, kind: "ValidatingWebhookConfiguration" };
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, KINDS);
   stacks = await openTestEngine();
   const authority = await TestAuthority.create();
@@ -87,7 +86,6 @@ beforeAll(async () => {
     webhooks.closeAllConnections();
     webhooks.close();
     await stacks.close();
-    await cluster.close();
   };
 });
 

@@ -10,7 +10,6 @@ import { installKinds } from "../../src/operator/install";
 import { type InspectionServerOptions, startInspectionServer } from "../../src/preview/server";
 import { eventually } from "../../src/testing/eventually";
 import { kindName } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
 import { bundle, type Part } from "./bundle";
@@ -25,13 +24,12 @@ const PROCESS = {
   ...{ updates: 2, inUse: 1, memoryBytes: 1, state: "used" },
 };
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let stack: Awaited<ReturnType<typeof openTestEngine>>;
 let authority: TestAuthority;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [bundle]);
   stack = await openTestEngine();
   authority = await TestAuthority.create();
@@ -41,10 +39,7 @@ beforeAll(async () => {
     { ...KINDS, verbs: ["get", "create", "patch"] },
     { apiGroups: [""], resources: ["configmaps"], verbs: ["create", "patch"] },
   ]);
-  return async () => {
-    await stack.close();
-    await cluster.close();
-  };
+  return () => stack.close();
 });
 
 const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);

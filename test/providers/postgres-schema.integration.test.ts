@@ -3,26 +3,21 @@ import * as postgresSchema from "../../docs/examples/postgres-schema";
 import { ClassifiedError } from "../../providers/errors";
 import { providersOf } from "../../providers/index";
 import { TestEngine } from "../automation/test-engine";
-import { controlPlane } from "../control-plane";
-import { TestDatabase } from "./postgres/database";
+import { useDatabase } from "./postgres/database";
 
 /* The provider of docs/write-a-provider.md, with a real engine and a real database. */
 
 const { PostgresSchema, provider, stub } = postgresSchema;
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 let engine: TestEngine;
 let count = 0;
 let stack: string;
 
 beforeAll(async () => {
-  await database.open();
   vi.stubEnv("DATABASE_URL", database.backendUrl());
   const own = [...providersOf([{ capabilities: { providers: [postgresSchema] } }])].filter(([key]) => key === stub);
   engine = await TestEngine.open(undefined, {}, own);
-  return async () => {
-    await engine.close();
-    await database.close();
-  };
+  return () => engine.close();
 });
 beforeEach(() => {
   stack = `stack_${++count}`;

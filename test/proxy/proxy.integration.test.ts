@@ -33,7 +33,7 @@ const GROUP = "capsule.clastix.io";
 const OWN = ["proxy-oil-dev", "proxy-oil-prod"];
 const FOREIGN = "proxy-gas";
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let proxy: ApiProxy;
 let ca: string;
 let apiServerPort: number;
@@ -72,7 +72,6 @@ const access = () => proxyAccess(cluster.namespace);
 let hadKind = true;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   const server = cluster.config().getCurrentCluster()?.server ?? "";
   apiServerPort = Number(new URL(server).port);
   const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -128,7 +127,6 @@ afterAll(async () => {
       expect(await known(cluster.client.get(type, crd.metadata.name ?? ""))).toBeUndefined(),
     );
   }
-  await cluster.close();
 });
 
 function through(user: keyof typeof users, changes: Partial<Question> = {}): Question {

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
@@ -11,15 +9,15 @@ import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { testTools } from "../tools";
 
 /* A plugin that others wrote, in Go: Pulumi's own for Kubernetes, against a real API server. */
 
 const STACK = "settings";
-let cluster: TestCluster;
-let directory: string;
+const cluster = TestCluster.use();
+const directory = useDirectory();
 let processes: EngineProcesses;
 let engine: GoEngine;
 
@@ -37,8 +35,6 @@ class ConfigMap extends CustomResource {
 
 beforeAll(async () => {
   const plugin = await resolveBinary(testTools["pulumi-resource-kubernetes"]);
-  cluster = await TestCluster.open(controlPlane());
-  directory = await mkdtemp(path.join(tmpdir(), "kindstack-published-"));
   const say = () => {};
   processes = await openEngine({
     file: await resolveBinary("engine"),
@@ -52,8 +48,6 @@ beforeAll(async () => {
   engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
   return async () => {
     await processes.close();
-    await cluster.close();
-    await rm(directory, { recursive: true, force: true });
   };
 }, 1_800_000);
 

@@ -1,6 +1,5 @@
 import { createSecretKey } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { pino } from "pino";
@@ -25,7 +24,7 @@ import type { Condition } from "../../stacks/contract/condition";
 import { stackName } from "../../stacks/contract/object";
 import { declaredObjects } from "../../stacks/up/objects";
 import { registerObjects } from "../../stacks/up/register";
-import { controlPlane } from "../control-plane";
+import { useDirectory } from "../directories";
 import * as objects from "../e2e/objects";
 import { filesUnder } from "../files";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -37,18 +36,16 @@ import { login, SALT, VAULT_TOKEN, vault } from "./login";
  */
 
 const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
-let cluster: TestCluster;
-let directory: string;
+const cluster = TestCluster.use();
+const directory = useDirectory();
 let processes: EngineProcesses;
 let host: ProviderHost;
 let logins: ResourceType;
 let log = "";
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [login]);
   logins = await cluster.client.resourceType("sdk.kindstack.dev/v1", "Login");
-  directory = await mkdtemp(path.join(tmpdir(), "kindstack-sdk-"));
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
   host = new ProviderHost(providersOf());
@@ -88,8 +85,6 @@ beforeAll(async () => {
     await processes.close();
     const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     await cluster.client.delete(crds, "logins.sdk.kindstack.dev");
-    await cluster.close();
-    await rm(directory, { recursive: true, force: true });
   };
 });
 

@@ -3,22 +3,18 @@ import path from "node:path";
 import tls from "node:tls";
 import { pino } from "pino";
 import { Agent, request } from "undici";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { certificateFiles } from "../../src/tls/served-certificate";
-import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
 
 const anyone = new Agent({ connect: { rejectUnauthorized: false } });
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 const opened: Endpoints[] = [];
-beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
-});
 afterAll(async () => {
   const rbac = "/apis/rbac.authorization.k8s.io/v1";
   for (const path of [
@@ -27,7 +23,6 @@ afterAll(async () => {
   ]) {
     await cluster.client.json("DELETE", path).catch(() => {});
   }
-  await cluster.close();
   await anyone.close();
 });
 afterEach(async () => {

@@ -4,7 +4,6 @@ import { PAUSED_ANNOTATION, refusingManaged } from "../../../providers/kubernete
 import { stackOwnerUid } from "../../../providers/kubernetes/ownership";
 import type { DynamicProvider } from "../../../providers/provider";
 import { eventually } from "../../../src/testing/eventually";
-import { controlPlane } from "../../control-plane";
 import { stub } from "../../stub";
 import { TestCluster } from "./test-cluster";
 
@@ -27,14 +26,13 @@ const definition: Manifest = {
     ],
   },
 };
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 /** As the operator names it. */
 let stack: string;
 let widget: Manifest;
 let uid: string;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await cluster.client.apply(definition);
   stack = `widget.${cluster.namespace}.web-0123456789abcdef012`;
   widget = {
@@ -43,10 +41,7 @@ beforeAll(async () => {
     status: { stack: { name: stack } },
   };
   uid = (await eventually(() => cluster.client.create(widget))).metadata.uid;
-  return async () => {
-    await cluster.client.delete(definition, definition.metadata.name ?? "");
-    await cluster.close();
-  };
+  return () => cluster.client.delete(definition, definition.metadata.name ?? "");
 });
 
 /** @returns whether the provider was asked to delete */

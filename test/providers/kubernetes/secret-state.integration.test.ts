@@ -8,22 +8,17 @@ import type { ObjectInputs } from "../../../providers/kubernetes/object-inputs";
 import { MASKED } from "../../../providers/literal";
 import { changedFields } from "../../../src/plan/fields";
 import { TestEngine } from "../../automation/test-engine";
-import { controlPlane } from "../../control-plane";
 import { filesUnder } from "../../files";
 import { acme } from "../../objects";
 import { TestCluster } from "./test-cluster";
 
 /* What is secret in a plain program is looked for in all that the engine writes and says. */
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let engine: TestEngine;
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   engine = await TestEngine.open(undefined, {}, [[OBJECT_STUB, provider]]);
-  return async () => {
-    await engine.close();
-    await cluster.close();
-  };
+  return () => engine.close();
 });
 
 const SECRET = { apiVersion: "v1", kind: "Secret" };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { KubeConfig } from "@kubernetes/client-node";
-import { afterAll, beforeAll, vi } from "vitest";
+import { beforeAll, vi } from "vitest";
 import {
   KubernetesClient,
   known,
@@ -32,11 +32,13 @@ export class TestCluster {
     this.client = new KubernetesClient(this.config());
   }
 
-  /** A cluster for all tests of a file. */
+  /** A cluster for all tests of a file, which is closed after their hooks. */
   static use(): TestCluster {
     const cluster = new TestCluster(controlPlane().kubeconfig);
-    beforeAll(() => cluster.#begin());
-    afterAll(() => cluster.close());
+    beforeAll(async () => {
+      await cluster.#begin();
+      return () => cluster.close();
+    });
     return cluster;
   }
 

@@ -3,7 +3,6 @@ import { known, type LiveObject, type Manifest } from "../../../providers/kubern
 import { provider } from "../../../providers/kubernetes/object";
 import { removeUntrackedObject } from "../../../providers/kubernetes/remove-object";
 import { eventually } from "../../../src/testing/eventually";
-import { controlPlane } from "../../control-plane";
 import { TestCluster } from "./test-cluster";
 
 /*
@@ -39,7 +38,7 @@ const definition = (kind: string, ...served: string[]): Manifest => {
   };
 };
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 const owner = { uid: "unserved-test", description: "the test of unserved types" };
 const inputs = (size: number) => ({
   owner,
@@ -74,13 +73,11 @@ async function removeDefinition(plural: string): Promise<void> {
 }
 
 beforeEach(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await serve("v1", "v1alpha1");
 });
 afterEach(async () => {
   await removeDefinition("widgets");
   await removeDefinition("gadgets");
-  await cluster.close();
 });
 
 describe("an object whose version is not served any more", () => {

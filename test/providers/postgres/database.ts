@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
-import { afterAll, beforeAll, vi } from "vitest";
+import { beforeAll, vi } from "vitest";
 import { closePool } from "../../../providers/postgres/pool";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
 import { controlPlane } from "../../control-plane";
@@ -14,11 +14,13 @@ const OPTIONAL = [
   ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
 ];
 
-/** A database of its own for the tests of one file, made before the first and removed after the last. */
+/** A database of its own for the tests of one file, made before the first and removed after the hooks of the last. */
 export function useDatabase(): TestDatabase {
   const database = new TestDatabase(controlPlane().env);
-  beforeAll(() => database.open());
-  afterAll(() => database.close());
+  beforeAll(async () => {
+    await database.open();
+    return () => database.close();
+  });
   return database;
 }
 

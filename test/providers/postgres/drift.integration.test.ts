@@ -3,16 +3,14 @@ import { findDriftedRows, type WantedRow } from "../../../providers/postgres/dri
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
-import { controlPlane } from "../../control-plane";
-import { rowIn, TestDatabase } from "./database";
+import { rowIn, useDatabase } from "./database";
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 
 /** Who may do with a table only what a test grants. */
 const reader = `${database.name}_reader`;
 
 beforeAll(async () => {
-  await database.open();
   await provider.create(rowIn(await database.createStudents())); // makes the records
   await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT USAGE ON SCHEMA kindstack_ownership TO ${reader};
     GRANT SELECT ON ALL TABLES IN SCHEMA kindstack_ownership TO ${reader}`);
@@ -23,7 +21,6 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
-  await database.close();
 });
 
 /** A row of the owner with this UID. */

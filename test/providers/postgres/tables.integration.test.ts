@@ -8,16 +8,15 @@ import { inspectRow } from "../../../providers/postgres/row-inspection";
 import { anyCharacter } from "../../characters";
 import { controlPlane } from "../../control-plane";
 import { blocksOf } from "../../e2e/blocks";
-import { RECORDS, rowIn, TestDatabase } from "./database";
+import { RECORDS, rowIn, TestDatabase, useDatabase } from "./database";
 
 /* Tables as teams have them: with other types, triggers, rules, policies and grants, and under other names than yesterday. */
 
-const database = new TestDatabase(controlPlane().env);
+const database = useDatabase();
 const [writer, other] = [`${database.name}_writer`, `${database.name}_other`];
 const ID = "default/sample-student";
 
 beforeAll(async () => {
-  await database.open();
   await provider.create(rowIn(await database.createStudents())); // makes the records
   for (const role of [writer, other]) {
     await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role};
@@ -27,7 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await closePool();
   await database.query(`DROP OWNED BY ${writer}, ${other}; DROP ROLE ${writer}, ${other}`);
-  await database.close();
 });
 afterEach(() => database.use());
 

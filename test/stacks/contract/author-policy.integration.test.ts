@@ -8,7 +8,6 @@ import { authorPolicies, recordedAuthors } from "../../../stacks/contract/author
 import { DEFINITION_TYPE } from "../../../stacks/contract/crd";
 import { type AnyKind, kindName, kindType } from "../../../stacks/contract/kind";
 import { podSet } from "../../../stacks/kinds/podset/kind";
-import { controlPlane } from "../../control-plane";
 import { TestCluster } from "../../providers/kubernetes/test-cluster";
 
 /*
@@ -23,11 +22,10 @@ const RBAC = "rbac.authorization.k8s.io";
 const [ANN, BOB] = ["ann", "bob"] as const;
 const ROLE = () => ({ name: kind.group });
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let [ann, bob]: KubernetesClient[] = [];
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await requireAuthorPolicies(cluster.client);
   await installKinds(cluster.client, [kind], undefined, { authorMayNotApprove: true });
   const rules = [{ apiGroups: [kind.group], resources: ["*"], verbs: ["*"] }];
@@ -52,7 +50,6 @@ afterAll(async () => {
     await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind: role }, ROLE().name);
   }
   await cluster.client.delete(DEFINITION_TYPE, kindName(kind));
-  await cluster.close();
 });
 
 function of(client: KubernetesClient | undefined): KubernetesClient {

@@ -10,7 +10,6 @@ import { PLAN_TYPE } from "../../../stacks/contract/plan";
 import { operatorRules } from "../../../stacks/contract/rbac";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 import { tenant } from "../../../stacks/kinds/tenant/kind";
-import { controlPlane } from "../../control-plane";
 import { digest, planSpec } from "../../controller/plans";
 import { NAMESPACE, TestCluster } from "../../providers/kubernetes/test-cluster";
 
@@ -28,12 +27,11 @@ const EDIT = {
 };
 const DAY_MS = 86_400_000;
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let operators: string;
 let [editor, approver, other, everywhere, operator]: KubernetesClient[] = [];
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [podSet, tenant]);
   operators = `${cluster.namespace}-operator`;
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
@@ -56,7 +54,6 @@ afterAll(async () => {
     }
   }
   await cluster.client.delete(NAMESPACE, operators);
-  await cluster.close();
 });
 
 const roleOf = (name: string) => `${cluster.namespace}-${name}`;

@@ -16,7 +16,6 @@ import { type AnyKind, kindName, kindType } from "../../../stacks/contract/kind"
 import { isLooser, MODE_ANNOTATION, MODES, modeOfNamespace } from "../../../stacks/contract/mode";
 import { objectAdmission } from "../../../stacks/contract/object-admission";
 import { podSet } from "../../../stacks/kinds/podset/kind";
-import { controlPlane } from "../../control-plane";
 import { NAMESPACE, TestCluster } from "../../providers/kubernetes/test-cluster";
 
 /*
@@ -40,11 +39,10 @@ const annotationPolicies = objectAdmission([kind])
     }),
   }));
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let editor: KubernetesClient;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [kind]);
   for (const manifest of annotationPolicies) await cluster.client.apply(manifest);
   const role = { name: kind.group };
@@ -79,7 +77,6 @@ afterAll(async () => {
     await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind: role }, kind.group);
   }
   await cluster.client.delete(DEFINITION_TYPE, kindName(kind));
-  await cluster.close();
 });
 
 function set(of: ObjectType, annotations: Record<string, string | null>, client = editor): Promise<LiveObject> {

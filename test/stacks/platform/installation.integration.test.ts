@@ -17,13 +17,12 @@ import { TestCluster } from "../../providers/kubernetes/test-cluster";
 const KINDS = [podSet, capsuleTenant];
 const CLUSTER_WIDE = { kind: "CustomResourceDefinition", apiVersion: "apiextensions.k8s.io/v1" };
 
-let cluster: TestCluster;
+const cluster = TestCluster.use();
 let other: TestCluster;
 /** What is installed in each namespace, but for what would run. */
 let [first, second]: [Manifest[], Manifest[]] = [[], []];
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(controlPlane());
   other = await TestCluster.open(controlPlane());
   [first, second] = [await manifestsIn(cluster.namespace), await manifestsIn(other.namespace)];
   for (const manifest of first) await cluster.client.apply(manifest);
@@ -36,7 +35,6 @@ afterAll(async () => {
       await setLabel(manifest, null);
     }
   }
-  await cluster.close();
   await other.close();
 });
 
