@@ -1,7 +1,8 @@
-import { defineProvider, PROVIDER_PROPERTY } from "./dynamic";
+import { defineProvider } from "./dynamic";
 import { refusingManaged } from "./kubernetes/managed-owner";
 import type { Owner } from "./kubernetes/ownership";
 import type { DynamicProvider, UpdatedObject } from "./provider";
+import { PROVIDER_PROPERTY } from "./resource-options";
 
 interface Guarded {
   owner: Owner;

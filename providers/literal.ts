@@ -1,5 +1,5 @@
 import { Output, output } from "@pulumi/pulumi/output";
-import type { CheckFailure, DynamicProvider, Properties } from "./provider";
+import type { Properties } from "./provider";
 
 /*
  * Pulumi's wire format gives some texts a meaning: seven strings mean values that are not known yet, and an object
@@ -104,34 +104,6 @@ function replaceSecrets(value: unknown, replace: (secret: Properties) => unknown
 export function isWrapped(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return Output.isInstance(value) || value instanceof Promise || Object.values(value).some(isWrapped);
-}
-
-/** A provider as the engine calls it, around one that is given and returns what users wrote. */
-export function behindEngine<I extends object, O extends object>(
-  provider: DynamicProvider<I, O>,
-): DynamicProvider<I, O> {
-  const [given, told] = [unescapeReserved, escapeReserved];
-  const { identify, observe } = provider;
-  return {
-    ...(identify && { identify: (properties) => identify(given(properties)) }),
-    ...(observe && { observe: (inputs, outs, context) => observe(given(inputs), given(outs), context) }),
-    ...(provider.configure && { configure: provider.configure }),
-    check: async (olds, news, context) => {
-      const checked = told(await provider.check(given(olds), given(news), context));
-      const unknown = new Set(findUnknown(news).map(([[property]]) => property));
-      if (unknown.size === 0) return checked;
-      // What a preview does not know yet stays so, and cannot be refused.
-      const isKnown = ({ property }: CheckFailure) => !unknown.has(property.split(".", 1)[0]);
-      return { inputs: news, failures: checked.failures.filter(isKnown) };
-    },
-    diff: (id, olds, news, context) => provider.diff(given(id), given(olds), given(news), context),
-    create: async (inputs, context) => told(await provider.create(given(inputs), context)),
-    read: async (id, outs, context) => told(await provider.read(given(id), given(outs), context)),
-    update: async (id, olds, news, context) =>
-      told(await provider.update(given(id), given(olds), given(news), context)),
-    delete: (id, outs, context) => provider.delete(given(id), given(outs), context),
-    release: (id, outs, context) => provider.release(given(id), given(outs), context),
-  };
 }
 
 /** All texts of a value, keys included, changed. The same value where no text changes, which is almost always. */

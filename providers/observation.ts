@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { canonicalJson } from "./canonical-json";
 import { RetryableError } from "./errors";
 import { findUnknown, type Unknown, withUnknown } from "./literal";
-import type { CallContext, DynamicProvider, Hold } from "./provider";
+import type { Hold } from "./provider";
 
 /**
  * By URN, a digest of what a write of the resource would overwrite in the world, as it was when a preview looked. Resources
@@ -80,39 +80,4 @@ export function holdDataOf(hold: Hold) {
 export function planOutdated(what: string, changed: readonly string[] = []): RetryableError {
   const fields = changed.length > 0 ? `; the state has other values of ${changed.join(", ")}` : "";
   return new RetryableError("PlanOutdated", `${what} is not as it was when the plan was made${fields}`);
-}
-
-/** A provider that looks right before it writes, unless it compares in the write itself. */
-export function comparing<I extends object, O extends object>(provider: DynamicProvider<I, O>): DynamicProvider<I, O> {
-  const { observe } = provider;
-  if (observe === undefined || provider.comparesInWrite) return provider;
-  const compare = async (
-    id: string,
-    inputs: I | undefined,
-    outs: O | undefined,
-    context: CallContext,
-  ): Promise<void> => {
-    const hold = context?.hold;
-    if (hold === undefined || hold.admits(await observe(hold.asObserved(inputs), outs, context))) return;
-    throw planOutdated(id);
-  };
-  return {
-    ...provider,
-    async create(inputs, context) {
-      await compare("what has its place", inputs, undefined, context);
-      return provider.create(inputs, context);
-    },
-    async update(id, olds, news, context) {
-      await compare(id, news, olds, context);
-      return provider.update(id, olds, news, context);
-    },
-    async delete(id, outs, context) {
-      await compare(id, undefined, outs, context);
-      return provider.delete(id, outs, context);
-    },
-    async release(id, outs, context) {
-      await compare(id, undefined, outs, context);
-      return provider.release(id, outs, context);
-    },
-  };
 }

@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
-import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
+import type { DefinedProvider } from "../dynamic";
 import { type Failure, failureOf, initializationOf, RetryableError } from "../errors";
 import { inTime } from "../in-time";
 import { standardError } from "../log";
 import { holdOf, type Observations, type WriteCall, withObserved } from "../observation";
 import type { Properties, ProviderContext, WorkContext } from "../provider";
 import { withProgram } from "../registration";
+import { PROVIDER_PROPERTY } from "../resource-options";
 import type { Snapshot } from "../snapshot";
 import { nameOf } from "../urn";
 

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { Output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
+import { DynamicResource, defineProvider } from "../dynamic";
 import { invalidProgram } from "../errors";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import { runningProgram } from "../registration";
-import type { DynamicResourceOptions } from "../resource-options";
+import { type DynamicResourceOptions, PROVIDER_PROPERTY } from "../resource-options";
 import { applyObject } from "./apply-object";
 import { known } from "./client";
 import { clientOf, lookUp } from "./connection";

@@ -1,6 +1,5 @@
 import Type from "typebox";
 import { Check, Errors } from "typebox/value";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providerVersions } from "../../providers/index";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
@@ -9,7 +8,7 @@ import type { Owner } from "../../providers/kubernetes/ownership";
 import { escapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DeclaredResource } from "../../providers/registration";
-import { RETAINED } from "../../providers/resource-options";
+import { PROVIDER_PROPERTY, RETAINED } from "../../providers/resource-options";
 import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
 import { closed } from "../plan/resource-plan";
 import type { Declarations, PortableResource } from "./artefact";

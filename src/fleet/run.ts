@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { Check, Errors } from "typebox/value";
 import { canonicalJson } from "../../providers/canonical-json";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf, failureOf } from "../../providers/errors";
 import { providerVersions } from "../../providers/index";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isSecret } from "../../providers/kubernetes/object-types";
 import { MASKED, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { DeclaredResource } from "../../providers/registration";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 import { shortened } from "../../providers/shortened";
 import { parseLive } from "../../stacks/contract/declared";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";

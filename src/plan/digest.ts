@@ -1,12 +1,13 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes, scrypt } from "node:crypto";
 import { promisify } from "node:util";
 import { canonicalJson } from "../../providers/canonical-json";
-import { PROVIDER_PROPERTY, withoutInternal } from "../../providers/dynamic";
+import { withoutInternal } from "../../providers/dynamic";
 import { providerVersions } from "../../providers/index";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MASKED, mapTexts } from "../../providers/literal";
 import { withObserved } from "../../providers/observation";
 import type { DeclaredResource } from "../../providers/registration";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { ReferenceRecord, StackRecord } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";

@@ -1,4 +1,3 @@
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { providersOf } from "../../providers/index";
 import { type Applied, type ApplyEffect, effectOf } from "../../providers/kubernetes/apply-effect";
@@ -11,7 +10,7 @@ import { isDeletable } from "../../providers/kubernetes/remove-object";
 import type { Lookup } from "../../providers/kubernetes/types";
 import { foundExisting, type Observations } from "../../providers/observation";
 import type { Properties } from "../../providers/provider";
-import { isRetained } from "../../providers/resource-options";
+import { isRetained, PROVIDER_PROPERTY } from "../../providers/resource-options";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";

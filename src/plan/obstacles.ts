@@ -1,5 +1,4 @@
 import pLimit from "p-limit";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { failureOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
@@ -7,6 +6,7 @@ import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
 import { inspectRow } from "../../providers/postgres/row-inspection";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 import { objectId } from "../../stacks/contract/object";
 import { appliedBefore, ownersOf, type PlannedResource } from "./effects";
 import type { FieldChange } from "./resource-plan";

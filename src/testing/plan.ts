@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providersOf } from "../../providers/index";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 import type { KindObject } from "../../stacks/contract/index";
 import { changedPaths } from "../plan/fields";
 import { type Programmed, type Registered, registrationsOf, type TestContext } from "./registered";

@@ -4,13 +4,14 @@ import fc from "fast-check";
 import { Compile } from "typebox/compile";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
-import { behindEngine, unescapeReserved } from "../../providers/literal";
+import { unescapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DynamicProvider, Properties } from "../../providers/provider";
 import { declaredBy as registeredBy } from "../../providers/registration";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
+import { served } from "../../providers/served";
 import { type AnyKind, ownerDescription, parseServed } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
@@ -50,7 +51,7 @@ class Recorder implements DynamicProvider<Properties, Properties> {
 }
 
 const recorder = new Recorder();
-const provider = behindEngine(recorder);
+const provider = served(recorder);
 let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open(undefined, {}, [

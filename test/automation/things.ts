@@ -1,8 +1,9 @@
 import type { Input } from "@pulumi/pulumi/output";
-import { DynamicResource, PROVIDER_PROPERTY, recordingIncomplete } from "../../providers/dynamic";
+import { DynamicResource } from "../../providers/dynamic";
 import { PendingError, RetryableError, TerminalError } from "../../providers/errors";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
+import { served } from "../../providers/served";
 
 export interface ThingInputs {
   key: string;
@@ -130,5 +131,5 @@ export function recorded(things: Things): DynamicProvider<ThingInputs, ThingInpu
     delete: (id) => things.delete(id),
     release: (id) => things.release(id),
   };
-  return recordingIncomplete(provider, [PROVIDER_PROPERTY]);
+  return served(provider);
 }

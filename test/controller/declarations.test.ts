@@ -1,8 +1,8 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { sealed } from "../../providers/literal";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 import { declarationsDigest, declaresTheSame } from "../../src/plan/digest";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";

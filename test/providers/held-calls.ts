@@ -1,10 +1,10 @@
 import { expect } from "vitest";
-import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { AnyProvider } from "../../providers/host/session";
 import { ProviderHost } from "../../providers/host/session";
 import { OBJECT_STUB, provider as objects } from "../../providers/kubernetes/object";
 import type { Observations, WriteCall } from "../../providers/observation";
 import { ROW_STUB, provider as rows } from "../../providers/postgres/row";
+import { PROVIDER_PROPERTY } from "../../providers/resource-options";
 
 const host = new ProviderHost(
   new Map<string, AnyProvider>([

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { behindEngine, describeUnknown, escapeReserved, maskSecrets, unescapeReserved } from "../../providers/literal";
+import { describeUnknown, escapeReserved, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { DynamicProvider } from "../../providers/provider";
+import { served } from "../../providers/served";
 import { anyCharacter } from "../characters";
 import { almostReserved, RESERVED } from "../reserved";
 
@@ -54,7 +55,7 @@ describe("a value that crosses the engine", () => {
       delete: async (_id, outs) => see(undefined, outs),
       release: async (_id, outs) => see(undefined, outs),
     };
-    const provider = behindEngine(played);
+    const provider = served(played);
     const given = { name: RESERVED[0], [RESERVED.at(-1) as string]: [RESERVED[1]] };
     const escaped = escapeReserved(given) as Record<string, unknown>;
 
@@ -81,7 +82,7 @@ it("the id of a resource crosses the engine like a value", async () => {
     create: async () => ({ id: name, outs: {} }),
     delete: async (id) => void seen.push(id),
   };
-  const provider = behindEngine(named as DynamicProvider);
+  const provider = served(named as DynamicProvider);
   const { id } = await provider.create({});
   await provider.delete(id, {});
   expect([id, ...seen]).toEqual([`literal:${name}`, name]);
@@ -104,10 +105,10 @@ describe("a value of the engine's own", () => {
 
   it("stays what it is when a preview does not know it yet, and is not refused", async () => {
     const news = { name: { first: unknown }, size: 1 };
-    const { inputs, failures } = await behindEngine(played).check({}, news);
+    const { inputs, failures } = await served(played).check({}, news);
     expect(inputs).toEqual(news);
     expect(failures).toEqual([{ property: "size", reason: "is refused" }]);
-    const known = await behindEngine(played).check({}, { name: { first: `literal:${unknown}` } });
+    const known = await served(played).check({}, { name: { first: `literal:${unknown}` } });
     expect(known.inputs).toEqual({ name: { first: `literal:${unknown}` }, filled: "in" });
     expect(known.failures).toHaveLength(2);
   });

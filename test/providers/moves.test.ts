@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { movingRenamed } from "../../providers/dynamic";
+import { describe, expect, it, vi } from "vitest";
 import type { DynamicProvider, ProviderContext } from "../../providers/provider";
+import { served } from "../../providers/served";
 import { testContext } from "./test-context";
 
 interface Thing {
@@ -10,7 +10,7 @@ interface Thing {
 }
 
 /** One update of things at places: a new provider for each, whose `deleted` are the ids that it was asked to delete. */
-function update() {
+function update(serve = served) {
   const deleted: string[] = [];
   const provider: DynamicProvider<Thing, Thing> = {
     identify: ({ at }) => at,
@@ -28,7 +28,7 @@ function update() {
     },
     release: async () => {},
   };
-  const moving = movingRenamed(provider);
+  const moving = serve(provider);
   return {
     deleted,
     moving,
@@ -129,5 +129,17 @@ describe("a deletion", () => {
     await moving.create({ at: "y" });
     await moving.delete("none's", { at: "y" });
     expect(deleted).toEqual(["old", "unknown", "none's"]);
+  });
+
+  it("of the SDK's script passes over it also when another provider begins in between", async () => {
+    vi.resetModules(); // the script serves one update, and ends
+    const { served: scripted } = await import("../../providers/served.js");
+    const [{ deleted, moving }, other] = [update(scripted), update(scripted)];
+    await moving.configure?.();
+    await moving.check({}, { at: "x" });
+    await moving.create({ at: "x" });
+    await other.moving.configure?.();
+    await moving.delete("old", { at: "x" });
+    expect(deleted).toEqual([]);
   });
 });
