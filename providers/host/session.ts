@@ -25,7 +25,6 @@ export interface SessionOptions {
   signals?: readonly (AbortSignal | undefined)[] | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
-  /** What a preview has read. */
   snapshot?: Snapshot | undefined;
   /** Keep what a program gives, see {@link ProviderSession.given}. */
   keepsGiven?: boolean | undefined;
@@ -59,7 +58,6 @@ type Method = (session: ProviderSession, request: ProviderRequest, context: Prov
 
 /** What one update asks of the providers. */
 export class ProviderSession {
-  /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
   /** How many creations have no answer, or failed without telling what they made. */
   #unrecorded = 0;

@@ -46,7 +46,6 @@ const PAGE_SIZE = "500";
 const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/** A client of the API server for objects of any kind. */
 export class KubernetesClient extends ApiServer {
   readonly #types: ResourceTypes;
 
@@ -138,7 +137,6 @@ export class KubernetesClient extends ApiServer {
     }
   }
 
-  /** What {@link list} gives, page by page. */
   async *pages(
     type: ObjectType,
     { namespace, labelSelector, metadataOnly = false, signal }: ListOptions = {},
@@ -324,7 +322,6 @@ export class KubernetesClient extends ApiServer {
     }
   }
 
-  /** The path of all objects of a type, or of the one with this name. */
   async #path({ apiVersion, kind }: ObjectType, namespace: string | undefined, name?: string): Promise<string> {
     const { plural, namespaced } = await this.resourceType(apiVersion, kind);
     if (namespaced && name !== undefined && !namespace) throw invalidProgram(`${kind} ${name} needs a namespace`);
@@ -334,12 +331,10 @@ export class KubernetesClient extends ApiServer {
   }
 }
 
-/** Whether an error says that no object has this name. */
 function isAbsent(error: unknown, name: string): boolean {
   return isApiError(error, 404) && error.absent === name;
 }
 
-/** Whether an error says that the API server does not serve a type. */
 export function isUnknownKind(error: unknown): error is ApiError {
   return isApiError(error, 404) && error.reason === "UnknownKind";
 }

@@ -56,7 +56,6 @@ type Step = string | number | Readonly<Record<string, unknown>>;
 
 const STEP = /^(?:\.?([a-z_][\w-]*)|\[("(?:[^"\\]|\\.)*"|\d+)\]|\[([a-z]\w*=[^\]]+)\])/i;
 
-/** The steps of a path; `undefined` for a text that is none. */
 export function parsePath(path: string): Step[] | undefined {
   const steps: Step[] = [];
   for (let rest = path; rest !== ""; ) {
@@ -77,7 +76,6 @@ function parseItem(text: string): Record<string, unknown> {
   return Object.fromEntries(parts.map(([, name, value]) => [name, JSON.parse(value ?? "")]));
 }
 
-/** The value of a field; `undefined` when there is none. */
 export function fieldAt(value: unknown, [step, ...rest]: readonly Step[]): unknown {
   if (step === undefined) return value;
   if (typeof step === "string") return isRecord(value) ? fieldAt(value[step], rest) : undefined;

@@ -25,7 +25,6 @@ import type { Manifest, OwnerReference } from "./types";
 /** The options of a resource. Its provider replaces, so that the object is deleted first and nothing with data is. */
 export type ObjectOptions = DynamicResourceOptions & Pick<CustomResourceOptions, "replaceOnChanges">;
 
-/** Inputs whose manifest the compiler checks by its type. */
 type TypedInputs<ApiVersion extends string, Kind extends string> = Omit<ObjectInputs, "manifest"> & {
   manifest: ManifestOf<ApiVersion, Kind>;
 };
@@ -196,7 +195,6 @@ export function isObjectOutputs(outputs: Properties): outputs is Properties & Ob
   return stub === OBJECT_STUB && typeof fields === "string" && typeof manifest?.metadata?.name === "string";
 }
 
-/** The Kubernetes objects among resources, as the state records them. */
 export function objectsAmong(resources: readonly { outputs: Properties }[]): ObjectOutputs[] {
   return resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []));
 }

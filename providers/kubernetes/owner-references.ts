@@ -86,7 +86,6 @@ export async function correctedReferences(
   return lasting && [...references, lasting];
 }
 
-/** The references of an object that is no longer an owner's. */
 export function releasedReferences(live: LiveObject, owner: string | undefined): OwnerReference[] {
   const lasting = lastingOwnerOf(live);
   return (live.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner && uid !== lasting?.uid);

@@ -164,12 +164,10 @@ function digestOf(object: LiveObject, ignored: readonly string[]): string {
   return hash("sha256", canonicalJson([object.metadata.uid, sorted])).slice(0, 20);
 }
 
-/** The paths of the fields that a manager has in a live object. */
 export function managedPaths(entry: ManagedFieldsEntry, live: LiveObject): string[] {
   return leavesOf(entry, live).map(([path]) => path);
 }
 
-/** The same with the fields' values. */
 function leavesOf({ fieldsV1 = {} }: ManagedFieldsEntry, live: LiveObject): [string, unknown][] {
   const leaves: [string, unknown][] = [];
   if (Object.keys(fieldsV1).length > 0) collect(fieldsV1, live, "", leaves);

@@ -1,6 +1,5 @@
 import fs from "node:fs";
 
-/** Where a Pod finds the name of its own namespace. */
 const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /** The namespace of the Pod that this process runs in; `undefined` outside of one, or without a service account's token. */

@@ -1,6 +1,5 @@
 import { MESSAGES } from "./messages";
 
-/** A refusal of the API server: its HTTP status, its words, and the path of the request. */
 interface Refusal {
   status: number;
   message: string;

@@ -84,7 +84,6 @@ async function isEnding(
   return !object.metadata.finalizers?.includes("orphan");
 }
 
-/** Whether the namespace of an object is being deleted. */
 async function isInEndingNamespace(client: KubernetesClient, { metadata }: LiveObject): Promise<boolean> {
   const namespace = await known(client.get({ apiVersion: "v1", kind: "Namespace" }, metadata.namespace ?? ""));
   return namespace?.metadata.deletionTimestamp !== undefined;

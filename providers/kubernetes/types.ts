@@ -52,7 +52,6 @@ export interface ObjectType {
   kind: string;
 }
 
-/** Where objects of one type are served. */
 export interface ResourceType extends ObjectType {
   plural: string;
   namespaced: boolean;

@@ -5,10 +5,8 @@ import { quoteTableName } from "./identifier";
 import { type ColumnValue, keyOf, type RowInputs } from "./row-inputs";
 import type { Column, Table } from "./tables";
 
-/** What a row should be. */
 export type RowValues = Pick<RowInputs, "key" | "values">;
 
-/** A row that is not as it should be. */
 export interface Difference {
   /** The row's place among those that were compared. */
   index: number;
@@ -19,7 +17,6 @@ export interface Difference {
 /** Values of columns as text, by their names. */
 export type LiveColumns = Record<string, string | null>;
 
-/** The names of all columns that a row writes. */
 export function columnsOf(row: RowValues): string[] {
   return [keyOf(row).column, ...Object.keys(row.values)];
 }
@@ -101,7 +98,6 @@ export function refuseUnstableValues({ columns }: Table, { values }: RowValues):
   }
 }
 
-/** Why a row is not as it should be, for people. */
 export function describeDifference(row: RowValues, { live }: Difference): string {
   if (live === undefined) return `row ${JSON.stringify(keyOf(row).value)} was missing`;
   const describe = (name: string, is: string, wanted: string) => `${name} was ${is} in place of ${wanted}`;

@@ -17,7 +17,6 @@ import type { RowInputs } from "./row-inputs";
 import { hasRecords, withTable } from "./table-lock";
 import { findTable, type Table } from "./tables";
 
-/** A row as it should be, and whose it is. */
 export interface WantedRow extends RowValues, Pick<RowInputs, "table"> {
   uid: string;
 }
@@ -122,7 +121,6 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
   return (await Promise.all(held)).filter((table) => table !== undefined);
 }
 
-/** What a table does not have as it should be. */
 async function differentIn(table: Table, alike: readonly WantedRow[]): Promise<Problems> {
   const [first] = alike as [WantedRow];
   const unrecorded = await findUnrecorded(table, alike);

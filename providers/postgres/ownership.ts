@@ -6,7 +6,6 @@ import type { Connection } from "./pool";
 import { type Keyed, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
 import type { Table } from "./tables";
 
-/** Who owns a row. */
 export interface OwnershipRecord {
   table_id: string;
   owner: string;
@@ -129,7 +128,6 @@ export function describeHolder(row: Pick<RowInputs, "key" | "owner">, record: Ow
   return `${holder}; ${advice}: ${transfer}`;
 }
 
-/** The owner of a row; `undefined` when it has none. */
 export async function findRecord(table: Table, row: Keyed): Promise<OwnershipRecord | undefined> {
   const id = await tableId(table);
   const { rows } = await table.connection.query<OwnershipRecord>(

@@ -133,7 +133,6 @@ export async function tablesOf(connection: Connection, owners: readonly string[]
   return rows.map(({ oid }) => oid);
 }
 
-/** All records of an owner. */
 export async function recordsOf(
   connection: Connection,
   owner: string,
@@ -147,7 +146,6 @@ export async function recordsOf(
   return rows.map(({ schema, name, ...record }) => ({ location: { schema, name }, ...record }));
 }
 
-/** Where a row that was made is. */
 export interface Place {
   /** `undefined` when there is no such table any more. */
   table: Table | undefined;
@@ -215,7 +213,6 @@ function tableReplaced(row: Keyed, held: Table, named: Table, { tableId }: Pick<
   );
 }
 
-/** A row that is to be written. */
 export interface RowWrite extends RowInputs {
   incarnation: string;
   /** Where the state says that the row is; absent for a row that has yet to be made. One without a record may be overwritten. */
@@ -225,7 +222,6 @@ export interface RowWrite extends RowInputs {
 /** Several rows cannot be written together; each is written alone. */
 class NotTogetherError extends Error {}
 
-/** The table of rows. */
 export interface RowTable {
   table: Table;
   /** What it is recorded under with its present name. */

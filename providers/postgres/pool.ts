@@ -58,7 +58,6 @@ export class Connection {
   }
 }
 
-/** What is done with a connection. */
 export type Work<T> = (connection: Connection) => Promise<T>;
 
 /** When the fence of the work ends, so does the connection: a COMMIT that is on its way must not arrive later. */

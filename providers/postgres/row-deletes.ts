@@ -18,12 +18,10 @@ interface HeldDeletion extends RowOutputs {
   hold?: Hold | undefined;
 }
 
-/** Deletes the row. @throws {@link deleteWithRecord} */
 export function deleteRow(outs: RowOutputs, context: CallContext): Promise<void> {
   return deleteBatched({ ...outs, hold: context?.hold }, context?.fence);
 }
 
-/** Deletes rows of this table, many in one transaction. */
 const deleteBatched = batchedRows<HeldDeletion, void>({
   run: (batch, fence) =>
     inTransaction(

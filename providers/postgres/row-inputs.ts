@@ -7,7 +7,6 @@ import { identifierProblem, isStorableText, parseTableName, type TableLocation }
 /** What a column can be given; PostgreSQL turns it into the column's type. */
 export type ColumnValue = string | number | boolean | null;
 
-/** For whom a row is. */
 export interface RowOwner extends Owner {
   /**
    * The owner's cluster, if it is known: several clusters may share a database. In one cluster, a description belongs to one

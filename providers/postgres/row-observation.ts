@@ -16,7 +16,6 @@ import { findTable, type Table, tableMissing } from "./tables";
 
 /* What a write of a row overwrites: the live values, as text, of the columns that it writes, and whose row it is. */
 
-/** The columns of a row. */
 interface Wanted extends Keyed {
   columns: readonly string[];
 }

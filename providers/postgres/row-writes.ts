@@ -152,7 +152,6 @@ function explainPolicy({ table: name }: HeldRow, error: ClassifiedError): Promis
   });
 }
 
-/** The error about a row that is not as it was written. */
 async function rewritten(
   table: Table,
   all: readonly RowInputs[],

@@ -33,7 +33,6 @@ function recentRefusal(table: TableName): RetryableError | undefined {
   return refusal !== undefined && performance.now() < refusal.until ? refusal.error : undefined;
 }
 
-/** How long a transaction on this table should wait for a lock. */
 export function lockTimeoutMs(table: TableName): number {
   return recentRefusal(table) === undefined ? LOCK_TIMEOUT_MS : SHORT_LOCK_TIMEOUT_MS;
 }
@@ -197,7 +196,6 @@ export async function withOwnershipRecords<T>(
   }
 }
 
-/** Whether there are records in this database. */
 export async function hasRecords(connection: Connection): Promise<boolean> {
   const { rows } = await connection.query<{ exists: boolean }>(
     "SELECT to_regclass('kindstack_ownership.records') IS NOT NULL AS exists",

@@ -70,7 +70,6 @@ async function valueTypesOf(connection: Connection, ids: ReadonlySet<number>): P
   return known;
 }
 
-/** Looks a table up. */
 export async function findTable(
   connection: Connection,
   table: TableName | { oid: string },

@@ -44,7 +44,6 @@ export const USER_ANNOTATIONS: Readonly<Record<string, Spelling | undefined>> = 
   [IGNORE_FIELDS_ANNOTATION]: undefined,
 };
 
-/** Those that Kindstack itself writes on objects. */
 export const OWN_ANNOTATIONS: readonly string[] = [
   ORPHANED_ANNOTATION,
   AUTHOR_ANNOTATION,
@@ -52,16 +51,13 @@ export const OWN_ANNOTATIONS: readonly string[] = [
   CREATED_ANNOTATION,
 ];
 
-/** What an object's annotations ask for. */
 export interface ObeyedAnnotations {
   paused: boolean;
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;
   /** The value that asks for an update, if there is one. */
   requested: string | undefined;
-  /** Fields that are left to others. */
   ignoreFields: readonly string[];
-  /** What was decided for a state that is lost. */
   stateDecision: StateDecision | undefined;
   /** The mode that it sets for itself. */
   mode: Mode | undefined;

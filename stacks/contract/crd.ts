@@ -44,7 +44,6 @@ async function kindsDefined(client: Reader, kinds: readonly AnyKind[], suits: (d
   return kinds.filter((_, index) => definitions[index] !== undefined && suits(definitions[index]));
 }
 
-/** Whether Kindstack has installed a CRD. */
 export function isInstalled({ metadata: { labels } }: LiveObject): boolean {
   return Object.entries(INSTALLED_LABELS).some(([label, value]) => labels?.[label] === value);
 }

@@ -133,7 +133,6 @@ export function definitionProblem(definition: object): string | undefined {
 /** Of definitions that are being loaded, what is wrong with each; `undefined` while none are. */
 let refused: Map<object, string> | undefined;
 
-/** Tells the loader what is wrong with a definition. */
 export function refuseDefinition(definition: object, problem: string): void {
   if (refused === undefined) throw new TypeError(problem);
   refused.set(definition, problem);

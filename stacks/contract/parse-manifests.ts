@@ -10,7 +10,6 @@ export interface ManifestDocument {
   [field: string]: unknown;
 }
 
-/** A document as a file has it, and where. */
 export interface SourcedDocument {
   manifest: ManifestDocument;
   /** The file as it was named; `-` for the standard input. */
@@ -135,7 +134,6 @@ function parseYaml(text: string, linesBefore: number): Part {
   }
 }
 
-/** What is wrong with the size of a value, aliases included. */
 function sizeProblem(value: unknown): string | undefined {
   const { depth, values } = measure(value, new Map());
   if (depth > MAX_DEPTH) return `it is nested deeper than ${MAX_DEPTH} levels, or holds itself`;

@@ -12,7 +12,6 @@ import type { AnyKind } from "./kind";
 import { type KindObject, objectId, type ReferenceRecord } from "./object";
 import type { Referenced } from "./run-context";
 
-/** What a reference of an object leads to. */
 interface Target extends ObjectType {
   metadata: { name: string; namespace?: string };
 }

@@ -47,7 +47,6 @@ export function isKept(keyword: string): boolean {
   return KEPT.test(keyword);
 }
 
-/** The keywords of a node that stay as they are. */
 export function keptOf(node: SchemaNode): StructuralNode {
   return Object.fromEntries(Object.entries(node).filter(([keyword]) => isKept(keyword)));
 }

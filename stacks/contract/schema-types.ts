@@ -11,7 +11,6 @@ interface TypeRule {
   fill(node: SchemaNode, translated: StructuralNode, translation: Translation): void;
 }
 
-/** How nodes are translated, by their type. */
 export const TYPE_RULES: Readonly<Record<string, TypeRule>> = {
   object: { keywords: ["properties", "additionalProperties", "patternProperties"], fill: fillObject },
   array: { keywords: ["items", "uniqueItems", "additionalItems"], fill: fillArray },

@@ -116,7 +116,6 @@ function withEmptyTexts(texts: unknown): unknown {
   return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, text ?? ""]));
 }
 
-/** The name in a document's metadata, if there is one. */
 function namedBy(metadata: unknown): { name: string } | undefined {
   const { name, namespace } = (metadata ?? {}) as { name?: unknown; namespace?: unknown };
   const isPlaced = namespace === undefined || typeof namespace === "string";

@@ -14,7 +14,6 @@ export async function watchedObjects(client: KubernetesClient, kind: AnyKind, ke
 
 type Watch = NonNullable<AnyKind["capabilities"]["watches"]>[number];
 
-/** Those of a kind's watches that see objects of a type. */
 export function watchesOf(watches: readonly Watch[], type: ObjectType): Watch[] {
   return watches.filter(({ apiVersion, kind }) => apiVersion === type.apiVersion && kind === type.kind);
 }

@@ -189,7 +189,6 @@ function packageEntry(name: string, directory: string): string {
   return createRequire(join(directory, "_")).resolve(name);
 }
 
-/** The entry module of a folder. */
 function entryOf(path: string): string {
   if (!existsSync(path)) throw new Error(`there is no ${path}`);
   if (statSync(path).isFile()) return path;

@@ -56,7 +56,6 @@ function certificateRules({ admission, previews, previewSecret }: Configuration)
   ];
 }
 
-/** A role that may read a path of the operator. */
 function reader(path: string): Manifest {
   return {
     apiVersion: `${RBAC}/v1`,

@@ -94,7 +94,6 @@ function valuesSchema(): object {
   return schema;
 }
 
-/** What is installed for a kind. */
 function kindFile(kind: AnyKind, kinds: readonly AnyKind[], common: readonly Manifest[]): string {
   const isCommon = (manifest: Manifest) => common.some((one) => isDeepStrictEqual(one, manifest));
   return stringify(

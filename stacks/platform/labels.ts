@@ -1,4 +1,3 @@
-/** The name of the operator and its objects. */
 export const NAME = "kindstack";
 
 /** The namespace that manifests are for where none is configured. */

@@ -7,7 +7,6 @@ import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
 import { LABELS, NAME } from "./labels";
 import { networkPolicies, service, tcp } from "./network";
 
-/** The name of the proxy and its objects. */
 const PROXY_NAME = `${NAME}-proxy`;
 /** The Secret of its certificate, which it makes itself. */
 const PROXY_SECRET = `${PROXY_NAME}-tls`;

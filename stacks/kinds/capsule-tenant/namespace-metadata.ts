@@ -73,7 +73,6 @@ export function refusedKeys(tenant: CapsuleTenant, map: MetadataMap, keys: reado
   });
 }
 
-/** The rules of a tenant as annotations of its namespaces. */
 export function keyRuleAnnotations(tenant: CapsuleTenant): Record<string, string> {
   return Object.fromEntries(
     METADATA_MAPS.flatMap((map) =>

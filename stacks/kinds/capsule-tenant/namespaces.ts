@@ -68,7 +68,6 @@ export function endingIn(namespaces: readonly LiveObject[]): string {
   );
 }
 
-/** Of the objects, the namespaces that are not being deleted. */
 export function presentNamespaces(objects: readonly LiveObject[]): LiveObject[] {
   return objects.filter(({ kind, metadata }) => kind === "Namespace" && metadata.deletionTimestamp === undefined);
 }

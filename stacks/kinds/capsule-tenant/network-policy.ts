@@ -3,7 +3,6 @@ import type { CapsuleTenantSpec } from "./schema";
 
 type NetworkPolicySpec = NonNullable<CapsuleTenantSpec["networkPolicies"]>[number];
 
-/** All blocks of addresses that a policy names. */
 export function ipBlocksOf({ ingress = [], egress = [] }: NetworkPolicySpec) {
   const peers = [...ingress.flatMap(({ from = [] }) => from), ...egress.flatMap(({ to = [] }) => to)];
   return peers.flatMap(({ ipBlock }) => ipBlock ?? []);

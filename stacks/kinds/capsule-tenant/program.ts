@@ -109,7 +109,6 @@ const ALLOWED_ANNOTATIONS = {
   containerRegistries: "capsule.clastix.io/allowed-registries",
 } as const;
 
-/** What each of the tenant's namespaces gets. */
 export function namespaceMetadata(tenant: CapsuleTenant): ObjectMeta {
   const { metadata, spec } = tenant;
   const { nodeSelector, namespacesMetadata, servicesMetadata, resourceQuotas = [] } = spec;

@@ -9,7 +9,6 @@ import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
 
-/** A ResourceQuota as the API server has it. */
 export interface LiveQuota extends LiveObject {
   spec?: { hard?: Amounts };
   status?: { hard?: Amounts; used?: Amounts };
@@ -143,7 +142,6 @@ function balances(
 /** Parsed once for each state of a ResourceQuota. */
 const counts = new WeakMap<LiveQuota, Map<string, Slot>>();
 
-/** What a ResourceQuota says of one resource. */
 export function countOf(quota: LiveQuota, resource: string): Slot {
   const byResource = counts.get(quota) ?? new Map<string, Slot>();
   counts.set(quota, byResource);

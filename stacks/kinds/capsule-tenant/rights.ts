@@ -12,7 +12,6 @@ import type { CapsuleTenant } from "./schema";
 
 /** On a namespace: the UID of the tenant whose policy the API server has been seen to enforce in it. */
 const ENFORCED_ANNOTATION = "kindstack.dev/enforced-tenant";
-/** The field manager of that annotation. */
 const ENFORCEMENT_MANAGER = "kindstack-enforcement";
 
 /** A policy is enforced a second after its binding is made, as a rule; where no server enforces it, never. */

@@ -9,7 +9,6 @@ import type { Manifest } from "../../../../providers/kubernetes/index";
  * like a default backend, takes all hosts.
  */
 
-/** A host name with a path. */
 export interface Endpoint {
   /** `*` for all hosts; `*.example.com` for all below one. */
   host: string;

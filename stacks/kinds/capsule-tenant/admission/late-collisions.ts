@@ -30,7 +30,6 @@ export class LateCollisions {
   readonly #generations = new Map<string, number>();
   #working = false;
 
-  /** An Ingress has come or changed. */
   ingressChanged(ingress: LiveObject, view: AdmissionView): void {
     const key = objectKey(ingress.metadata);
     const { namespace = "", name, generation = 0 } = ingress.metadata;
@@ -40,7 +39,6 @@ export class LateCollisions {
     this.#addNoted(view);
   }
 
-  /** An Ingress has gone. */
   ingressDeleted({ metadata }: LiveObject, view: AdmissionView): void {
     this.#generations.delete(objectKey(metadata));
     this.#addNoted(view);

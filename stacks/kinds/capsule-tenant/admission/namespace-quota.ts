@@ -48,7 +48,6 @@ export class NamespaceQuota {
     this.expected.counted(amountsIn(quota, "used"));
   }
 
-  /** Whether this use fits now, as far as it is known. */
   fits(growth: Usage): boolean {
     return [...growth].every(([resource, amount]) => {
       const { used = 0n, granted = 0n, enforced = 0n } = this.#slot(resource);

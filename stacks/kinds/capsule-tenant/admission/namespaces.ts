@@ -185,7 +185,6 @@ function isReferenceTo({ metadata }: LiveTenant, owner: OwnerReference): boolean
   return owner.uid === metadata.uid || (namesTenant(owner) && owner.name === metadata.name);
 }
 
-/** A patch that gives the namespace to the tenant; empty when the tenant has it. */
 function assignment(namespace: Manifest, tenant: LiveTenant): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
   const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });

@@ -19,7 +19,6 @@ const MADE_BY_WHAT_RUNS = [
 /** On a Tenant, with the value `enabled`: Capsule's own way to cordon it. The field of the specification wins. */
 const CORDON_LABEL = "capsule.clastix.io/cordon";
 
-/** Whether nothing new may be created in the tenant. */
 export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }

@@ -40,7 +40,6 @@ const containersOf = (object: string) =>
 const imageVolumesOf = (object: string) =>
   `${object}.spec.?volumes.orValue([]).filter(volume, has(volume.image)).map(volume, volume.image)`;
 
-/** All that a tenant may be restricted in. */
 export const RESTRICTIONS: readonly Restriction[] = [
   allowedList({
     field: "ingressClasses",
