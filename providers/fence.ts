@@ -16,26 +16,12 @@ export function openFence(): Fence {
   return { check: () => {}, signal: new AbortController().signal };
 }
 
-/** Gives work that several do together a fence that ends as soon as that of one of them does. */
-export async function withCommonFence<T>(
-  all: readonly (Fence | undefined)[],
-  work: (fence: Fence | undefined) => Promise<T>,
-): Promise<T> {
+/** The fence of work that several do together: it ends as soon as that of one of them does. */
+export function commonFence(all: readonly (Fence | undefined)[]): Fence | undefined {
   const fences = [...new Set(all)].filter((fence) => fence !== undefined);
-  if (fences.length < 2) return work(fences[0]);
-  const end = new AbortController();
-  const ends = fences.map(({ signal }) => {
-    const onAbort = () => end.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort);
-    return () => signal.removeEventListener("abort", onAbort);
-  });
+  if (fences.length < 2) return fences[0];
   const check = () => {
     for (const fence of fences) fence.check();
   };
-  try {
-    return await work({ check, signal: end.signal });
-  } finally {
-    for (const forget of ends) forget();
-  }
+  return { check, signal: AbortSignal.any(fences.map(({ signal }) => signal)) };
 }

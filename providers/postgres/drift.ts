@@ -122,18 +122,16 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
 }
 
 async function differentIn(table: Table, alike: readonly WantedRow[]): Promise<Problems> {
-  const [first] = alike as [WantedRow];
+  const [first] = alike;
+  if (first === undefined) return new Map();
   const unrecorded = await findUnrecorded(table, alike);
   const replaced = unrecorded.length === 0 ? new Map() : await replacedAmong(table, alike);
   if (replaced.size > 0) {
     const others = alike.flatMap((row, index) => (replaced.has(index) ? [] : [{ row, index }]));
-    const rest =
-      others.length === 0
-        ? new Map()
-        : await differentIn(
-            table,
-            others.map(({ row }) => row),
-          );
+    const rest = await differentIn(
+      table,
+      others.map(({ row }) => row),
+    );
     return new Map([...replaced, ...[...rest].map(([at, problem]) => [others[at]?.index as number, problem] as const)]);
   }
   const missing = columnsOf(first).find((name) => table.columns[name] === undefined);

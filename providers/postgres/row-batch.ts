@@ -1,4 +1,4 @@
-import { type Fence, withCommonFence } from "../fence";
+import { commonFence, type Fence } from "../fence";
 import { isUnanswered } from "./errors";
 import { parseTableName } from "./identifier";
 import type { Connection } from "./pool";
@@ -80,7 +80,7 @@ export function batched<Item, Result>({
     const fences = batch.map(({ fence }) => fence);
     try {
       const items = batch.map(({ item }) => item);
-      const result = await withCommonFence(fences, (fence) => run(items, fence));
+      const result = await run(items, commonFence(fences));
       for (const { resolve } of batch) resolve(result);
     } catch (error) {
       const isOfOne = !isForAll(error) || fences.some((fence) => fence?.signal.aborted);

@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../../../providers/kubernetes/index";
 import type { AdmissionView, AdmissionWatch } from "../../../contract/index";
+import type { Subject } from "../former-subjects";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 import { tenantNameOf } from "./tenants";
@@ -9,12 +10,6 @@ import { cordonExempt, userGroups } from "./user-groups";
  * The home of accounts is the namespace of ServiceAccounts that have rights elsewhere, whether or not it exists. Its owner can act as
  * any account of its own, and so would have these rights.
  */
-
-interface Subject {
-  kind: string;
-  name: string;
-  namespace?: string;
-}
 
 /** Of names of users and groups, the namespaces of those that are ServiceAccounts. */
 function accountNamespaces(names: readonly string[]): string[] {
