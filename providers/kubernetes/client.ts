@@ -271,18 +271,15 @@ export class KubernetesClient extends ApiServer {
       uid,
       resourceVersion,
       propagationPolicy = "Background",
-      signal,
     }: {
       uid?: string;
       resourceVersion?: string;
       propagationPolicy?: "Background" | "Foreground";
-      signal?: AbortSignal;
     } = {},
   ): Promise<LiveObject | undefined> {
     const preconditions = uid === undefined ? undefined : { uid, resourceVersion };
     const sent = this.json<LiveObject>("DELETE", await this.#path(type, namespace, name), {
       body: { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy, preconditions },
-      signal,
     });
     return this.#ofType(type, sent).catch((error: unknown) => {
       if (isAbsent(error, name)) return undefined;
