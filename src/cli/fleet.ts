@@ -43,9 +43,7 @@ Where you trust the code, \`kindstack preview --fleet\` does all of it, and prev
     .addCommand(submitCommand());
 }
 
-interface FileOptions extends KindsOption {
-  to: string;
-}
+type FileOptions = KindsOption & { to: string };
 
 function fetchCommand(): Command {
   return new Command("fetch")
@@ -84,10 +82,6 @@ function runCommand(): Command {
     });
 }
 
-interface SubmitOptions extends ReportOptions {
-  propose?: true;
-}
-
 const PATH = "/v1/fleet" satisfies RequestPath;
 
 function submitCommand(): Command {
@@ -111,7 +105,7 @@ Examples:
   kindstack fleet submit fleet.json declared.json --propose --report report.json && kindstack approve --report report.json
 ${INSPECTION_HELP}`,
     )
-    .action(async (fetched: string, declared: string, options: SubmitOptions) => {
+    .action(async (fetched: string, declared: string, options: ReportOptions & { propose?: true }) => {
       const fleet = await readFleet(fetched);
       const declarations = completed(fleet, await readDeclarations(declared));
       const { refresh, propose, concurrency } = options;

@@ -13,12 +13,6 @@ import { type OutputFormat, outputOption, RENDERERS, type ReportFormat, reportFo
 /** Of a digest, as much as names it among others; `--group` takes as much. */
 const SHOWN_DIGEST = "sha256:".length + 12;
 
-interface PlansOptions {
-  namespace?: string;
-  group: boolean;
-  output: OutputFormat;
-}
-
 export function plansCommand(): Command {
   return new Command("plans")
     .description("show what waits for an approval, in all namespaces")
@@ -26,7 +20,7 @@ export function plansCommand(): Command {
     .option("--group", "one line for all objects with the same difference", false)
     .addOption(outputOption())
     .addHelpText("after", "\nExamples:\n  kindstack plans\n  kindstack plans --group\n  kindstack plans -n team-a")
-    .action(async ({ namespace, group, output }: PlansOptions) => {
+    .action(async ({ namespace, group, output }: { namespace?: string; group: boolean; output: OutputFormat }) => {
       const plans = await withKubernetes((client) => readPlans(client, namespace));
       const none = `no plans${namespace === undefined ? "" : ` in the namespace ${namespace}`}`;
       const text = () => (plans.length === 0 ? none : group ? groupTable(groupsOf(plans)) : planTable(plans));

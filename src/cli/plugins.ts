@@ -9,10 +9,6 @@ import { operatorAt, type ServerOptions, withServerOptions } from "./server-opti
 import { untilInterrupted } from "./until-interrupted";
 import { type OutputFormat, outputOption } from "./write-output";
 
-interface PluginsOptions extends ServerOptions, KindsOption {
-  output: OutputFormat;
-}
-
 export function pluginsCommand(): Command {
   const command = new Command("plugins")
     .description("show the resource plugins that kinds need, where they are, and the operator's processes of plugins")
@@ -30,7 +26,7 @@ Examples:
   kubectl port-forward -n kindstack-system service/kindstack 9444:previews &
   kindstack plugins --server https://localhost:9444 --server-ca ca.crt`,
     )
-    .action(async (options: PluginsOptions) => {
+    .action(async (options: ServerOptions & KindsOption & { output: OutputFormat }) => {
       const report = await untilInterrupted(async (signal) =>
         options.server === undefined
           ? { kinds: pluginsOf(allKinds(options)) }

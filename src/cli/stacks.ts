@@ -11,11 +11,6 @@ import { STATES_HELP, withStates } from "./open-stacks";
 import { Progress } from "./progress";
 import { type OutputFormat, outputOption } from "./write-output";
 
-interface StacksOptions {
-  orphaned: boolean;
-  output: OutputFormat;
-}
-
 export function stacksCommand(): Command {
   return new Command("stacks")
     .description("list the stacks in the state's backend")
@@ -35,7 +30,7 @@ Examples:
 ${STATES_HELP}
   KUBECONFIG                        the cluster`,
     )
-    .action(async ({ orphaned, output }: StacksOptions) => {
+    .action(async ({ orphaned, output }: { orphaned: boolean; output: OutputFormat }) => {
       const text = await withStates(new Progress(), async (engine, signal) => {
         if (orphaned) return render(await withKubernetes((client) => findOrphaned(client, engine, signal)), output);
         const names = (await engine.listStacks(signal)).map(({ name }) => name).sort();

@@ -6,13 +6,7 @@ import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { StackEngine } from "../automation/engine";
 import type { BackendOwnership } from "../backend/ownership";
-
-/** A controller, as far as a survey has to do with it. */
-export interface Surveyed {
-  readonly kind: AnyKind;
-  list(): LiveObject[];
-  stackSurveyed(object: LiveObject, isListed: boolean): void;
-}
+import type { Controller } from "../controller/controller";
 
 /** How soon a backend that is refused is surveyed after it has become the operator's. */
 const REFUSED_MS = 10_000;
@@ -23,7 +17,7 @@ const REFUSED_MS = 10_000;
  * lock. The backend of another operator is not surveyed.
  */
 export async function surveyStacks(
-  controllers: () => Iterable<Surveyed>,
+  controllers: () => Iterable<Pick<Controller, "kind" | "list" | "stackSurveyed">>,
   engine: Pick<StackEngine, "listStacks">,
   backend: Pick<BackendOwnership, "problem">,
   intervalMs: number,

@@ -18,11 +18,6 @@ export interface NewNamespaceOptions {
   label: string;
 }
 
-interface NamespaceList {
-  metadata: { resourceVersion: string };
-  items: LiveObject[];
-}
-
 /** For so long after its creation, a namespace's owner may still be about to get rights in it. */
 const NEW_MS = 60_000;
 /** So long a request waits for them at most. */
@@ -83,7 +78,8 @@ export class NewNamespaces {
     const { client, owners, label } = this.options;
     const { namespace } = attributes;
     const query = new URLSearchParams({ fieldSelector: `metadata.name=${namespace}` });
-    const { items, metadata } = await client.json<NamespaceList>("GET", `/api/v1/namespaces?${query}`);
+    type Namespaces = { metadata: { resourceVersion: string }; items: LiveObject[] };
+    const { items, metadata } = await client.json<Namespaces>("GET", `/api/v1/namespaces?${query}`);
     const [live] = items;
     if (live === undefined) {
       const creation = { verb: "create", version: "v1", resource: "namespaces" };
@@ -91,9 +87,8 @@ export class NewNamespaces {
       const kind = attributes.verb === "list" ? await this.#kindOf(attributes) : undefined;
       if (kind === undefined) throw new Refusal(404, "NotFound", `namespaces "${namespace}" not found`);
       const { group, version } = attributes;
-      const { resourceVersion } = metadata;
       const apiVersion = group ? `${group}/${version}` : version;
-      return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion }, items: [] };
+      return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion: metadata.resourceVersion }, items: [] };
     }
     const { creationTimestamp = "", deletionTimestamp, labels = {} } = live.metadata;
     const isOwn = owners.ownedBy(identity).includes(labels[label] ?? "");
