@@ -65,7 +65,8 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
       report.failed.push(resOpFailedEvent.metadata.urn);
     } else if (diagnosticEvent?.severity === "error") {
       const { urn, message } = diagnosticEvent;
-      report.errors.push({ ...(urn && { urn }), message: plainText(message) });
+      const plain = message.replace(/<\{%.*?%\}>/g, ""); // the engine marks colours as `<{%fg 1%}>`
+      report.errors.push({ ...(urn && { urn }), message: plain.trim() });
     }
   }
   report.resources = [...resources.values()];
@@ -107,11 +108,6 @@ function differences(wanted: Properties, live: Properties): FieldDrift[] {
 
 export function driftIn({ drift }: Properties): FieldDrift[] {
   return driftSchema.Check(drift) ? drift : [];
-}
-
-/** The engine marks colours as `<{%fg 1%}>`. */
-function plainText(message: string): string {
-  return message.replace(/<\{%.*?%\}>/g, "").trim();
 }
 
 export interface UpdateFailure extends Failure {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
 import { TerminalError } from "../../providers/errors";
-import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
+import { clusterOf } from "../../providers/kubernetes/cluster";
 import { withKubernetes } from "../../providers/kubernetes/connection";
 import type { StackEngine } from "../automation/engine";
 import type { BackendOwner } from "../automation/owner-file";
@@ -26,21 +26,16 @@ ${STATES_HELP}
   KUBECONFIG                        the cluster`,
     )
     .action(async ({ namespace, from }: { namespace?: string; from?: string }) => {
-      const cluster = await currentCluster();
-      const own = {
-        cluster: cluster.name,
-        clusterUid: cluster.uid,
-        namespace: namespace ?? operatorNamespace(process.env),
-      };
+      const found = await withKubernetes(clusterOf);
+      if (found === undefined) {
+        const problem = "you may not `get` the Namespace kube-system, whose UID names the cluster";
+        throw new TerminalError("Misconfigured", problem);
+      }
+      const { name: cluster, uid: clusterUid } = found;
+      const own = { cluster, clusterUid, namespace: namespace ?? operatorNamespace(process.env) };
       const line = await withStates(new Progress(), (engine, signal) => claim(engine, own, from, signal));
       process.stdout.write(`${line}\n`);
     });
-}
-
-async function currentCluster(): Promise<Cluster> {
-  const cluster = await withKubernetes(clusterOf);
-  if (cluster !== undefined) return cluster;
-  throw new TerminalError("Misconfigured", "you may not `get` the Namespace kube-system, whose UID names the cluster");
 }
 
 /** @returns what was done */

@@ -55,16 +55,13 @@ Examples:
         const lost = (await findLost(client, kinds, options)).filter(
           ({ object }) => (name ?? object.metadata.name) === object.metadata.name,
         );
-        if (lost.length === 0) process.stdout.write(`${nothingLost(kinds)}\n`);
+        // Kinds of one's own are looked at only where they are named.
+        const nothing = `no such object has lost its state; looked at: ${kinds.map(kindName).join(", ")}. Name other kinds with --kinds`;
+        if (lost.length === 0) process.stdout.write(`${nothing}\n`);
         else if (missing === undefined) process.stdout.write(`${tableOf(lost)}\n`);
         else await decideAll(client, lost, missing);
       });
     });
-}
-
-/** Kinds of one's own are looked at only where they are named. */
-function nothingLost(kinds: readonly AnyKind[]): string {
-  return `no such object has lost its state; looked at: ${kinds.map(kindName).join(", ")}. Name other kinds with --kinds`;
 }
 
 function parseDecision(text: string): StateDecision {

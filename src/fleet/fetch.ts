@@ -65,7 +65,8 @@ async function readBesides(
     try {
       const { items } = await client.list({ apiVersion, kind }, { labelSelector: OWNER_UID_LABEL });
       besides.owned.types.push({ apiVersion, kind });
-      besides.owned.objects.push(...items.filter((one) => uids.has(ownerOf(one))).map(portable));
+      const owned = items.filter(({ metadata }) => uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""));
+      besides.owned.objects.push(...owned.map(portable));
     } catch (error) {
       unchecked.push(`${kind} of ${apiVersion} could not be listed: ${errorMessageOf(error)}`);
     }
@@ -79,10 +80,6 @@ async function readBesides(
     }
   }
   return besides;
-}
-
-function ownerOf({ metadata }: LiveObject): string {
-  return metadata.labels?.[OWNER_UID_LABEL] ?? "";
 }
 
 /** An object without the records of its writes; of a Secret, that it is there and which keys it has. */

@@ -137,7 +137,10 @@ export function remoteKind(description: object, process: Pick<PackageProcess, "c
     };
     return {
       async run(given, context) {
-        if (served.capabilities.sdkRuntime && runningProgram().registrations === undefined) throw engineNeeded(name);
+        if (served.capabilities.sdkRuntime && runningProgram().registrations === undefined) {
+          const problem = "has sdkRuntime and is of a package, which Pulumi's Automation API cannot run";
+          throw new TerminalError("Misconfigured", `${name} ${problem}: unset KINDSTACK_ENGINE`);
+        }
         const { args, looked } = told(given, context);
         const answer = await call({ type: "program", kind: id }, [...args, timeoutMs], {
           what: `the program of ${name}`,
@@ -166,11 +169,6 @@ export function remoteKind(description: object, process: Pick<PackageProcess, "c
 interface DescribedCapabilities {
   providers?: (Pick<DefinedProvider, "stub" | "version"> & { provider: object })[];
   settings?: unknown;
-}
-
-function engineNeeded(kind: string): TerminalError {
-  const message = `${kind} has sdkRuntime and is of a package, which Pulumi's Automation API cannot run: unset KINDSTACK_ENGINE`;
-  return new TerminalError("Misconfigured", message);
 }
 
 /** An argument as it can cross: an object that tells when its metadata is looked at is sent as it is. */

@@ -18,11 +18,12 @@ export class Sessions {
 
   contextOf(session: SessionData, { signal, log, progress, hold }: CallData): ProviderContext {
     const { context } = this.#sessions.get(session.id) ?? this.#open(session, { log, progress });
+    const observations = new Map(hold?.observation === undefined ? [] : [[hold.urn, hold.observation]]);
     return {
       ...context,
       signal: AbortSignal.any([context.signal, signal]),
       ...{ log, progress },
-      ...(hold && { hold: holdOf(observationsOf(hold), hold.urn, hold.call) }),
+      ...(hold && { hold: holdOf(observations, hold.urn, hold.call) }),
     };
   }
 
@@ -50,8 +51,4 @@ export class Sessions {
     this.#sessions.set(id, session);
     return session;
   }
-}
-
-function observationsOf({ urn, observation }: HoldData): ReadonlyMap<string, string> {
-  return new Map(observation === undefined ? [] : [[urn, observation]]);
 }

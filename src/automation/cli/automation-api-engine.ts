@@ -47,7 +47,9 @@ export class AutomationApiEngine extends Operations implements StackEngine {
       throw new TerminalError("PlansUnsupported", "the Automation API does not hold operations to plans");
     }
     return this.#turn(async () => {
-      await this.#refuseOthers(options.owner);
+      if (options.owner !== undefined && (await this.backendOwner())?.id !== options.owner) {
+        throw new RetryableError("BackendForeign", "the backend has another owner, or none");
+      }
       const signals = [options.signal, options.stop];
       try {
         // Else what a program registers before it throws would be done.
@@ -151,12 +153,6 @@ export class AutomationApiEngine extends Operations implements StackEngine {
 
   async claimBackend(owner: BackendOwner, replaces?: string): Promise<BackendOwner> {
     return writeOwner(ownerFileOf(this.settings.backendUrl), owner, replaces);
-  }
-
-  async #refuseOthers(owner: string | undefined): Promise<void> {
-    if (owner !== undefined && (await this.backendOwner())?.id !== owner) {
-      throw new RetryableError("BackendForeign", "the backend has another owner, or none");
-    }
   }
 
   async forgetDestroyed(): Promise<void> {}
