@@ -10,20 +10,14 @@ export interface RecordedResource {
   id?: string;
   parent?: string;
   dependencies?: string[];
-  inputs?: Properties;
   outputs?: Properties;
-  /** When the engine last changed it, ISO 8601. */
-  modified?: string;
   protect?: boolean;
-  /** It was replaced, and its deletion is pending. */
-  delete?: boolean;
 }
 
 /** A stack's state, secrets encrypted, in the form that `pulumi stack import` takes. */
 export interface StackState extends Deployment {
   deployment: {
     resources?: RecordedResource[] | null;
-    pending_operations?: unknown[] | null;
     [field: string]: unknown;
   };
 }

@@ -108,7 +108,6 @@ async function answer({ id, target, args, session, hold }: Extract<ToPackage, { 
   const progress = (message: string) => post({ type: "progress", call: id, message: String(message) });
   const caller: Caller = {
     log,
-    signal: abort.signal,
     titled: (work) => titled(id, work),
     context: session && sessions.contextOf(session, { signal: abort.signal, log, progress, hold }),
     ask: (method, ...given) => {

@@ -20,7 +20,6 @@ import type { FunctionPath, Target } from "./messages";
 /** What a call has at hand besides its arguments. */
 export interface Caller {
   log: Log;
-  signal: AbortSignal;
   /** Of calls that are part of an update. */
   context: ProviderContext | undefined;
   /** Runs code of the call that follows a pause so that it can be told from others' up to the next one. */
