@@ -39,19 +39,14 @@ export function attributesIn(method: string, target: string): (ResourceAttribute
   const parts = NAMESPACED.exec(path);
   if (parts === null) return undefined;
   const [, group = "", version = "", namespace = "", resource, name, subresource] = parts;
+  const isOfAll = name === undefined && resource !== undefined;
+  const isWatch = /(^|&)watch=(1|true)(&|$)/.test(query ?? "");
+  const read = isOfAll ? (isWatch ? "watch" : "list") : "get";
   const isRead = method === "GET" || method === "HEAD";
-  const isWatch = isRead && /(^|&)watch=(1|true)(&|$)/.test(query ?? "");
-  const verb = isRead
-    ? name !== undefined || resource === undefined
-      ? "get"
-      : isWatch
-        ? "watch"
-        : "list"
-    : VERBS[method];
+  const verb = isRead ? read : isOfAll && method === "DELETE" ? "deletecollection" : VERBS[method];
   if (verb === undefined) return undefined;
-  const all = verb === "delete" && name === undefined && resource !== undefined ? "deletecollection" : verb;
   return {
-    ...{ verb: all, group, version, namespace, resource: resource ?? "namespaces" },
+    ...{ verb, group, version, namespace, resource: resource ?? "namespaces" },
     ...((name ?? (resource === undefined ? namespace : undefined)) && { name: name ?? namespace }),
     ...(subresource !== undefined && { subresource }),
   };
