@@ -1,4 +1,5 @@
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { roleFor, userNamed } from "../rights";
 
 const name = "cordon-test";
 const metadata = { name };
@@ -129,17 +130,7 @@ export async function servedKinds(client: KubernetesClient): Promise<{ stored: s
 export async function rightsExceptOnTenants(client: KubernetesClient, user: string): Promise<Manifest[]> {
   const { groups } = await client.json<{ groups: Group[] }>("GET", "/apis");
   const apiGroups = ["", ...groups.map(({ name }) => name).filter((name) => name !== "capsule.clastix.io")];
-  return [
-    manifest(`${RBAC}/v1`, "ClusterRole", {
-      metadata: { name: user },
-      rules: [{ apiGroups, resources: ["*"], verbs: ["*"] }],
-    }),
-    manifest(`${RBAC}/v1`, "ClusterRoleBinding", {
-      metadata: { name: user },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: user },
-      subjects: [{ apiGroup: RBAC, kind: "User", name: user }],
-    }),
-  ];
+  return roleFor([userNamed(user)], [{ apiGroups, resources: ["*"], verbs: ["*"] }], { name: user });
 }
 
 /** One object of each cluster-scoped type that Kubernetes stores, by kind. */

@@ -11,6 +11,7 @@ import { eventually } from "../../src/testing/eventually";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { surplusNamespaces } from "../../stacks/kinds/capsule-tenant/namespaces";
 import { controlPlane } from "../control-plane";
+import { bindingFor, roleFor, userNamed } from "../rights";
 import { create, expectAcceptance, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());
@@ -236,25 +237,9 @@ describe("theft", () => {
     own = ((await admission.namespacesOf(oil))[0] as LiveObject).metadata.name;
     // More rights than any tenant's owner has: she may change all namespaces, but not Tenants.
     const role = uniqueName("namespace-editor");
-    await admission.create({
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRole",
-      metadata: { name: role },
-      rules: [
-        {
-          apiGroups: [""],
-          resources: ["namespaces", "namespaces/status", "namespaces/finalize"],
-          verbs: ["create", "patch", "update"],
-        },
-      ],
-    });
-    await admission.create({
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name: role },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: carol }],
-    });
+    const resources = ["namespaces", "namespaces/status", "namespaces/finalize"];
+    const rules = [{ apiGroups: [""], resources, verbs: ["create", "patch", "update"] }];
+    for (const manifest of roleFor([userNamed(carol)], rules, { name: role })) await admission.create(manifest);
     asCarol = await admission.user(carol, "others");
   });
 
@@ -283,29 +268,15 @@ describe("theft", () => {
 
   describe("of the rights of accounts, by making their home,", () => {
     const rbac = "rbac.authorization.k8s.io";
-    const view = { apiGroup: rbac, kind: "ClusterRole", name: "view" };
     const cases: Record<string, (home: string) => Manifest> = {
-      "of a ClusterRoleBinding to an account": (home) => ({
-        apiVersion: `${rbac}/v1`,
-        kind: "ClusterRoleBinding",
-        metadata: { name: home },
-        roleRef: view,
-        subjects: [{ kind: "ServiceAccount", name: "robot", namespace: home }],
-      }),
-      "of a ClusterRoleBinding to all accounts of a namespace": (home) => ({
-        apiVersion: `${rbac}/v1`,
-        kind: "ClusterRoleBinding",
-        metadata: { name: home },
-        roleRef: view,
-        subjects: [{ apiGroup: rbac, kind: "Group", name: `system:serviceaccounts:${home}` }],
-      }),
-      "of a RoleBinding in a namespace of no tenant": (home) => ({
-        apiVersion: `${rbac}/v1`,
-        kind: "RoleBinding",
-        metadata: { name: home, namespace: admission.namespace },
-        roleRef: view,
-        subjects: [{ apiGroup: rbac, kind: "User", name: `system:serviceaccount:${home}:robot` }],
-      }),
+      "of a ClusterRoleBinding to an account": (home) =>
+        bindingFor([{ kind: "ServiceAccount", name: "robot", namespace: home }], "view", { name: home }),
+      "of a ClusterRoleBinding to all accounts of a namespace": (home) =>
+        bindingFor([{ apiGroup: rbac, kind: "Group", name: `system:serviceaccounts:${home}` }], "view", { name: home }),
+      "of a RoleBinding in a namespace of no tenant": (home) => {
+        const account = userNamed(`system:serviceaccount:${home}:robot`);
+        return bindingFor([account], "view", { name: home, namespace: admission.namespace });
+      },
       "of the groups of another kind's Tenant": (home) => ({
         apiVersion: "multitenancy.codereliant.io/v1",
         kind: "Tenant",

@@ -26,9 +26,8 @@ import { enforcementProbe } from "../../stacks/kinds/capsule-tenant/policies/ten
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
+import { bindingFor, roleFor, userNamed } from "../rights";
 import { removeAdmission } from "./leftovers";
-
-const RBAC = "rbac.authorization.k8s.io";
 
 /** The kinds of Tenants as one replica serves them. */
 function replica(): AnyKind[] {
@@ -127,13 +126,7 @@ export class TestAdmission {
   /** The rights of a tenant's owner in one of its namespaces. */
   async bindOwner(namespace: string, owner: string): Promise<void> {
     for (const role of ["admin", NAMESPACE_DELETER]) {
-      await this.create({
-        apiVersion: `${RBAC}/v1`,
-        kind: "RoleBinding",
-        metadata: { name: uniqueName(role), namespace },
-        roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: role },
-        subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
-      } as Manifest);
+      await this.create(bindingFor([userNamed(owner)], role, { name: uniqueName(role), namespace }));
     }
   }
 
@@ -148,16 +141,9 @@ export class TestAdmission {
     user: string,
     rule: { apiGroups?: string[]; resources: string[]; verbs: string[] },
   ): Promise<void> {
-    const metadata = { name: uniqueName("granted"), namespace };
-    const subjects = [{ apiGroup: RBAC, kind: "User", name: user }];
-    const roleRef = { apiGroup: RBAC, kind: "Role", name: metadata.name };
-    await this.create({
-      apiVersion: `${RBAC}/v1`,
-      kind: "Role",
-      metadata,
-      rules: [{ apiGroups: [""], ...rule }],
-    } as Manifest);
-    await this.create({ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata, roleRef, subjects } as Manifest);
+    const place = { name: uniqueName("granted"), namespace };
+    const rules = [{ apiGroups: [""], ...rule }];
+    for (const manifest of roleFor([userNamed(user)], rules, place)) await this.create(manifest);
   }
 
   /** A Tenant as the API server has it. */

@@ -15,8 +15,8 @@ import { controlPlane } from "../control-plane";
 import { digest, planSpec } from "../controller/plans";
 import { useDirectory } from "../directories";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor, userNamed } from "../rights";
 
-const RBAC = "rbac.authorization.k8s.io";
 const HOUR_MS = 3_600_000;
 
 const cluster = TestCluster.use();
@@ -248,16 +248,11 @@ describe("kindstack approve", () => {
   it("says what a user lacks who may not approve", async () => {
     await plan("web");
     const name = `reader-of-${cluster.namespace}`;
-    const metadata = { name, namespace: cluster.namespace };
+    const place = { name, namespace: cluster.namespace };
     const rules = [
       { apiGroups: ["kindstack.dev"], resources: ["plans", "approvals"], verbs: ["get", "list", "create"] },
     ];
-    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules });
-    await cluster.client.apply({
-      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata },
-      roleRef: { apiGroup: RBAC, kind: "Role", name },
-      subjects: [{ apiGroup: RBAC, kind: "User", name }],
-    });
+    for (const manifest of roleFor([userNamed(name)], rules, place)) await cluster.client.apply(manifest);
     const config = parse(await readFile(controlPlane().kubeconfig, "utf8")) as { users: { user: object }[] };
     for (const entry of config.users) entry.user = { ...entry.user, as: name };
     const file = join(folder, "kubeconfig");

@@ -24,6 +24,7 @@ import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { testDirectory, useDirectory } from "../directories";
 import { useDatabase } from "../providers/postgres/database";
+import { bindingFor } from "../rights";
 import { testTools } from "../tools";
 import { ApiRecorder, type Right } from "./api-recorder";
 import {
@@ -32,6 +33,8 @@ import {
   find,
   get,
   memcached,
+  namespace,
+  postgresWriter,
   remove,
   removeUntilGone,
   sampleFile,
@@ -165,11 +168,7 @@ describe("the operator under the installed service account", () => {
   const database = useDatabase();
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   /** A namespace of the sample of Capsule's Tenant, so that exists something to make. */
-  const capsuleNamespace: Manifest = {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name: uniqueName("oil"), labels: { "capsule.clastix.io/tenant": "oil" } },
-  };
+  const capsuleNamespace = namespace(uniqueName("oil"), { labels: { "capsule.clastix.io/tenant": "oil" } });
   let recorder: ApiRecorder;
   let token: string;
 
@@ -250,12 +249,7 @@ describe("the operator under the installed service account", () => {
   });
 
   it("counts what happens again and again in one Event", async () => {
-    const manifest: Manifest = {
-      apiVersion: "demo.yash.com/v1",
-      kind: "PostgresWriter",
-      metadata: { name: uniqueName("waiting"), namespace: "default" },
-      spec: { table: "absent", name: "alex", age: 23, country: "canada" },
-    };
+    const manifest = postgresWriter(uniqueName("waiting"), { table: "absent" });
     await apply(manifest);
     await until(manifest, "False");
 
@@ -265,13 +259,8 @@ describe("the operator under the installed service account", () => {
   });
 
   it("shows its metrics to anyone who has the role for that, and to no other client", async () => {
-    const binding: Manifest = {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name: uniqueName("metrics") },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack-metrics-reader" },
-      subjects: [{ kind: "ServiceAccount", name: "default", namespace: "default" }],
-    };
+    const account = { kind: "ServiceAccount", name: "default", namespace: "default" };
+    const binding = bindingFor([account], "kindstack-metrics-reader", { name: uniqueName("metrics") });
     const reader = await tokenOf("default", "default");
     await apply(binding);
     try {
@@ -334,38 +323,27 @@ describe("the operator under the installed service account", () => {
         Buffer.from((secret as LiveObject & { data: Record<string, string> }).data["ca.crt"] ?? "", "base64"),
       );
 
+      const roleName = uniqueName("asks");
       const role: Manifest = {
         apiVersion: "rbac.authorization.k8s.io/v1",
         kind: "ClusterRole",
-        metadata: { name: uniqueName("asks") },
+        metadata: { name: roleName },
         rules: [
           { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create", "get"] },
           ...kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["get", "list"] })),
         ],
       };
-      const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role.metadata.name };
+      const account = (name: string) => ({ kind: "ServiceAccount", name, namespace: namespaced });
       const made: Manifest[] = [
-        { apiVersion: "v1", kind: "Namespace", metadata: { name: namespaced } },
+        namespace(namespaced),
         ...["reader", "limited"].map((name) => ({
           apiVersion: "v1",
           kind: "ServiceAccount",
           metadata: { name, namespace: namespaced },
         })),
         role,
-        {
-          apiVersion: "rbac.authorization.k8s.io/v1",
-          kind: "ClusterRoleBinding",
-          metadata: { name: uniqueName("asks") },
-          roleRef,
-          subjects: [{ kind: "ServiceAccount", name: "reader", namespace: namespaced }],
-        },
-        {
-          apiVersion: "rbac.authorization.k8s.io/v1",
-          kind: "RoleBinding",
-          metadata: { name: "asks", namespace: namespaced },
-          roleRef,
-          subjects: [{ kind: "ServiceAccount", name: "limited", namespace: namespaced }],
-        },
+        bindingFor([account("reader")], roleName, { name: uniqueName("asks") }),
+        bindingFor([account("limited")], roleName, { name: "asks", namespace: namespaced }),
       ];
       for (const manifest of made) await apply(manifest);
       manifests.push(...made.reverse());
@@ -458,13 +436,8 @@ describe("the operator under the installed service account", () => {
     });
 
     async function adminToken(): Promise<string> {
-      const binding: Manifest = {
-        apiVersion: "rbac.authorization.k8s.io/v1",
-        kind: "ClusterRoleBinding",
-        metadata: { name: uniqueName("admin") },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
-        subjects: [{ kind: "ServiceAccount", name: "default", namespace: namespaced }],
-      };
+      const account = { kind: "ServiceAccount", name: "default", namespace: namespaced };
+      const binding = bindingFor([account], "cluster-admin", { name: uniqueName("admin") });
       await apply(binding);
       manifests.push(binding);
       return tokenOf(namespaced, "default");

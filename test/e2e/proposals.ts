@@ -11,6 +11,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION, type Mode } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
+import { roleFor, userNamed } from "../rights";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import { CONFIG_MAP, client, NAMESPACE, uniqueName } from "./objects";
 import { type RunSettings, type TestOperator, useOperator } from "./operator";
@@ -21,7 +22,6 @@ import { type RunSettings, type TestOperator, useOperator } from "./operator";
  */
 
 const ROOT = path.resolve(__dirname, "../..");
-const RBAC = "rbac.authorization.k8s.io";
 
 /** A program that makes a ConfigMap with the object's text and the program's edition, and another one where it is asked to. */
 const kindModule = (group: string, edition: string, more: string) => `import { defineKind, Type } from "kindstack";
@@ -171,13 +171,8 @@ export class Proposals {
   }
 
   async #user(name: string, rules: object[]): Promise<KubernetesClient> {
-    const metadata = { name, namespace: this.namespace };
-    await client.create({ apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules });
-    await client.create({
-      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata },
-      roleRef: { apiGroup: RBAC, kind: "Role", name },
-      subjects: [{ apiGroup: RBAC, kind: "User", name }],
-    });
+    const place = { name, namespace: this.namespace };
+    for (const manifest of roleFor([userNamed(name)], rules, place)) await client.create(manifest);
     const config = new KubeConfig();
     config.loadFromFile(controlPlane().kubeconfig);
     config.users = config.users.map((known) => ({ ...known, impersonateUser: name }));

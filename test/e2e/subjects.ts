@@ -7,6 +7,7 @@ import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
+import { roleFor, userNamed } from "../rights";
 import { COMPILER_OPTIONS } from "./compiler-options";
 import { kubectl } from "./kubectl";
 import {
@@ -219,13 +220,7 @@ export class Subjects {
       { apiGroups: ["kindstack.dev"], resources: ["plans", "approvals"], verbs: usual },
       { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "patch"] },
     ];
-    const metadata = { name: this.namespace };
-    await create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules });
-    await create({
-      ...{ apiVersion: `${RBAC}/v1`, kind: "ClusterRoleBinding", metadata },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: this.namespace },
-      subjects: [{ apiGroup: RBAC, kind: "User", name: EDITOR }],
-    });
+    for (const manifest of roleFor([userNamed(EDITOR)], rules, { name: this.namespace })) await create(manifest);
     // Policies take a moment to be in force.
     await Promise.all(
       this.#probes().map(async (probe) => {

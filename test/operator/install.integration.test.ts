@@ -16,6 +16,7 @@ import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor } from "../rights";
 
 const cluster = TestCluster.use();
 
@@ -36,19 +37,11 @@ it("installs CRDs that are stored as they are written", async () => {
 
 it("keeps the kinds that the operator has the rights for, and says what the others lack", async () => {
   const name = `granted-${randomBytes(4).toString("hex")}`;
-  const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name } };
-  const manifests = [
-    {
-      ...role,
-      rules: operatorRules([postgresWriter, memcached]).filter(({ resources }) => !resources.includes("deployments")),
-    },
-    {
-      ...role,
-      kind: "ClusterRoleBinding",
-      subjects: [{ kind: "ServiceAccount", name: "default", namespace: cluster.namespace }],
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-    },
-  ];
+  const account = { kind: "ServiceAccount", name: "default", namespace: cluster.namespace };
+  const rules = operatorRules([postgresWriter, memcached]).filter(
+    ({ resources }) => !resources.includes("deployments"),
+  );
+  const manifests = roleFor([account], rules, { name });
   for (const manifest of manifests) await cluster.applyAs("test", manifest);
   const token = await tokenOf(cluster.namespace, "default");
   const config = new KubeConfig();

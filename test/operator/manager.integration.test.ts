@@ -27,6 +27,7 @@ import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { FINALIZER } from "../../stacks/contract/object";
 import { upResult } from "../automation/up-result";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor, userNamed } from "../rights";
 import { GADGET } from "./gadget";
 
 /*
@@ -246,17 +247,11 @@ describe("a type that the operator may not read any more", () => {
     apiGroups: string[],
     rule: object,
   ): Promise<() => Promise<unknown>> {
-    const [apiVersion, apiGroup] = ["rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"];
-    const metadata = { name: `${user}-${right}` };
-    const role = { apiVersion, kind: "ClusterRole", metadata, rules: [{ apiGroups, ...rule }] };
-    const binding = {
-      ...{ apiVersion, kind: "ClusterRoleBinding", metadata },
-      roleRef: { apiGroup, kind: "ClusterRole", name: metadata.name },
-      subjects: [{ apiGroup, kind: "User", name: user }],
-    };
+    const name = `${user}-${right}`;
+    const [role, binding] = roleFor([userNamed(user)], [{ apiGroups, ...rule }], { name });
     granted.push(role, binding);
     for (const manifest of [role, binding]) await cluster.client.apply(manifest);
-    return () => cluster.client.delete({ apiVersion, kind: "ClusterRoleBinding" }, metadata.name);
+    return () => cluster.client.delete(binding, name);
   }
 });
 
@@ -353,7 +348,6 @@ describe("a mode that a namespace sets", () => {
 });
 
 describe("loosening a mode", () => {
-  const RBAC = "rbac.authorization.k8s.io";
   const rules = (extra: object[]) => [
     { apiGroups: ["test.kindstack.dev"], resources: ["gadgets"], verbs: ["*"] },
     ...extra,
@@ -362,13 +356,8 @@ describe("loosening a mode", () => {
 
   /** A user who may do everything with gadgets of the namespace, and more. */
   async function user(name: string, extra: object[]): Promise<KubernetesClient> {
-    const metadata = { name, namespace: cluster.namespace };
-    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind: "Role", metadata, rules: rules(extra) });
-    await cluster.client.apply({
-      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata },
-      roleRef: { apiGroup: RBAC, kind: "Role", name },
-      subjects: [{ apiGroup: RBAC, kind: "User", name }],
-    });
+    const place = { name, namespace: cluster.namespace };
+    for (const manifest of roleFor([userNamed(name)], rules(extra), place)) await cluster.client.apply(manifest);
     return cluster.as(name);
   }
   const annotate = (client: KubernetesClient, name: string, mode: string | null) =>

@@ -9,6 +9,7 @@ import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor, userNamed } from "../rights";
 
 const linesOf = () => {
   const lines: { kind?: string; msg?: string }[] = [];
@@ -41,20 +42,8 @@ it("warns of kinds whose objects the operator may not list, as its rights are th
   const cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [memcached, podSet]);
   const name = cluster.namespace;
-  const metadata = { name };
-  await cluster.client.create({
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRole",
-    metadata,
-    rules: [{ apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["list"] }],
-  });
-  await cluster.client.create({
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRoleBinding",
-    metadata,
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-    subjects: [{ kind: "User", name }],
-  });
+  const rules = [{ apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["list"] }];
+  for (const manifest of roleFor([userNamed(name)], rules, { name })) await cluster.client.create(manifest);
   const client = cluster.as(name);
   const { lines, logger } = linesOf();
   await eventually(async () => {

@@ -21,6 +21,7 @@ import { objectKey, stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/kinds/index";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { useDatabase } from "../providers/postgres/database";
+import { roleFor, userNamed } from "../rights";
 import { makeObject, openTestEngine } from "./engine";
 
 const database = useDatabase();
@@ -637,19 +638,6 @@ async function readOnlyClient(): Promise<KubernetesClient> {
 
 async function grantReading(): Promise<void> {
   const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["get", "list"] }];
-  const apiGroup = "rbac.authorization.k8s.io";
   const name = `${cluster.namespace}-reader`;
-  await cluster.applyAs("test", {
-    apiVersion: `${apiGroup}/v1`,
-    kind: "ClusterRole",
-    metadata: { name },
-    rules,
-  });
-  await cluster.applyAs("test", {
-    apiVersion: `${apiGroup}/v1`,
-    kind: "ClusterRoleBinding",
-    metadata: { name },
-    roleRef: { apiGroup, kind: "ClusterRole", name },
-    subjects: [{ apiGroup, kind: "User", name: "reader" }],
-  });
+  for (const manifest of roleFor([userNamed("reader")], rules, { name })) await cluster.applyAs("test", manifest);
 }

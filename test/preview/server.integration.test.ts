@@ -11,12 +11,12 @@ import { type InspectionServerOptions, startInspectionServer } from "../../src/p
 import { eventually } from "../../src/testing/eventually";
 import { kindName } from "../../stacks/contract/kind";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor } from "../rights";
 import { TestAuthority } from "../tls/test-authority";
 import { bundle, type Part } from "./bundle";
 import { openTestEngine } from "./engine";
 import { previewerToken } from "./previewer-token";
 
-const RBAC = "rbac.authorization.k8s.io";
 const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
 
 const PROCESS = {
@@ -186,16 +186,11 @@ it("the processes of plugins are shown to those who may list them, and to no oth
   const asked = () => askOperator({ ...options, token: tokens.writer ?? "" }, "/v1/plugins", {});
   try {
     await expect(asked()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
-    const metadata = { name: `plugins-of-${cluster.namespace}` };
+    const writer = { kind: "ServiceAccount", name: "writer", namespace: cluster.namespace };
     const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
-    await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata, rules });
-    await cluster.client.create({
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata,
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", ...metadata },
-      subjects: [{ kind: "ServiceAccount", name: "writer", namespace: cluster.namespace }],
-    });
+    for (const manifest of roleFor([writer], rules, { name: `plugins-of-${cluster.namespace}` })) {
+      await cluster.client.create(manifest);
+    }
     await eventually(async () =>
       expect(await asked()).toMatchObject({ kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] }),
     );

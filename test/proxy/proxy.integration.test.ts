@@ -21,6 +21,7 @@ import { useDirectory } from "../directories";
 import { noKubectl } from "../e2e/kubectl";
 import { apply, remove, tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { bindingFor, userNamed } from "../rights";
 import { TestAuthority } from "../tls/test-authority";
 import { ask, begin, type Question } from "./fixture";
 
@@ -50,13 +51,7 @@ function namespace(name: string, tenant?: string): Manifest {
 }
 
 function admin(namespace: string, user: string): Manifest {
-  return {
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "RoleBinding",
-    metadata: { name: "owner", namespace },
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" },
-    subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
-  } as Manifest;
+  return bindingFor([userNamed(user)], "admin", { name: "owner", namespace });
 }
 
 const tenants = () => [
@@ -160,13 +155,7 @@ describe("a list of namespaces", () => {
   });
 
   it("holds all for who owns no tenant but may list all", async () => {
-    const binding = {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name: "proxy-test-bob" },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
-      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: "proxy-bob" }],
-    } as Manifest;
+    const binding = bindingFor([userNamed("proxy-bob")], "view", { name: "proxy-test-bob" });
     await apply(binding);
     await expect.poll(() => listed("bob")).toEqual(expect.arrayContaining(["default", "kube-system", FOREIGN]));
     await remove(binding);

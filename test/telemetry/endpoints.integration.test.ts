@@ -10,6 +10,7 @@ import { certificateFiles } from "../../src/tls/served-certificate";
 import { useDirectory } from "../directories";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { roleFor } from "../rights";
 import { TestAuthority } from "../tls/test-authority";
 
 const anyone = new Agent({ connect: { rejectUnauthorized: false } });
@@ -60,21 +61,18 @@ async function scrape(address: string, token?: string): Promise<{ status: number
   return { status: response.statusCode, body: await response.body.text() };
 }
 
+/** Lets an account get a path. */
+async function mayGet(path: string, account: string, name: string): Promise<void> {
+  const subject = { kind: "ServiceAccount", name: account, namespace: cluster.namespace };
+  for (const manifest of roleFor([subject], [{ nonResourceURLs: [path], verbs: ["get"] }], { name })) {
+    await cluster.client.create(manifest);
+  }
+}
+
 describe("protected metrics", () => {
   it("are for service accounts that the cluster lets read them, and for no other", async () => {
-    const rbac = "rbac.authorization.k8s.io";
     const [reader, other] = [await tokenOfNew("reader"), await tokenOfNew("other")];
-    const name = cluster.namespace;
-    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
-      body: { metadata: { name }, rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }] },
-    });
-    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
-      body: {
-        metadata: { name },
-        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-        subjects: [{ kind: "ServiceAccount", name: "reader", namespace: name }],
-      },
-    });
+    await mayGet("/metrics", "reader", cluster.namespace);
     const { metrics } = await open();
 
     // The authorizer learns of a binding a moment after it was made; a server of ours remembers the refusal.
@@ -104,16 +102,7 @@ it("the protected console is for accounts that may get its path, and takes their
   const rbac = "rbac.authorization.k8s.io";
   const name = `${cluster.namespace}-console`;
   const [viewer, other] = [await tokenOfNew("viewer"), await tokenOfNew("stranger")];
-  await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
-    body: { metadata: { name }, rules: [{ nonResourceURLs: ["/console"], verbs: ["get"] }] },
-  });
-  await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
-    body: {
-      metadata: { name },
-      roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-      subjects: [{ kind: "ServiceAccount", name: "viewer", namespace: cluster.namespace }],
-    },
-  });
+  await mayGet("/console", "viewer", name);
   const console = { path: "/console", answer: async () => ({ status: 200, body: "objects" }) };
   const ask = async (address: string, authorization: string, place: string) => {
     const headers = authorization === "" ? {} : { authorization };

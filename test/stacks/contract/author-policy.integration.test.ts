@@ -9,6 +9,7 @@ import { DEFINITION_TYPE } from "../../../stacks/contract/crd";
 import { type AnyKind, kindName, kindType } from "../../../stacks/contract/kind";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 import { TestCluster } from "../../providers/kubernetes/test-cluster";
+import { roleFor, userNamed } from "../../rights";
 
 /*
  * Who has changed an object, as the real API server records it.
@@ -20,7 +21,6 @@ const type = kindType(kind);
 
 const RBAC = "rbac.authorization.k8s.io";
 const [ANN, BOB] = ["ann", "bob"] as const;
-const ROLE = () => ({ name: kind.group });
 
 const cluster = TestCluster.use();
 let [ann, bob]: KubernetesClient[] = [];
@@ -29,12 +29,9 @@ beforeAll(async () => {
   await requireAuthorPolicies(cluster.client);
   await installKinds(cluster.client, [kind], undefined, { authorMayNotApprove: true });
   const rules = [{ apiGroups: [kind.group], resources: ["*"], verbs: ["*"] }];
-  await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: ROLE(), rules });
-  await cluster.client.create({
-    ...{ apiVersion: `${RBAC}/v1`, kind: "ClusterRoleBinding", metadata: ROLE() },
-    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: ROLE().name },
-    subjects: [ANN, BOB].map((name) => ({ apiGroup: RBAC, kind: "User", name })),
-  });
+  for (const manifest of roleFor([ANN, BOB].map(userNamed), rules, { name: kind.group })) {
+    await cluster.client.create(manifest);
+  }
   [ann, bob] = [cluster.as(ANN), cluster.as(BOB)];
   // Policies take a moment to be in force.
   await eventually(async () => {
@@ -47,7 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const policy of authorPolicies([kind])) await cluster.client.delete(policy, policy.metadata.name ?? "");
   for (const role of ["ClusterRole", "ClusterRoleBinding"]) {
-    await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind: role }, ROLE().name);
+    await cluster.client.delete({ apiVersion: `${RBAC}/v1`, kind: role }, kind.group);
   }
   await cluster.client.delete(DEFINITION_TYPE, kindName(kind));
 });

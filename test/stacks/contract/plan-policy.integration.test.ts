@@ -12,6 +12,7 @@ import { podSet } from "../../../stacks/kinds/podset/kind";
 import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { digest, planSpec } from "../../controller/plans";
 import { NAMESPACE, TestCluster } from "../../providers/kubernetes/test-cluster";
+import { bindingFor, userNamed } from "../../rights";
 
 /*
  * Who may approve, write plans and loosen modes, against the real API server: its authorizer and its policies decide.
@@ -64,18 +65,11 @@ async function user(
   rules: readonly object[],
   namespaces: readonly (string | undefined)[],
 ): Promise<KubernetesClient> {
-  const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: roleOf(name) };
-  const subjects = [{ apiGroup: RBAC, kind: "User", name }];
-  await cluster.client.apply({
-    apiVersion: `${RBAC}/v1`,
-    kind: "ClusterRole",
-    metadata: { name: roleOf(name) },
-    rules,
-  });
+  const role = { name: roleOf(name) };
+  await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: role, rules });
   for (const namespace of namespaces) {
-    const kind = namespace === undefined ? "ClusterRoleBinding" : "RoleBinding";
-    const metadata = { name: roleOf(name), ...(namespace !== undefined && { namespace }) };
-    await cluster.client.apply({ apiVersion: `${RBAC}/v1`, kind, metadata, roleRef, subjects });
+    const metadata = { ...role, ...(namespace !== undefined && { namespace }) };
+    await cluster.client.apply(bindingFor([userNamed(name)], role.name, metadata));
   }
   return cluster.as(name);
 }

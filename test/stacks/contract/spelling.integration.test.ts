@@ -17,6 +17,7 @@ import { isLooser, MODE_ANNOTATION, MODES, modeOfNamespace } from "../../../stac
 import { objectAdmission } from "../../../stacks/contract/object-admission";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 import { NAMESPACE, TestCluster } from "../../providers/kubernetes/test-cluster";
+import { roleFor, userNamed } from "../../rights";
 
 /*
  * What the API server's policies make of a value is what the operator reads in it: compared over generated spellings.
@@ -45,14 +46,10 @@ let editor: KubernetesClient;
 beforeAll(async () => {
   await installKinds(cluster.client, [kind]);
   for (const manifest of annotationPolicies) await cluster.client.apply(manifest);
-  const role = { name: kind.group };
   const rules = [{ apiGroups: ["", kind.group], resources: ["*"], verbs: ["get", "patch", "update", "create"] }];
-  await cluster.client.create({ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: role, rules });
-  await cluster.client.create({
-    ...{ apiVersion: `${RBAC}/v1`, kind: "ClusterRoleBinding", metadata: role },
-    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: kind.group },
-    subjects: [{ apiGroup: RBAC, kind: "User", name: kind.group }],
-  });
+  for (const manifest of roleFor([userNamed(kind.group)], rules, { name: kind.group })) {
+    await cluster.client.create(manifest);
+  }
   editor = cluster.as(kind.group);
   const annotations = { [MODE_ANNOTATION]: "Propose" };
   await cluster.client.create({
