@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runProgram } from "../../src/cli/program";
+import { captureOutput } from "../captured-output";
 import { useDirectory } from "../directories";
 
 const directory = useDirectory();
@@ -9,13 +10,7 @@ afterEach(() => vi.restoreAllMocks());
 
 /** What a command prints, and its exit code. */
 async function run(...words: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
-  const printed = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[stream], "write").mockImplementation((text) => {
-      printed[stream] += text;
-      return true;
-    });
-  }
+  const printed = captureOutput();
   return { exitCode: await runProgram(words), ...printed };
 }
 

@@ -5,10 +5,11 @@ import { inspect } from "../../src/cli/inspection";
 import { withStates } from "../../src/cli/open-stacks";
 import { Progress } from "../../src/cli/progress";
 import { eventually } from "../../src/testing/eventually";
+import { captureOutput } from "../captured-output";
 import { testDirectory } from "../directories";
 
 let cache: string;
-let printed: string;
+let output: { stderr: string };
 
 /** Where the engine is looked for, another process makes it. */
 beforeEach(() => {
@@ -23,11 +24,7 @@ beforeEach(() => {
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
   vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "the-passphrase");
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-  printed = "";
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    printed += String(text);
-    return true;
-  });
+  output = captureOutput();
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -40,7 +37,7 @@ it.each([
   ["an inspection", () => inspect("/v1/diff", { refresh: false }, {}, () => ({ kinds: [] }))],
 ])("leaves nothing that keeps the process alive when it is interrupted: %s", async (_, begin) => {
   const ended = begin().catch((error: Error) => error.message);
-  await eventually(() => expect(printed).toContain("waiting for another process"));
+  await eventually(() => expect(output.stderr).toContain("waiting for another process"));
   expect(vi.getTimerCount()).toBe(1);
   process.listeners("SIGINT").at(-1)?.("SIGINT");
 

@@ -5,18 +5,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { previewCommand } from "../../src/cli/preview";
 import { buildProgram, runProgram } from "../../src/cli/program";
 import { packageVersion } from "../../src/package";
+import { captureOutput } from "../captured-output";
 
 const { columns } = process.stdout;
 let output: { stdout: string; stderr: string };
 
 beforeEach(() => {
-  output = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[name], "write").mockImplementation((text) => {
-      output[name] += String(text);
-      return true;
-    });
-  }
+  output = captureOutput();
 });
 
 afterEach(() => {

@@ -1,35 +1,22 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { expect } from "vitest";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
-import { resolveBinary } from "../../src/toolchain/resolve";
+import type { GoEngine } from "../../src/automation/go-engine";
 import { type AnyKind, ownerOf, parseServed } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
+import { openEngineIn } from "../automation/engine-in";
 
 /** An engine with a state of its own. */
 export async function openTestEngine(options: { previewsAtOnce?: number } = {}) {
   const directory = await mkdtemp(join(tmpdir(), "kindstack-previews-"));
-  const stateUrl = pathToFileURL(join(directory, "state")).href;
-  const processes = await openEngine({
-    file: await resolveBinary("engine"),
-    workDirectory: join(directory, "work"),
-    backendUrl: stateUrl,
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: process.env,
-    log: console,
-  });
+  const { processes, ...opened } = await openEngineIn(directory, {}, options);
   return {
     directory,
-    stateUrl,
-    engine: new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000, ...options }),
+    ...opened,
     async close() {
       await processes.close();
       await rm(directory, { recursive: true, force: true });

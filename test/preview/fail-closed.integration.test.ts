@@ -4,20 +4,18 @@ import { pathToFileURL } from "node:url";
 import { execa } from "execa";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { stringify } from "yaml";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { disconnectKubernetes } from "../../providers/kubernetes/connection";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
+import type { GoEngine } from "../../src/automation/go-engine";
 import { runProgram as runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";
-import { resolveBinary } from "../../src/toolchain/resolve";
 import { stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/kinds/index";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { openEngineIn } from "../automation/engine-in";
+import { captureOutput } from "../captured-output";
 import { controlPlane } from "../control-plane";
 import { testDirectory, useDirectory } from "../directories";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -46,15 +44,7 @@ beforeAll(async () => {
   });
   table = await database.createStudents();
   for (const name of ["state", "empty"]) mkdirSync(join(directory, name, ".pulumi"), { recursive: true });
-  const processes = await openEngine({
-    file: await resolveBinary("engine"),
-    workDirectory: join(directory, "work"),
-    backendUrl: backend("state"),
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: process.env,
-    log: console,
-  });
-  const engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
+  const { engine, processes } = await openEngineIn(directory);
   for (const name of ["kept", "gone"]) await make(engine, name);
   await processes.close();
   return async () => {
@@ -86,13 +76,7 @@ let output: { stdout: string; stderr: string };
 beforeEach(async () => {
   repository = testDirectory();
   await git("init", "-q", "-b", "main");
-  output = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[name], "write").mockImplementation((text) => {
-      output[name] += String(text);
-      return true;
-    });
-  }
+  output = captureOutput();
   vi.spyOn(process, "cwd").mockReturnValue(repository);
 });
 afterEach(async () => {

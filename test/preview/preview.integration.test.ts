@@ -19,6 +19,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/kinds/index";
+import { captureOutput } from "../captured-output";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { useDatabase } from "../providers/postgres/database";
 import { roleFor, userNamed } from "../rights";
@@ -426,13 +427,7 @@ describe("the commands", () => {
   let output: { stdout: string; stderr: string };
 
   beforeEach(() => {
-    output = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const) {
-      vi.spyOn(process[name], "write").mockImplementation((text) => {
-        output[name] += String(text);
-        return true;
-      });
-    }
+    output = captureOutput();
     return () => vi.restoreAllMocks();
   });
 

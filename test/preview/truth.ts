@@ -1,29 +1,21 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { unescapeReserved } from "../../providers/literal";
-import { GoEngine } from "../../src/automation/go-engine";
 import { nameOf } from "../../src/automation/urn";
-import { openEngine } from "../../src/automation/workspace";
 import { installKinds } from "../../src/operator/install";
 import type { FieldChange, ResourcePlan } from "../../src/plan/resource-plan";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
-import { resolveBinary } from "../../src/toolchain/resolve";
 import { parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { runProgram } from "../../stacks/contract/run-program";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { bundle, type Part } from "./bundle";
+import { openTestEngine } from "./engine";
 
 const RESOURCES = ["r", "s", "t"];
 const PLACES = ["a", "b", "c"];
@@ -70,16 +62,7 @@ export function scenarios(deleted: boolean): fc.Arbitrary<Scenario> {
 export async function openStage() {
   const cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [bundle]);
-  const directory = await mkdtemp(join(tmpdir(), "kindstack-truth-"));
-  const processes = await openEngine({
-    file: await resolveBinary("engine"),
-    workDirectory: join(directory, "work"),
-    backendUrl: pathToFileURL(join(directory, "state")).href,
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: process.env,
-    log: console,
-  });
-  const engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
+  const { engine, close } = await openTestEngine();
   let count = 0;
 
   /** Everything that could be touched, by type and name. */
@@ -185,9 +168,8 @@ export async function openStage() {
   return {
     play,
     async close() {
-      await processes.close();
+      await close();
       await cluster.close();
-      await rm(directory, { recursive: true, force: true });
     },
   };
 }

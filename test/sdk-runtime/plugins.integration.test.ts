@@ -2,18 +2,15 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import { GUARD_TYPE } from "../../providers/urn";
 import type { EngineProcesses, EngineTiming } from "../../src/automation/engine-processes";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
+import type { GoEngine } from "../../src/automation/go-engine";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { openEngineIn } from "../automation/engine-in";
 import { testDirectory } from "../directories";
 
 /* How the processes of plugins are kept between updates. The plugin notes its process's number at each start. */
@@ -59,16 +56,8 @@ beforeEach(async () => {
 async function open(timing: EngineTiming) {
   await close?.();
   const say = (fields: object, message: string) => void lines.push({ fields, message });
-  processes = await openEngine({
-    file: await resolveBinary("engine"),
-    timing,
-    workDirectory: path.join(directory, "work"),
-    backendUrl: pathToFileURL(path.join(directory, "state")).href,
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: { ...process.env, PATH: `${directory}${path.delimiter}${process.env.PATH}` },
-    log: { warn: say, error: say },
-  });
-  engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
+  const environment = { ...process.env, PATH: `${directory}${path.delimiter}${process.env.PATH}` };
+  ({ processes, engine } = await openEngineIn(directory, { timing, environment, log: { warn: say, error: say } }));
   close = () => processes.close();
 }
 

@@ -1,14 +1,11 @@
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { type Output, secret } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
+import type { GoEngine } from "../../src/automation/go-engine";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { openEngineIn } from "../automation/engine-in";
 import { useDirectory } from "../directories";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { testTools } from "../tools";
@@ -36,19 +33,12 @@ class ConfigMap extends CustomResource {
 beforeAll(async () => {
   const plugin = await resolveBinary(testTools["pulumi-resource-kubernetes"]);
   const say = () => {};
-  processes = await openEngine({
-    file: await resolveBinary("engine"),
+  ({ processes, engine } = await openEngineIn(directory, {
     timing: { operationsPerProcess: 2 }, // so that the process is kept over successors
-    workDirectory: path.join(directory, "work"),
-    backendUrl: pathToFileURL(path.join(directory, "state")).href,
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: { ...process.env, PATH: `${path.dirname(plugin)}${path.delimiter}${process.env.PATH}` },
     log: { warn: say, error: say },
-  });
-  engine = new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 });
-  return async () => {
-    await processes.close();
-  };
+  }));
+  return () => processes.close();
 }, 1_800_000);
 
 const program =

@@ -1,16 +1,11 @@
 import { createSecretKey } from "node:crypto";
 import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/session";
-import { providersOf } from "../../providers/index";
 import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import type { EngineProcesses } from "../../src/automation/engine-processes";
-import { GoEngine } from "../../src/automation/go-engine";
-import { openEngine } from "../../src/automation/workspace";
+import type { GoEngine } from "../../src/automation/go-engine";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
 import { Manager } from "../../src/operator/manager";
@@ -18,12 +13,12 @@ import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { eventually } from "../../src/testing/eventually";
-import { resolveBinary } from "../../src/toolchain/resolve";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import type { Condition } from "../../stacks/contract/condition";
 import { stackName } from "../../stacks/contract/object";
 import { declaredObjects } from "../../stacks/up/objects";
 import { registerObjects } from "../../stacks/up/register";
+import { openEngineIn } from "../automation/engine-in";
 import { useDirectory } from "../directories";
 import * as objects from "../e2e/objects";
 import { filesUnder } from "../files";
@@ -38,8 +33,7 @@ import { login, SALT, VAULT_TOKEN, vault } from "./login";
 const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
 const cluster = TestCluster.use();
 const directory = useDirectory();
-let processes: EngineProcesses;
-let host: ProviderHost;
+let engine: GoEngine;
 let logins: ResourceType;
 let log = "";
 
@@ -48,15 +42,9 @@ beforeAll(async () => {
   logins = await cluster.client.resourceType("sdk.kindstack.dev/v1", "Login");
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
-  host = new ProviderHost(providersOf());
-  processes = await openEngine({
-    file: await resolveBinary("engine"),
-    workDirectory: path.join(directory, "work"),
-    backendUrl: pathToFileURL(path.join(directory, "state")).href,
-    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
-    environment: { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` },
-    log: console,
-  });
+  const environment = { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` };
+  const { processes, ...opened } = await openEngineIn(directory, { environment });
+  engine = opened.engine;
   const stream = {
     write: (line: string) => {
       log += line;
@@ -67,7 +55,7 @@ beforeAll(async () => {
   const running = new Manager({
     kinds: [login],
     client: cluster.client,
-    engine: new GoEngine({ processes, host, timeoutMs: 60_000 }),
+    engine,
     backend: { refusal: undefined, problem: async () => undefined, run: async () => {} },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
@@ -128,7 +116,6 @@ async function written(): Promise<string> {
 }
 
 async function planned(name: string, spec?: object) {
-  const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
   const view = await ClusterView.open(cluster.client);
   const manifest = manifestOf(name, spec);
   const selection = selectCandidates([login], cluster.namespace, {
@@ -273,7 +260,6 @@ describe("a program in the SDK's runtime", () => {
     await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
       metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
     });
-    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
       const declared = await declaredObjects(manifests, [login], stack);
