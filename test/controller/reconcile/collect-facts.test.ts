@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "../../../stacks/contract/kind";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
-import { counting, destroyed, Harness } from "./harness";
+import { counting, destroyed, Harness, reconciled } from "./harness";
 
 describe("what a program reads besides the spec", () => {
   const ID = "v1/Secret/default/login";
@@ -68,8 +68,7 @@ describe("what a program reads besides the spec", () => {
       harness.setMetadata({ labels });
       return harness.reconcile();
     };
-    const blind = new Harness();
-    await blind.reconcile();
+    const blind = await reconciled();
     await label(blind, { tier: "gold" });
     expect(blind.updates).toBe(1);
 
@@ -97,8 +96,7 @@ describe("a kind whose program depends on what is alive", () => {
   async function behind(shownOwned: LiveObject[]): Promise<Harness> {
     const needsReconcile = (_: unknown, owned: readonly LiveObject[]) =>
       owned.length === 1 ? [] : ["none instead of 1"];
-    const harness = new Harness(counting({ needsReconcile }));
-    await harness.reconcile();
+    const harness = await reconciled(counting({ needsReconcile }));
     await harness.reconcile();
     harness.shownOwned = shownOwned;
     return harness;
@@ -123,8 +121,7 @@ describe("a kind whose program depends on what is alive", () => {
   });
 
   it("gets none after one whose end was seen", async () => {
-    const harness = new Harness(counting({ needsReconcile: () => [] }));
-    await harness.reconcile();
+    const harness = await reconciled(counting({ needsReconcile: () => [] }));
     harness.edit();
     expect(await harness.reconcile()).toBe("done");
   });
@@ -162,8 +159,7 @@ describe("a cache that is behind", () => {
 
 describe("a cache that is known to be up to date", () => {
   it("saves an update and a destroy the request for the object", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     const reads = async (cacheIsFresh: boolean, act: () => void) => {
       harness.cacheIsFresh = cacheIsFresh;
       harness.reads = 0;
@@ -180,8 +176,7 @@ describe("a cache that is known to be up to date", () => {
   });
 
   it("leads to no second destroy of an object that it still shows", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.cacheIsFresh = true;
     harness.delete();
     harness.destroys.push(destroyed());
@@ -209,7 +204,6 @@ it("an object whose kind fails to tell what has completed is updated all the sam
   const completed = () => {
     throw new TypeError("owned.status is undefined");
   };
-  const harness = new Harness(counting({ needsReconcile: () => [], completed }));
-  await harness.reconcile();
+  const harness = await reconciled(counting({ needsReconcile: () => [], completed }));
   expect(harness.updates).toBe(1);
 });

@@ -2,11 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { StackResource, UpdateFailure } from "../../../src/automation/event-log";
 import { DELETION_POLICY_ANNOTATION, ORPHANED_ANNOTATION } from "../../../stacks/contract/annotations";
 import { upResult } from "../../automation/up-result";
-import { destroyed, Harness, KEY, kindWith } from "./harness";
+import { destroyed, Harness, KEY, kindWith, reconciled } from "./harness";
 
 it("a destroy that is interrupted after a wait still knows what the one before has deleted", async () => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   const pending = harness.delete();
   const gone = (name: string): StackResource => {
     return { urn: name, type: "pulumi-nodejs:dynamic/kubernetes:Pod", name, operation: "delete", outputs: {} };
@@ -29,8 +28,7 @@ it.each([
   ["by its annotation", { annotations: { [DELETION_POLICY_ANNOTATION]: "Orphan" } }],
   ["by a second deletion, with --cascade=orphan", { finalizers: ["orphan", "kindstack.dev/stack"] }],
 ])("a destroy that waits is over at once when what it waits for is to stay: %s", async (_, metadata) => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   harness.destroys.push(destroyed({ result: "failed" }, { failures: [harness.delete()] }), destroyed());
   expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
   harness.setMetadata({ ...metadata, resourceVersion: "999" });
@@ -39,8 +37,7 @@ it.each([
 });
 
 it("a destroy whose state cannot be read when its wait is over says so", async () => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   const pending = harness.delete();
   const unreadable: UpdateFailure = { errorClass: "retryable", reason: "Unreadable", message: "away" };
   harness.destroys.push(
@@ -67,8 +64,7 @@ describe("a deletion with --cascade=orphan", () => {
   ])(
     "with %s keeps what the object made, and is recorded before the garbage collector forgets it",
     async (_, before) => {
-      const harness = new Harness();
-      await harness.reconcile();
+      const harness = await reconciled();
       deleting(harness, before, "orphan");
       harness.reconciler.noteChange(harness.object);
       deleting(harness, before); // the garbage collector was quicker
@@ -81,8 +77,7 @@ describe("a deletion with --cascade=orphan", () => {
   );
 
   it("is recorded once, though others remove the record", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     deleting(harness, {}, "orphan");
     harness.reconciler.noteChange(harness.object);
     await harness.reconcile();
@@ -93,8 +88,7 @@ describe("a deletion with --cascade=orphan", () => {
   });
 
   it("that was refused has no effect on a plain deletion later", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     deleting(harness, { [ORPHANED_ANNOTATION]: "2025-12-31T00:00:00Z" });
     await harness.reconcile();
     expect(harness.released).toEqual([false]);
@@ -192,8 +186,7 @@ describe("a deletion after an update that was cut off", () => {
 describe("a deletion during an update", () => {
   /** An object that is deleted while it is updated. @param unrecorded see {@link UpResult.unrecorded} */
   async function deletedInUpdate(unrecorded: boolean): Promise<Harness> {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.changeSpec();
     harness.program.mockImplementationOnce(() => {
       harness.delete();

@@ -4,7 +4,7 @@ import { REVERTS_OF_CONFLICT } from "../../../src/controller/repairs";
 import type { Maintenance } from "../../../stacks/contract/capabilities";
 import { objectId } from "../../../stacks/contract/object";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
-import { counting, DEPLOYMENT, fieldConflict, Harness, kindWith } from "./harness";
+import { counting, DEPLOYMENT, fieldConflict, Harness, kindWith, reconciled } from "./harness";
 
 /** Not a moment earlier. @param before how many updates there were */
 async function expectUpdateAfter(harness: Harness, before: number, seconds: number): Promise<void> {
@@ -31,8 +31,7 @@ describe("a conflict", () => {
   });
 
   it("is also one when what was made is deleted again and again", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     for (let repair = 0; repair < REVERTS_OF_CONFLICT; repair++) {
       harness.remove();
       await harness.reconcile();
@@ -188,8 +187,7 @@ describe("a clock that is set back", () => {
   const setBack = () => vi.setSystemTime(Date.now() - 24 * 3_600_000);
 
   it("does not put off repairs", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.edit();
     await harness.reconcile();
     const before = harness.updates;
@@ -206,8 +204,7 @@ describe("a clock that is set back", () => {
       await apply(DEPLOYMENT, "quota");
       return undefined;
     });
-    const harness = new Harness(kindWith({ maintain }));
-    await harness.reconcile();
+    const harness = await reconciled(kindWith({ maintain }));
     await harness.reconcile();
     expect(maintain).toHaveBeenCalledOnce();
 

@@ -5,7 +5,7 @@ import { AUTHOR_ANNOTATION } from "../../../stacks/contract/annotations";
 import { statusOf } from "../../../stacks/contract/kind";
 import type { Mode } from "../../../stacks/contract/mode";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
-import { DEPLOYMENT, destroyed, Harness, PLAN } from "./harness";
+import { DEPLOYMENT, destroyed, Harness, PLAN, reconciled } from "./harness";
 
 describe("an object whose changes wait for an approval", () => {
   const deployment = (replicas: number) => ({ ...DEPLOYMENT, spec: { replicas } });
@@ -21,8 +21,7 @@ describe("an object whose changes wait for an approval", () => {
 
   /** One that was applied, and whose spec has changed since. */
   async function changed(mode: Mode = "Propose", planned = [change("update")]): Promise<Harness> {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.mode = mode;
     harness.planned = planned;
     harness.changeSpec();

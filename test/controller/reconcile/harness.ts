@@ -445,6 +445,13 @@ export const kindWith = (capabilities: AnyKind["capabilities"]): AnyKind => ({ .
 export const counting = (liveState: Omit<LiveState<unknown, unknown>, "reads">) =>
   kindWith({ liveState: { reads: [{ apiVersion: "apps/v1", kind: "Deployment" }], ...liveState } });
 
+/** An object that was reconciled once. */
+export async function reconciled(...harness: ConstructorParameters<typeof Harness>): Promise<Harness> {
+  const made = new Harness(...harness);
+  await made.reconcile();
+  return made;
+}
+
 /** An object that a user edited some time after each repair, one time too often. */
 export async function fieldConflict(harness = new Harness(), everyMs = 1_000): Promise<Harness> {
   await harness.reconcile();

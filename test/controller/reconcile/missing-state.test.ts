@@ -3,13 +3,12 @@ import { DELETION_POLICY_ANNOTATION, STATE_MISSING_ANNOTATION } from "../../../s
 import { statusOf } from "../../../stacks/contract/kind";
 import type { Mode } from "../../../stacks/contract/mode";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
-import { destroyed, Harness, kindWith } from "./harness";
+import { destroyed, type Harness, kindWith, reconciled } from "./harness";
 
 describe("an object whose state is lost", () => {
   /** Of a kind that does not find by marks what it made. */
   async function lost(kind = kindWith({ providers: [] })): Promise<Harness> {
-    const harness = new Harness(kind);
-    await harness.reconcile();
+    const harness = await reconciled(kind);
     expect(harness.synced()?.status).toBe("True");
     harness.lost = true;
     return harness;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import type { PlannedChange } from "../../../src/automation/planned-changes";
 import { statusOf } from "../../../stacks/contract/kind";
-import { DEPLOYMENT, destroyed, Harness } from "./harness";
+import { DEPLOYMENT, destroyed, Harness, reconciled } from "./harness";
 
 describe("an object that is only observed", () => {
   const deployment = (size: number) => ({ ...DEPLOYMENT, spec: { replicas: size } });
@@ -31,8 +31,7 @@ describe("an object that is only observed", () => {
 
   /** One that was applied, and changed since. */
   async function changedLater(): Promise<Harness> {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.mode = "Observe";
     harness.planned = [change];
     harness.changeSpec();
@@ -97,8 +96,7 @@ describe("an object that is only observed", () => {
   });
 
   it("leaves all that it made when it is deleted", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.mode = "Observe";
     harness.destroys.push(destroyed());
     harness.delete();

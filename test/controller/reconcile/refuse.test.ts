@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../../providers/errors";
 import type { Fence } from "../../../providers/fence";
 import type { Refusal } from "../../../src/backend/ownership";
-import { Harness } from "./harness";
+import { Harness, reconciled } from "./harness";
 
 describe("a reconcile of a shard that is lost", () => {
   const lost: Fence = {
@@ -59,8 +59,7 @@ describe("while the state's backend is not the operator's", () => {
   });
 
   it("an object at rest is stalled, and no more afterwards, without an update", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.backend.refusal = refusal;
     expect(await harness.reconcile()).toBe("done");
     expect(harness.stalled()).toMatchObject({ status: "True", reason: "BackendForeign", message: refusal.message });

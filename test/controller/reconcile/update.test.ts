@@ -4,7 +4,7 @@ import type { UpdateFailure } from "../../../src/automation/event-log";
 import type { Result } from "../../../src/controller/context";
 import { findCondition } from "../../../stacks/contract/condition";
 import { statusOf } from "../../../stacks/contract/kind";
-import { counting, DEPLOYMENT, fieldConflict, Harness, KEY, kindWith } from "./harness";
+import { counting, DEPLOYMENT, fieldConflict, Harness, KEY, kindWith, reconciled } from "./harness";
 
 describe("an update that has to wait until something is gone", () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -57,8 +57,7 @@ describe("an update that has to wait until something is gone", () => {
 });
 
 it("an update that is interrupted is not over before the report of its progress has landed", async () => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   harness.request();
   harness.interrupted = true;
   let land = () => {};
@@ -66,14 +65,14 @@ it("an update that is interrupted is not over before the report of its progress 
     land = resolve;
   });
   let over = false;
-  const reconciled = harness.reconcile().finally(() => {
+  const ending = harness.reconcile().finally(() => {
     over = true;
   });
   await setImmediate();
   expect(harness.updates).toBe(2);
   expect(over).toBe(false);
   land();
-  expect(await reconciled).toBe("retry");
+  expect(await ending).toBe("retry");
 });
 
 describe("what a provider tells of a long update", () => {
@@ -81,8 +80,7 @@ describe("what a provider tells of a long update", () => {
   afterEach(() => void vi.useRealTimers());
 
   it("is in the status after a while, as one line of bounded length", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.request();
     const messages: (string | undefined)[] = [];
     harness.inUpdate = async (context) => {
@@ -160,8 +158,7 @@ describe("an object that is maintained", () => {
 });
 
 it("an update that succeeded is recorded though its progress could not be reported, and not repeated", async () => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   harness.request();
   harness.refusedWrites = 1;
   expect(await harness.reconcile()).toBe("done");
@@ -189,8 +186,7 @@ describe("what an update failed for", () => {
 });
 
 it("a record of another stack, as a copy of another object has it, does not count: what is in that stack is adopted into the object's own", async () => {
-  const harness = new Harness();
-  await harness.reconcile();
+  const harness = await reconciled();
   const { stack, ...status } = statusOf(harness.object);
   harness.object = { ...harness.object, status: { ...status, stack: { ...stack, name: "memcacheds.default.0" } } };
   await harness.reconcile();
@@ -210,8 +206,7 @@ it("an update whose program needs a type that is not served fails with a conditi
 
 describe("an object that was restored from a backup", () => {
   it("is updated with a refresh once, though its status says that it is as specified", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     harness.changeSpec();
     await harness.reconcile();
     harness.reconciler.noteRestored(KEY);
@@ -221,8 +216,7 @@ describe("an object that was restored from a backup", () => {
   });
 
   it("is updated to another spec of a generation whose update was refused for good", async () => {
-    const harness = new Harness();
-    await harness.reconcile();
+    const harness = await reconciled();
     const restored = harness.object;
     harness.refusal = { errorClass: "terminal", reason: "Conflict", message: "belongs to another object" };
     harness.changeSpec();
@@ -246,8 +240,7 @@ describe("what an update of which no one saw the end has made", () => {
   beforeEach(() => void removeUntracked.mockClear());
 
   it("is removed after the next success, except what that one has, and not again", async () => {
-    const harness = new Harness(kindWith({ external: { findDrift, removeUntracked } }));
-    await harness.reconcile();
+    const harness = await reconciled(kindWith({ external: { findDrift, removeUntracked } }));
     expect(removeUntracked).toHaveBeenCalledExactlyOnceWith(
       { uid: "uid-cache", description: "Memcached.cache.example.com/default/cache" },
       [expect.objectContaining({ manifest: DEPLOYMENT })],

@@ -32,6 +32,12 @@ const read = async (outs: RowOutputs): Promise<RowOutputs | undefined> => (await
 const refused = (reason: string, errorClass: string, message: string | RegExp) =>
   expect.objectContaining({ reason, errorClass, message: expect.stringMatching(message) });
 
+/** A table with one row. */
+async function createdRow(): Promise<{ table: string; outs: RowOutputs }> {
+  const table = await database.createStudents();
+  return { table, outs: await create(rowIn(table)) };
+}
+
 /** What failed, by its index. */
 const failuresOf = (results: PromiseSettledResult<unknown>[]) =>
   results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason] as const] : []));
@@ -172,16 +178,14 @@ describe("create", () => {
 
 describe("update", () => {
   it("writes the new values", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     const news = rowIn(table, { values: { name: "alex", age: 24, country: null } });
     expect(await update(outs, news)).toEqual({ ...outs, values: news.values });
     expect(await rowsOf(table)).toEqual([{ ...ALEX, age: 24, country: null }]);
   });
 
   it.each(["the row", "the record", "both"])("writes again when %s was deleted by hand", async (what) => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     if (what !== "the record") await database.query(`DELETE FROM ${table}`);
     if (what !== "the row") await database.forgetRecords(table);
     await update(outs, rowIn(table));
@@ -190,15 +194,13 @@ describe("update", () => {
   });
 
   it("hands the row over to the owner that the program now names", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await update(outs, rowIn(table, { owner: OTHER_OWNER }));
     expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-2" })]);
   });
 
   it("leaves a row alone that another client has taken since", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await provider.delete("id", outs);
     await create(rowIn(table, { owner: OTHER_OWNER, values: { name: "bob" } }));
     await expect(update(outs, rowIn(table))).rejects.toEqual(refused("RowConflict", "retryable", "uid-2"));
@@ -206,8 +208,7 @@ describe("update", () => {
   });
 
   it("tells of a name that means another table than that of the row", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`CREATE SCHEMA aside; ALTER TABLE ${table} SET SCHEMA aside`);
     await database.query(`CREATE TABLE ${table} (LIKE aside.${table} INCLUDING ALL)`);
     await expect(update(outs, rowIn(table))).rejects.toEqual(refused("TableReplaced", "retryable", `aside.${table}`));
@@ -231,8 +232,7 @@ describe("read", () => {
   });
 
   it("shows what is there where it differs", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`UPDATE ${table} SET age = 99, country = NULL`);
     const found = await read(outs);
     expect(found?.values).toEqual({ name: "alex", age: "99", country: null });
@@ -240,15 +240,13 @@ describe("read", () => {
   });
 
   it.each(["DELETE FROM", "DROP TABLE"])("finds nothing after %s", async (statement) => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`${statement} ${table}`);
     expect(await provider.read("id", outs)).toEqual({});
   });
 
   it("takes a value that the column's present type has no notion of as different", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`ALTER TABLE ${table} ALTER name TYPE integer USING 7`);
     expect((await read(outs))?.values).toEqual({ name: "7", age: "23", country: "canada" });
   });
@@ -256,8 +254,7 @@ describe("read", () => {
 
 describe("diff", () => {
   it("sees no change in the same inputs", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     expect(await provider.diff("id", outs, rowIn(table))).toMatchObject({ changes: false });
   });
 
@@ -271,8 +268,7 @@ describe("diff", () => {
   });
 
   it("updates in place when another name means the same table", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     expect(await provider.diff("id", outs, rowIn(`public.${table}`))).toMatchObject({ changes: true, replaces: [] });
   });
 });
@@ -663,8 +659,7 @@ describe("an object of a rebuilt cluster", () => {
 
 describe("delete", () => {
   it("deletes the row and its record, and nothing else", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await create(rowIn(table, { key: { id: "default/other" } }));
     await provider.delete("id", outs);
     expect(await rowsOf(table)).toEqual([{ ...ALEX, id: "default/other" }]);
@@ -672,8 +667,7 @@ describe("delete", () => {
   });
 
   it.each(["DELETE FROM", "DROP TABLE"])("succeeds after %s, and forgets the row", async (statement) => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`${statement} ${table}`);
     await provider.delete("id", outs);
     await provider.delete("id", outs);
@@ -681,16 +675,14 @@ describe("delete", () => {
   });
 
   it("deletes a row that was changed by hand, also when its columns have other types by now", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.query(`ALTER TABLE ${table} ALTER name TYPE integer USING 7, DROP age`);
     await provider.delete("id", outs);
     expect(await rowsOf(table)).toEqual([]);
   });
 
   it("deletes after a hand-over whose end was not recorded", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await update(outs, rowIn(table, { owner: OTHER_OWNER }));
     await provider.delete("id", outs);
     expect(await rowsOf(table)).toEqual([]);
@@ -706,8 +698,7 @@ describe("delete", () => {
   });
 
   it("leaves a row that another client has taken since", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     await database.forgetRecords(table);
     await database.query(`DELETE FROM ${table}`);
     await create(rowIn(table, { owner: OTHER_OWNER }));
@@ -809,8 +800,7 @@ describe("the allow-list", () => {
   });
 
   it("refuses in check, create and update what is not on it, but still deletes", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow();
     database.use({ KINDSTACK_POSTGRES_TABLES: "pupils" });
     const notAllowed = refused("TableNotAllowed", "terminal", "KINDSTACK_POSTGRES_TABLES allows pupils");
     await expect(provider.check({}, { ...rowIn(table) })).rejects.toEqual(notAllowed);

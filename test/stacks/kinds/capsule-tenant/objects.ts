@@ -46,6 +46,18 @@ export function counted(namespace: string, { resourceQuotas = [] }: Partial<Caps
   }));
 }
 
+/** The first ResourceQuota of the tenant oil in a namespace, by what it allows and what the API server has counted. */
+export function quotaIn(
+  namespace: string,
+  hard: Record<string, unknown>,
+  status: object,
+  metadata: Partial<ObjectMeta> = {},
+): LiveObject {
+  const labels = { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" };
+  const made = object("ResourceQuota", namespace, "capsule-oil-0", labels);
+  return { ...made, metadata: { ...made.metadata, uid: `uid-of-${namespace}`, ...metadata }, spec: { hard }, status };
+}
+
 /** Something that Kindstack made in a namespace. */
 export function object(kind: string, namespace: string, name: string, labels: Record<string, string> = {}): LiveObject {
   return { apiVersion: "v1", kind, metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: "1", labels } };

@@ -5,7 +5,7 @@ import { MAX_WAITING, QuotaRoom } from "../../../../stacks/kinds/capsule-tenant/
 import { quotasLabel, quotaWebhooks } from "../../../../stacks/kinds/capsule-tenant/admission/quotas";
 import { asksOn } from "../../../../stacks/kinds/capsule-tenant/quota-asks";
 import { stub } from "../../../stub";
-import { labelled, oilTenant } from "./objects";
+import { labelled, oilTenant, quotaIn } from "./objects";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -26,20 +26,9 @@ class Oil {
 
   /** The API server's count of a namespace arrives. */
   set(namespace: string, { used, hard, enforced = hard }: { used: number; hard: number; enforced?: number }): void {
-    const quota = {
-      apiVersion: "v1",
-      kind: "ResourceQuota",
-      metadata: {
-        name: "capsule-oil-0",
-        namespace,
-        uid: `uid-${namespace}`,
-        resourceVersion: "1",
-        labels: { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" },
-        annotations: this.quotas.get(namespace)?.metadata.annotations ?? {},
-      },
-      spec: { hard: { pods: String(hard) } },
-      status: { hard: { pods: String(enforced) }, used: { pods: String(used) } },
-    };
+    const status = { hard: { pods: String(enforced) }, used: { pods: String(used) } };
+    const annotations = this.quotas.get(namespace)?.metadata.annotations ?? {};
+    const quota = quotaIn(namespace, { pods: String(hard) }, status, { annotations });
     this.quotas.set(namespace, quota);
     this.room.quotaChanged(quota, this.view);
   }
@@ -94,6 +83,13 @@ class Oil {
   }
 }
 
+/** The tenant oil, whose namespace a uses all of its share. */
+function withoutRoom(): Oil {
+  const oil = new Oil();
+  oil.set("a", { used: 5, hard: 5 });
+  return oil;
+}
+
 const soon = () => vi.advanceTimersByTimeAsync(25);
 /** Then the API server counts by what was raised. */
 const enforced = () => vi.advanceTimersByTimeAsync(120);
@@ -128,8 +124,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("asks for more when others have taken what was made", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const pod = oil.create("a");
     await soon();
     expect(oil.asked("a")).toBe(6n);
@@ -140,8 +135,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("is let through after a moment when the tenant has not that much left, also while it waits", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     oil.set("b", { used: 4, hard: 5 });
     const first = oil.create("a");
     await soon();
@@ -155,8 +149,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("asks when what was freed a moment ago is seen late", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     oil.set("b", { used: 5, hard: 5 });
     const pod = oil.create("a");
     await soon();
@@ -169,8 +162,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("is let through when no room has come, before the API server gives up the webhook", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const pod = oil.create("a");
     await vi.advanceTimersByTimeAsync(3_400);
     expect(pod).toEqual(WAITS);
@@ -188,8 +180,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("is decided by the caches of admission that was started again", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     oil.create("a");
     await vi.advanceTimersByTimeAsync(3_600);
     const stopped = oil.quotas.get("a");
@@ -203,8 +194,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("is let through as a dry run, and where no item counts it, with nothing written", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const decided = [oil.create("a", { dryRun: true }), oil.create("a", { resource: { group: "", name: "secrets" } })];
     await soon();
     expect(decided).toEqual([ALLOWED, ALLOWED]);
@@ -212,8 +202,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("does not wait when too many of its tenant do", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const waiting = Array.from({ length: MAX_WAITING.perTenant }, () => oil.create("a"));
     const more = oil.create("a");
     await soon();
@@ -222,8 +211,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("keeps what it asked for until it is counted, and then no longer", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const pod = oil.create("a");
     await soon();
     oil.set("a", { used: 5, hard: 6 });
@@ -237,8 +225,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("keeps what it asked for no longer when it is never counted", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     oil.create("a");
     await soon();
     oil.set("a", { used: 5, hard: 6 });
@@ -249,8 +236,7 @@ describe("a request in a namespace of a tenant with quotas", () => {
   });
 
   it("leaves no ask behind when it waited in vain, and removes what others left", async () => {
-    const oil = new Oil();
-    oil.set("a", { used: 5, hard: 5 });
+    const oil = withoutRoom();
     const left = { "ask.kindstack.dev/gone": JSON.stringify({ pods: { used: "0", more: "9", since: 0, until: 1 } }) };
     Object.assign(oil.quotas.get("a")?.metadata.annotations ?? {}, left);
     oil.create("a");

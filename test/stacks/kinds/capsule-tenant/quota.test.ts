@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject, Manifest, ObjectMeta } from "../../../../providers/kubernetes/client";
 import { balanceQuotas } from "../../../../stacks/kinds/capsule-tenant/quota";
-import { labelled, oilTenant } from "./objects";
+import { labelled, oilTenant, quotaIn } from "./objects";
 
 const tenant = oilTenant({ resourceQuotas: [{ hard: { pods: 10, "requests.memory": "3Gi" } }] });
 
@@ -11,20 +11,7 @@ function quota(
   { hard, used }: { hard: Record<string, string>; used?: Record<string, string> },
   metadata: Partial<ObjectMeta> = {},
 ): LiveObject {
-  return {
-    apiVersion: "v1",
-    kind: "ResourceQuota",
-    metadata: {
-      name: "capsule-oil-0",
-      namespace,
-      uid: `uid-of-${namespace}`,
-      resourceVersion: "7",
-      labels: { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" },
-      ...metadata,
-    } as LiveObject["metadata"],
-    spec: { hard },
-    status: used === undefined ? {} : { hard, used },
-  };
+  return quotaIn(namespace, hard, used === undefined ? {} : { hard, used }, { resourceVersion: "7", ...metadata });
 }
 const labels = { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" };
 const hardOf = (manifest: Manifest | undefined) =>
@@ -35,11 +22,7 @@ const none = { pods: "0", "requests.memory": "0" };
 function namespacesOf(objects: readonly LiveObject[]): LiveObject[] {
   const names = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
   for (const { kind, metadata } of objects) if (kind === "Namespace") names.delete(metadata.name);
-  return [...names].map((name) => ({
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name, uid: name, resourceVersion: "1", labels: { "capsule.clastix.io/tenant": "oil" } },
-  }));
+  return [...names].map((name) => labelled(name));
 }
 
 async function written(

@@ -10,7 +10,7 @@ import { capsuleTenant } from "../../../../stacks/kinds/capsule-tenant/kind";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
 import { lookupOf } from "../../../providers/kubernetes/lookup-of";
 import { admissionView } from "./admission-view";
-import { labelled, oilTenant } from "./objects";
+import { labelled, oilTenant, quotaIn } from "./objects";
 
 /** Look-ups and comparisons that take less than 50 ms by far; the worst before took hundreds of millions. */
 const MAX_OPERATIONS = 250_000;
@@ -59,18 +59,17 @@ const ingress = (name: string, namespace: string, spec: object): LiveObject => (
   metadata: { name, namespace, uid: name, resourceVersion: "1" },
   spec,
 });
+const newIngress = (...rules: object[]) => ingress("new", "oil-0", { rules });
 const rule = (host: string | undefined, ...paths: string[]) => ({
   ...(host && { host }),
   http: { paths: paths.map((path) => ({ path })) },
 });
 const deepHost = (index: number) => `${"a.".repeat(100)}h${index}.example.com`;
 
-const quotas: CapsuleTenantSpec["resourceQuotas"] = [
-  { hard: Object.fromEntries(range(64, (i) => [`requests.example.com/r${i}`, 1_000])) },
-];
+const hard = Object.fromEntries(range(64, (i) => [`requests.example.com/r${i}`, 1_000]));
 const spec: Partial<CapsuleTenantSpec> = {
   hostnameCollisionScope: "Tenant",
-  resourceQuotas: quotas,
+  resourceQuotas: [{ hard }],
   servicesMetadata: { additionalLabels: Object.fromEntries(range(64, (i) => [`l${i}`, "v"])) },
   namespacesMetadata: { forbiddenLabels: { denied: range(100, (i) => `key-${i}`), deniedRegex: "(a|b)*c" } },
 };
@@ -86,19 +85,9 @@ const view: { -readonly [K in keyof AdmissionView]: AdmissionView[K] } = admissi
       ...range(100, (i) => ingress(`gas-${i}`, "gas-0", { rules: [rule("x.org", ...range(1_000, (p) => `/p${p}`))] })),
       ...range(50, (i) => ingress(`oil-${i}`, `oil-${i}`, { rules: range(20, (h) => rule(deepHost(h), `/${i}`)) })),
     ],
-    quotas: namespaces.map(({ metadata: { name, labels } }) => ({
-      apiVersion: "v1",
-      kind: "ResourceQuota",
-      metadata: {
-        name: "capsule-oil-0",
-        namespace: name,
-        uid: name,
-        resourceVersion: "1",
-        labels: { ...labels, "capsule.clastix.io/resource-quota": "0" },
-      },
-      spec: { hard: quotas?.[0]?.hard },
-      status: { hard: quotas?.[0]?.hard, used: quotas?.[0]?.hard },
-    })),
+    quotas: namespaces.map(({ metadata: { name, labels } }) =>
+      quotaIn(name, hard, { hard, used: hard }, { labels: { ...labels, "capsule.clastix.io/resource-quota": "0" } }),
+    ),
   },
   {
     get: async () => lookupOf(oilTenant() as LiveObject),
@@ -128,34 +117,22 @@ view.follow = async () =>
 /** For each webhook, objects of about 1.5 MiB, which is what the API server stores, each made to cost the most. */
 const worstCases: Record<string, [string, Partial<AdmissionRequest>][]> = {
   "ingresses.capsule.clastix.io": [
-    [
-      "paths of one host",
-      { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }) },
-    ],
-    ["the same path", { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, () => "/a"))] }) }],
-    ["hosts", { object: ingress("new", "oil-0", { rules: range(5_000, (i) => rule(deepHost(i), "/a")) }) }],
-    [
-      "as many as are compared",
-      { object: ingress("new", "oil-0", { rules: range(1_000, (i) => rule(deepHost(i), "/a")) }) },
-    ],
-    [
-      "paths for all hosts",
-      { object: ingress("new", "oil-0", { rules: [rule(undefined, ...range(1_000, (i) => `/p${i}`))] }) },
-    ],
-    [
-      "what another tenant has",
-      { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(1_000, (i) => `/p${i}`))] }) },
-    ],
+    ["paths of one host", { object: newIngress(rule("x.org", ...range(40_000, (i) => `/${i}`))) }],
+    ["the same path", { object: newIngress(rule("x.org", ...range(40_000, () => "/a"))) }],
+    ["hosts", { object: newIngress(...range(5_000, (i) => rule(deepHost(i), "/a"))) }],
+    ["as many as are compared", { object: newIngress(...range(1_000, (i) => rule(deepHost(i), "/a"))) }],
+    ["paths for all hosts", { object: newIngress(rule(undefined, ...range(1_000, (i) => `/p${i}`))) }],
+    ["what another tenant has", { object: newIngress(rule("x.org", ...range(1_000, (i) => `/p${i}`))) }],
     [
       "two versions",
       {
         operation: "UPDATE",
-        object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }),
-        oldObject: ingress("new", "oil-0", { rules: [rule("y.org", ...range(40_000, (i) => `/${i}`))] }),
+        object: newIngress(rule("x.org", ...range(40_000, (i) => `/${i}`))),
+        oldObject: newIngress(rule("y.org", ...range(40_000, (i) => `/${i}`))),
       },
     ],
-    ["slashes", { object: ingress("new", "oil-0", { rules: [rule("x.org", "/".repeat(1_500_000))] }) }],
-    ["codes", { object: ingress("new", "oil-0", { rules: [rule("x.org", "/%2E".repeat(400_000))] }) }],
+    ["slashes", { object: newIngress(rule("x.org", "/".repeat(1_500_000))) }],
+    ["codes", { object: newIngress(rule("x.org", "/%2E".repeat(400_000))) }],
   ],
   "hostnames.capsule.clastix.io": [
     [
@@ -280,6 +257,6 @@ it.each<[string, object]>([
 });
 
 it("an index has a bounded number of entries for an Ingress", () => {
-  const hosts = ingress("new", "oil-0", { rules: range(5_000, (i) => rule(deepHost(i), "/a")) });
+  const hosts = newIngress(...range(5_000, (i) => rule(deepHost(i), "/a")));
   expect(indexKeysOf(hosts).length).toBeLessThanOrEqual(10_000);
 });
