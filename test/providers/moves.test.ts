@@ -140,6 +140,7 @@ describe("a deletion", () => {
     await moving.create({ at: "x" });
     await other.moving.configure?.();
     await moving.delete("old", { at: "x" });
+    vi.resetModules();
     expect(deleted).toEqual([]);
   });
 });
