@@ -1,8 +1,9 @@
-import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from "pg";
+import { type ClientBase, Pool, type PoolClient, type QueryResult, type QueryResultRow } from "pg";
 import { type ClassifiedError, errorMessageOf, RetryableError } from "../errors";
 import type { Fence } from "../fence";
 import { LOCK_TIMEOUT_MS, type PoolSettings, poolSettings, READ_TIMEOUT_MS } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
+import { allowPrepared, forbidPrepared, isOutdatedStatement, preparedName } from "./prepared";
 
 /** The process's pools, one for each host; none has a connection before it is needed. */
 interface Pools {
@@ -47,12 +48,15 @@ export class Connection {
   async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
     try {
       this.#fence?.check();
-      const [result] = await Promise.all([this.#client.query<R>(text, values), this.#begun]);
+      const name = values.length > 0 ? preparedName(this.#client, text) : undefined;
+      const statement = name === undefined ? { text, values } : { name, text, values };
+      const [result] = await Promise.all([this.#client.query<R>(statement), this.#begun]);
       this.isHealthy = true;
       return result;
     } catch (error) {
       this.isHealthy = false;
       this.isReadOnly ||= sqlStateOf(error) === "25006";
+      if (isOutdatedStatement(error)) forbidPrepared(this.#client);
       throw classifyStatementError(error);
     }
   }
@@ -61,8 +65,9 @@ export class Connection {
 export type Work<T> = (connection: Connection) => Promise<T>;
 
 /** When the fence of the work ends, so does the connection: a COMMIT that is on its way must not arrive later. */
-async function withConnection<T>(fence: Fence | undefined, work: Work<T>): Promise<T> {
+async function withConnection<T>(fence: Fence | undefined, work: Work<T>, { prepares = true } = {}): Promise<T> {
   const client = await connect();
+  if (!prepares) forbidPrepared(client);
   const connection = new Connection(client, fence);
   const signal = fence?.signal;
   const hangUp = () => client.connection.stream.destroy(); // its own `end` waits for the answers to what was sent
@@ -101,9 +106,9 @@ export function withReadTransaction<T>(work: Work<T>): Promise<T> {
 
 /**
  * Time-outs are settings of the transaction: poolers such as PgBouncer refuse them when a connection is opened, and hand out
- * another connection for each transaction.
+ * another connection for each transaction. Where a prepared statement is outdated, all is done again without any.
  */
-function transaction<T>(
+async function transaction<T>(
   fence: Fence | undefined,
   mode: "" | "READ ONLY",
   statementTimeoutMs: number,
@@ -111,7 +116,7 @@ function transaction<T>(
   work: Work<T>,
   settings = "",
 ): Promise<T> {
-  return withConnection(fence, async (connection) => {
+  const inTransaction = async (connection: Connection) => {
     connection.begin(
       `BEGIN ISOLATION LEVEL READ COMMITTED ${mode};
        SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}${settings}`,
@@ -126,7 +131,13 @@ function transaction<T>(
       if (isAnswered) await connection.query("ROLLBACK").catch(() => undefined);
       throw error;
     }
-  });
+  };
+  try {
+    return await withConnection(fence, inTransaction);
+  } catch (error) {
+    if (!isOutdatedStatement(error)) throw error;
+    return await withConnection(fence, inTransaction, { prepares: false });
+  }
 }
 
 /** Closes the connections after the statements that are running; the next use opens new ones. */
@@ -185,7 +196,11 @@ function currentPools(): Pools {
 }
 
 function openPool(settings: PoolSettings, isOneOfSeveral: boolean): Pool {
-  const opened = new Pool({ ...settings, ...(isOneOfSeveral && { onConnect: refuseReadOnly }) });
+  const onConnect = async (client: ClientBase) => {
+    if (isOneOfSeveral) await refuseReadOnly(client);
+    await allowPrepared(client);
+  };
+  const opened = new Pool({ ...settings, onConnect });
   // A connection that breaks between two statements, idle or in a transaction, is dropped by the pool or reported by
   // the next statement; as an event without a listener, its error would end the process.
   opened.on("error", () => undefined);
@@ -193,7 +208,7 @@ function openPool(settings: PoolSettings, isOneOfSeveral: boolean): Pool {
   return opened;
 }
 
-async function refuseReadOnly(client: { query(text: string): Promise<QueryResult> }): Promise<void> {
+async function refuseReadOnly(client: ClientBase): Promise<void> {
   const { rows } = await client.query(
     "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean AS refuses",
   );

@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../../providers/errors";
 import { findDriftedRows } from "../../../providers/postgres/drift";
-import { closePool, withTransaction } from "../../../providers/postgres/pool";
+import { type Connection, closePool, withTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { eventually } from "../../../src/testing/eventually";
@@ -78,6 +78,45 @@ describe("through PgBouncer in transaction mode, with its defaults", () => {
     await using pooler = await startPgBouncer({ host: server.host, port: String(server.port) }, { other: "x" });
     database.use({ PSQL_PORT: String(pooler.port) });
     await expect(create()).rejects.toEqual(failure("AuthenticationFailed|ConnectionFailed", /./));
+  });
+});
+
+describe("prepared statements", () => {
+  const preparedOn = async (connection: Connection) =>
+    (await connection.query("SELECT name FROM pg_prepared_statements")).rows.length;
+  const given = (text: string) => withTransaction(undefined, (connection) => connection.query(text, [1]));
+
+  it("are used where a connection leads to the server, and only so many", async () => {
+    database.use({ PSQL_POOL_SIZE: "1" });
+    await create();
+    expect(await withTransaction(undefined, preparedOn)).toBeGreaterThan(0);
+    for (let index = 0; index < 100; index++) await given(`SELECT ${index} + $1::int`);
+    expect(await withTransaction(undefined, preparedOn)).toBe(64);
+  });
+
+  it("are not used behind a pooler, whose transactions have one session after another", async () => {
+    const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;
+    await using pooler = await startPgBouncer({ host: server.host, port: String(server.port) }, { [user]: password });
+    database.use({ PSQL_PORT: String(pooler.port) });
+    await create();
+    expect(await withTransaction(undefined, preparedOn)).toBe(0);
+  });
+
+  it.each([
+    ["a table has another column since", 1, () => database.query(`ALTER TABLE ${table} ADD COLUMN later text`)],
+    ["the session has lost them", 0, () => given("SELECT pg_temp.forget($1)")],
+  ])("are done without where %s", async (_what, columns, outdate) => {
+    database.use({ PSQL_POOL_SIZE: "1" });
+    await withTransaction(undefined, (connection) =>
+      connection.query(
+        "CREATE FUNCTION pg_temp.forget(int) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; END'",
+      ),
+    );
+    const read = () => given(`SELECT * FROM ${table} WHERE 1 = $1::int`);
+    const before = await read();
+    await outdate();
+    expect((await read()).fields.length).toBe(before.fields.length + columns);
+    await create();
   });
 });
 
