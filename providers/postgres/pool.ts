@@ -49,8 +49,7 @@ export class Connection {
     try {
       this.#fence?.check();
       const name = values.length > 0 ? preparedName(this.#client, text) : undefined;
-      const statement = name === undefined ? { text, values } : { name, text, values };
-      const [result] = await Promise.all([this.#client.query<R>(statement), this.#begun]);
+      const [result] = await Promise.all([this.#client.query<R>({ name, text, values }), this.#begun]);
       this.isHealthy = true;
       return result;
     } catch (error) {

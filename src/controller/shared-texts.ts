@@ -20,8 +20,9 @@ export function textSharing(): (object: LiveObject) => LiveObject {
   // Whatever it is: a CRD of other hands may allow anything in a status.
   const shareIn = (value: unknown) => {
     if (typeof value !== "object" || value === null) return;
-    for (const [key, item] of Object.entries(value)) {
-      if (typeof item === "string") Object.assign(value, { [key]: shared(item) });
+    const items = value as Record<string, unknown>;
+    for (const [key, item] of Object.entries(items)) {
+      if (typeof item === "string") items[key] = shared(item);
       else shareIn(item);
     }
   };
