@@ -1,10 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { mayHaveUntracked } from "../../src/controller/decide";
 import type { Attempt } from "../../src/controller/facts";
-import { findUntracked } from "../../src/plan/untracked";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
-import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
+import { acme, tenantObject } from "../objects";
 import { attempt as attemptWith, facts } from "./facts";
 
 const HELD = { finalizers: [FINALIZER] };
@@ -55,38 +54,4 @@ it.each([
   const hasFinalizer = metadata.finalizers?.includes(FINALIZER) ?? false;
   const found = facts({ metadata: { generation: 0, ...metadata }, hasFinalizer, status, attempt });
   expect(mayHaveUntracked(found)).toBe(expected);
-});
-
-describe("untracked resources", () => {
-  const managedFields = [applied("kindstack", {})];
-  const made = { ...marksOf(acme, { created: true }), managedFields };
-
-  it("are what Kindstack has applied for the owner and is not to be kept", () => {
-    const kept = namespace("acme-dev", made);
-    const untracked = namespace("acme-old", made);
-    expect(findUntracked([kept, untracked], new Set(["v1/Namespace//acme-dev"]))).toEqual([untracked]);
-  });
-
-  it("are there once, as they were read last", () => {
-    const [cached, listed] = ["100", "101"].map((resourceVersion) =>
-      namespace("acme-old", { ...made, resourceVersion }),
-    );
-    expect(findUntracked([cached, listed] as LiveObject[], new Set())).toEqual([listed]);
-  });
-
-  it("are not what is to be kept and shows in another version of its group", () => {
-    const shown = { ...namespace("acme-dev", made), apiVersion: "example.com/v1", kind: "Widget" };
-    expect(findUntracked([shown], new Set(["example.com/v1alpha1/Widget//acme-dev"]))).toEqual([]);
-    expect(findUntracked([shown], new Set(["example.org/v1/Widget//acme-dev"]))).toEqual([shown]);
-  });
-
-  it("are not what is on its way out", () => {
-    const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
-    expect(findUntracked([leaving], new Set())).toEqual([]);
-  });
-
-  it("are not what a user made as a copy, with its labels", () => {
-    const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
-    expect(findUntracked([copy], new Set())).toEqual([]);
-  });
 });

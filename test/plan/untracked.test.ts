@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { findUntracked } from "../../src/plan/untracked";
+import { acme, applied, marksOf, namespace } from "../objects";
+
+describe("untracked resources", () => {
+  const managedFields = [applied("kindstack", {})];
+  const made = { ...marksOf(acme, { created: true }), managedFields };
+
+  it("are what Kindstack has applied for the owner and is not to be kept", () => {
+    const kept = namespace("acme-dev", made);
+    const untracked = namespace("acme-old", made);
+    expect(findUntracked([kept, untracked], new Set(["v1/Namespace//acme-dev"]))).toEqual([untracked]);
+  });
+
+  it("are there once, as they were read last", () => {
+    const [cached, listed] = ["100", "101"].map((resourceVersion) =>
+      namespace("acme-old", { ...made, resourceVersion }),
+    );
+    expect(findUntracked([cached, listed] as LiveObject[], new Set())).toEqual([listed]);
+  });
+
+  it("are not what is to be kept and shows in another version of its group", () => {
+    const shown = { ...namespace("acme-dev", made), apiVersion: "example.com/v1", kind: "Widget" };
+    expect(findUntracked([shown], new Set(["example.com/v1alpha1/Widget//acme-dev"]))).toEqual([]);
+    expect(findUntracked([shown], new Set(["example.org/v1/Widget//acme-dev"]))).toEqual([shown]);
+  });
+
+  it("are not what is on its way out", () => {
+    const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
+    expect(findUntracked([leaving], new Set())).toEqual([]);
+  });
+
+  it("are not what a user made as a copy, with its labels", () => {
+    const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
+    expect(findUntracked([copy], new Set())).toEqual([]);
+  });
+});
