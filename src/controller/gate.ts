@@ -4,7 +4,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { recordedAuthors } from "../../stacks/contract/author-policy";
 import { findCondition } from "../../stacks/contract/condition";
 import type { ApprovalRecord } from "../../stacks/contract/object";
-import { MAX_TEXT, type PlanSpec } from "../../stacks/contract/plan";
+import { MAX_TEXT, type Plan, type PlanSpec } from "../../stacks/contract/plan";
 import type { PreviewResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/event-log";
 import { type PlanEffects, planContents } from "../plan/contents";
@@ -65,10 +65,9 @@ export async function passGate(
   const { object, facts, state, context } = step;
   const { kind, plans, programDigest } = context;
   const authors = action.type === "update" ? authorsOf(step) : undefined; // deletions leave none
-  const begun = plans && approvedPlan(plans, kind, object, authors);
+  const begun = plans && begunPlan(plans, kind, object);
   const pass: Pass = { type: "pass", bound: planned };
-  const rest: Pass = { ...pass, ...(begun && { approval: approvalBy(begun.decision) }) };
-  if (!changesAnything(planned)) return rest;
+  if (!changesAnything(planned)) return { ...pass, ...(begun && { approval: recordedApproval(begun) }) };
   if (!needsApproval(action.gate, planned)) return pass;
 
   if (plans === undefined) {
@@ -83,13 +82,20 @@ export async function passGate(
   const spec = specOf(step, action, { ...planned, refusals }, digests, authors);
   const decision = plans.find(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
-    const { approver: decidedBy, at: decidedAt } = decision;
-    const applying = { state: "Applying", decidedBy, decidedAt } as const;
+    const { approver: decidedBy, at: decidedAt, reason } = decision;
+    const applying = {
+      state: "Applying",
+      decidedBy,
+      decidedAt,
+      ...(reason !== undefined && { message: reason }),
+    } as const;
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return { ...pass, approval: approvalBy(decision) };
   }
-  if (begun !== undefined && decision?.decision !== "Reject" && isRestOf(begun.plan, step, digests, planned))
-    return rest;
+  const begunBy = begun && plans.find(kind, object, begun.spec.digest, authors);
+  const mayGoOn = begunBy?.decision === "Approve" && decision?.decision !== "Reject";
+  if (begun && mayGoOn && isRestOf(begun.spec, step, digests, planned))
+    return { ...pass, approval: approvalBy(begunBy) };
   return { type: "proposed", spec, authors, decision, resources: shownOf(planned) };
 }
 
@@ -138,19 +144,18 @@ function shownOf({ resources, untracked }: StackPlan): ResourcePlan[] {
   return [...resources.map(({ shown }) => shown), ...removed];
 }
 
-/** The plan of an object as it is now specified that was approved and begun, with an approval that is still valid. */
-function approvedPlan(
-  plans: Plans,
-  kind: KindContext["kind"],
-  object: LiveObject,
-  authors: readonly string[] | undefined,
-): { plan: PlanSpec; decision: PlanDecision } | undefined {
+/** The plan of an object as it is now specified that was approved and begun. */
+function begunPlan(plans: Plans, kind: KindContext["kind"], object: LiveObject): Plan | undefined {
   const plan = plans.get(kind, object);
   const { uid, generation } = object.metadata;
   const isOfObject = plan?.spec.object.uid === uid && plan.spec.object.generation === generation;
-  if (plan?.status.state !== "Applying" || !isOfObject) return undefined;
-  const decision = plans.find(kind, object, plan.spec.digest, authors);
-  return decision?.decision === "Approve" ? { plan: plan.spec, decision } : undefined;
+  return plan?.status.state === "Applying" && isOfObject ? plan : undefined;
+}
+
+/** The approval by which a plan was begun; it may have expired since. */
+function recordedApproval({ spec: { digest }, status }: Plan): ApprovalRecord {
+  const { decidedBy: approver = "", decidedAt: at = "", message: reason } = status;
+  return { approver, digest, at, ...(reason !== undefined && { reason }) };
 }
 
 /** Tells of the approval of what was done, if it needed one. */

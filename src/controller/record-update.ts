@@ -52,9 +52,9 @@ export async function recordUpdate(
     drifted: facts.drift.ids,
     conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
-  await context.plans?.remove(context, object); // before the status says that nothing waits
   const outputs = await outputFields(context.kind, object, result.resources);
   await report(step, object, { ...handled(step), conditions, stack, ...(outputs && { outputs }) });
+  await context.plans?.remove(context, object); // until the status has the approval, a crash needs the plan to tell of it
   const { resourceChanges, startTime, endTime } = result.summary;
   const durationMs = endTime.getTime() - startTime.getTime();
   logger.info({ cause: action.cause, changes: resourceChanges, durationMs, approval: pass.approval }, "updated");
@@ -90,8 +90,8 @@ export async function recordProgram(
   const stack = { ...before, program: facts.stack.program, ...state.reads };
   const conditions = SUCCEEDED_CONDITIONS;
   state.lastAttempt = remembered(step, { outcome: "succeeded", drifted: facts.drift.ids, conditions });
-  await context.plans?.remove(context, object);
   await report(step, object, { ...handled(step), conditions, stack });
+  await context.plans?.remove(context, object);
   logger.info({ program: facts.stack.program }, "the new program declares what was applied");
   return "done";
 }

@@ -42,19 +42,26 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
   }
 }
 
-/** Live resources may have changed as well: the kind's own status fields are written again. */
+/**
+ * Live resources may have changed as well: the kind's own status fields are written again. The plan of an object that is synced is one
+ * that an operator has applied, and not removed before it ended.
+ */
 async function recordRest(
-  step: Step<"object" | "facts" | "state", "writer">,
+  step: Step<"object" | "facts" | "state", "client" | "kind" | "plans" | "writer">,
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
 ): Promise<Result> {
-  const { context, object, state } = step;
+  const { context, facts, object, state } = step;
   const before = statusOf(object).conditions;
   if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.reset();
   for (const condition of conditions) {
     const event = eventOf(condition, before);
     if (event !== undefined) context.writer.event(object, "Warning", event.reason, event.note);
   }
-  if (object.status !== undefined || conditions.length > 0) await report(step, object, { conditions });
+  if (object.status !== undefined || conditions.length > 0) {
+    const reported = await report(step, object, { conditions });
+    const isSynced = findCondition(statusOf(reported).conditions, "Synced")?.status === "True";
+    if (isSynced && !facts.settings.paused) await context.plans?.remove(context, object);
+  }
   return requeueAfterMs > 0 ? { requeueAfterMs } : "done";
 }
 

@@ -243,15 +243,37 @@ describe("an object whose changes wait for an approval", () => {
     expect(harness.plan).toBeUndefined();
   });
 
-  it("tells who has approved what was done before a crash", async () => {
+  it.each([
+    ["a crash", (harness: Harness) => Object.assign(harness, { interrupted: true })],
+    ["its status could be written", (harness: Harness) => Object.assign(harness, { refusedWrites: 2 })],
+  ])("tells who has approved what was done before %s, also of an approval that has expired", async (_, disturb) => {
+    const harness = await changed();
+    decide(harness, "Approve");
+    disturb(harness);
+    await harness.reconcile().catch(() => {});
+    expect(harness.updates).toBe(2);
+    harness.interrupted = false;
+    harness.planned = [change("same")];
+    harness.decisions.clear();
+    await harness.reconcile();
+    expect(statusOf(harness.object).stack?.approval).toMatchObject({ approver: "jane", reason: "CHG-1" });
+    expect(harness.plan).toBeUndefined();
+  });
+
+  it("loses the plan that an operator applied and did not remove before it ended", async () => {
     const harness = await changed();
     decide(harness, "Approve");
     harness.interrupted = true;
     await harness.reconcile();
+    const { plan } = harness;
     harness.interrupted = false;
-    harness.planned = [change("same")];
     await harness.reconcile();
-    expect(statusOf(harness.object).stack?.approval?.approver).toBe("jane");
+    harness.plan = plan;
+    harness.setMetadata({ annotations: { "kindstack.dev/paused": "true" } });
+    await harness.reconcile();
+    expect(harness.plan).toBeDefined();
+    harness.setMetadata({ annotations: {} });
+    await harness.reconcile();
     expect(harness.plan).toBeUndefined();
   });
 
