@@ -12,7 +12,7 @@ export interface Fence {
 }
 
 /** The fence of work that no replica can take over. */
-export function openFence(): Fence {
+export function noFence(): Fence {
   return { check: () => {}, signal: new AbortController().signal };
 }
 

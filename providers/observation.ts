@@ -5,8 +5,8 @@ import { findUnknown, type Unknown, withUnknown } from "./literal";
 import type { Hold } from "./provider";
 
 /**
- * By URN, a digest of what a write of the resource would overwrite in the world, as it was when a preview looked. Resources
- * of providers that cannot tell have none.
+ * By URN, what the writes of the resource would overwrite in the world, as it was when a preview looked: a digest for each call, as
+ * JSON. Resources of providers that cannot tell have none.
  */
 export type Observations = ReadonlyMap<string, string>;
 

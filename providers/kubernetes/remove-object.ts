@@ -19,9 +19,9 @@ export function removeObject(outs: ObjectOutputs, context: CallContext): Promise
   return asRead(outs, context, async (client, live) => {
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (isGiven(live, outs) && (await isEnding(client, outs))) await deleteObject(client, live, context);
+      if (isGiven(live, outs) && (await endsWithHolder(client, outs))) await deleteObject(client, live, context);
       else await relinquish(client, appliedManifest(outs, live), live, context);
-    } else if (limitsNamespace(live) && (await isEnding(client, outs))) {
+    } else if (limitsNamespace(live) && (await endsWithHolder(client, outs))) {
       return;
     } else if (outs.created && isDeletable(live)) {
       await deleteObject(client, live, context);
@@ -72,8 +72,8 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
 }
 
-/** Whether the object with which another one ends is being deleted, and does not leave that behind. */
-async function isEnding(
+/** Whether what an object ends with is being deleted, and does not leave the object behind. */
+async function endsWithHolder(
   client: KubernetesClient,
   { deletedWith, manifest }: Pick<ObjectOutputs, "deletedWith" | "manifest">,
 ): Promise<boolean> {

@@ -70,7 +70,7 @@ async function deleteTogether(
 }
 
 /**
- * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that
+ * Deletes the row together with the record that it is ours. Without a record of the row, as after the restore of a backup that
  * left out the records, the row is deleted if it is just as we wrote it.
  *
  * @throws RetryableError `OwnershipTableMissing`, `WriteSuppressed`, `RowHidden`, `PlanOutdated`, with the record kept, when the row may still be there

@@ -41,7 +41,7 @@ export interface StackEngine {
   history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** Removes what tells that stacks were destroyed: their objects are gone. */
+  /** Removes what tells that stacks were destroyed: the finalizers of their objects are removed. */
   forgetDestroyed(stacks: readonly string[]): Promise<void>;
   listStacks(signal?: AbortSignal): Promise<{ name: string }[]>;
   /** The recorded owner of the backend; `undefined` without a record. */

@@ -154,8 +154,8 @@ export class GoEngine extends Operations implements StackEngine {
       if (prepared && "resources" in prepared.parameter) options.onDeclared?.(prepared.parameter.resources);
       const of = { stack, owner, object: object?.uid, mustExist: object?.mustExist };
       const guard = context?.object && guardOf(context.object);
-      const given = { ...of, guard, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
-      const params = { ...given, ...(prepared && { program: prepared.parameter }) };
+      const common = { ...of, guard, refresh, savesOnce, plans, plan, message, outputs: outputs !== undefined };
+      const params = { ...common, ...(prepared && { program: prepared.parameter }) };
       const listener = {
         session,
         event: (event: EngineEvent) => void events.push(event),

@@ -13,7 +13,7 @@ const CONFIRM_MS = 60_000;
 const GATHER_MS = 2_000;
 
 /** Where what is waited for is looked up. */
-interface Lookup {
+interface Sources {
   cache: Pick<KindCache, "view">;
   client: KubernetesClient;
 }
@@ -34,7 +34,7 @@ export class Blockers {
   #checkedAt = this.#since;
 
   constructor(
-    context: Lookup,
+    context: Sources,
     object: LiveObject,
     failures: readonly UpdateFailure[],
     deleted: readonly string[] = [],
@@ -52,7 +52,7 @@ export class Blockers {
    *
    * @returns with when the API server was asked last, for {@link looked}
    */
-  async look(context: Lookup, object: LiveObject): Promise<{ remainingMs: number; checkedAt: number }> {
+  async look(context: Sources, object: LiveObject): Promise<{ remainingMs: number; checkedAt: number }> {
     if (stateOf(object) !== this.#of) return { remainingMs: 0, checkedAt: this.#checkedAt };
     const intervalMs = this.#cached.size === this.#pending.length ? CONFIRM_MS : POLL_MS;
     const waitedMs = performance.now() - this.#checkedAt;
@@ -87,7 +87,7 @@ export class Blockers {
   }
 
   /** The failures, with what is waited for as it is now. */
-  async describe(context: Lookup): Promise<UpdateFailure[]> {
+  async describe(context: Sources): Promise<UpdateFailure[]> {
     const pending = await Promise.all(
       this.#pending.map(async (failure) => {
         const cached = cachedOf(context, failure);
@@ -107,13 +107,13 @@ function stateOf(object: LiveObject): string {
 }
 
 /** What a cache shows of what a failure waits for. */
-function cachedOf({ cache }: Lookup, { object }: UpdateFailure): LiveObject | undefined {
+function cachedOf({ cache }: Sources, { object }: UpdateFailure): LiveObject | undefined {
   const cached = object && cache.view(objectId(object))?.object;
   return cached?.metadata.uid === object?.metadata.uid ? cached : undefined;
 }
 
 /** What names no object can only be tried again. */
-async function isThere({ client }: Lookup, { object }: UpdateFailure): Promise<boolean> {
+async function isThere({ client }: Sources, { object }: UpdateFailure): Promise<boolean> {
   if (object === undefined) return false;
   return (await known(client.find(object)))?.metadata.uid === object.metadata.uid;
 }

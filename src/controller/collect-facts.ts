@@ -13,9 +13,10 @@ import {
 import { isFresh } from "../cache/freshness";
 import { driftUnknownCondition } from "./conditions";
 import type { KindContext, Reconcile } from "./context";
+import { findDrift } from "./drift";
 import type { DriftFacts, Facts, LastFacts, ObjectFacts, StackFacts, Timing } from "./facts";
 import { stillWaits } from "./gate";
-import { changedReads, findDrift, ownedOf } from "./kind-cache";
+import { changedReads, ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 

@@ -40,7 +40,7 @@ export interface KindContext {
   cache: KindCache;
   engine: OwnedEngine;
   backend: Pick<BackendOwnership, "refusal" | "problem">;
-  /** Has the backend forget that a stack was destroyed, as its object is gone. */
+  /** Has the backend forget that a stack was destroyed: the finalizer of its object is removed, and nothing looks for the stack. */
   forgetDestroyed(stack: string): void;
   /** See {@link watchModes}. */
   readSettings(object: LiveObject): Promise<Settings>;
@@ -58,7 +58,7 @@ export interface KindContext {
 export interface Reconcile {
   context: KindContext;
   item: ObjectItem;
-  /** The object as the cache shows it, or as our own last write returned it; for a destroy, as the API server has it. */
+  /** The object as the cache shows it, or as our own last write returned it; for a destroy, as it is known to be now. */
   object: LiveObject;
   state: ObjectState;
   /** What a look at the blockers of the last attempt has found. */

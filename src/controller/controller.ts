@@ -1,5 +1,5 @@
 import { type Failure, failureOf } from "../../providers/errors";
-import { type Fence, openFence } from "../../providers/fence";
+import { type Fence, noFence } from "../../providers/fence";
 import { ApiError, isUnknownKind, type LiveObject, type ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
@@ -107,7 +107,7 @@ export class Controller {
       const tombstone = this.#tombstones.get(item.key);
       const result =
         shards === undefined
-          ? await work(signal, openFence())
+          ? await work(signal, noFence())
           : await shards.work(this.#shardKey(item.key), signal, work);
       if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.

@@ -18,7 +18,8 @@ import { type Attempt, type Facts, type ObjectFacts, previewedState } from "./fa
 import { driftUnknownNews, gated, pause, tellRefusal } from "./restraints";
 
 /**
- * What to do about an object, from its present state alone: which event led here does not matter.
+ * What to do about an object, from the facts alone: what is there, and what this process remembers of its last attempt. Which event led
+ * here does not matter.
  *
  * An object whose last update succeeded for this generation with this program, and has no drift, needs
  * nothing; so does one whose failure only its author can correct.
@@ -42,7 +43,7 @@ function decideWork(facts: Facts): Action {
     return finishes(facts) ? { ...update(facts, "Finishing", false), type: "finish" } : destroy(facts);
   }
   if (settings.mode === "Observe") return isPreviewed(facts) ? restAsPreviewed(facts) : { type: "preview" };
-  if (isRequested(facts) || isDecided(facts)) return update(facts, "Requested", true);
+  if (isRequested(facts) || hasNewStateDecision(facts)) return update(facts, "Requested", true);
   if (stack.unlisted && status.stack !== undefined) return update(facts, "Retrying", true);
 
   const rest = () => addFinalizerOr(facts, nothing(facts));
@@ -131,7 +132,7 @@ function isRequested({ object, settings: { requested } }: Pick<Facts, "object" |
 }
 
 /** Whether a decision on a lost state is still to be obeyed, or turns out to be about a state that is there. */
-function isDecided(facts: Pick<Facts, "object" | "settings" | "last">): boolean {
+function hasNewStateDecision(facts: Pick<Facts, "object" | "settings" | "last">): boolean {
   const { stateDecision } = facts.settings;
   return stateDecision !== undefined && attemptOf(facts)?.stateDecision !== stateDecision;
 }

@@ -2,7 +2,7 @@ import type { Failure } from "../../providers/errors";
 import type { Settings, StateDecision } from "../../stacks/contract/annotations";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
-import type { Drift } from "./kind-cache";
+import type { Drift } from "./drift";
 
 /** How the last update of an object by this process ended. A restart forgets it, and so tries once more. */
 export interface Attempt {
@@ -77,8 +77,8 @@ export interface StackFacts {
 }
 
 /**
- * Drift: what differs from what was applied. It is found by the caches (kind-cache.ts), by the kind's code (`liveState`), or by a poll
- * of what no watch shows (operator/drift-poller.ts). What only a refresh finds is looked for by time (repairs.ts). `repair` in
+ * Drift: what differs from what was applied. It is found by the caches (drift.ts), by the kind's code (`liveState`), or by a poll
+ * of what no watch shows (operator/drift-poller.ts). What only a refresh finds is looked for by time (repairs.ts). `decideWork` in
  * decide.ts decides what is done about it.
  */
 export interface DriftFacts extends Pick<Drift, "edited" | "missing" | "contents"> {

@@ -22,14 +22,14 @@ import { isRestOf } from "./rest-of-plan";
 import { reasonOf } from "./restraints";
 
 /*
- * Between a plan and its application. Where changes wait for an approval, each reconcile plans what it would do. Only if exactly
- * this was approved, by its digest, is it done, bound to the same plan: an approval of anything else has no effect.
+ * Between a plan and its application. An object whose plan waits is planned again when the object, its drift or the decision changes.
+ * Only if exactly this was approved, by its digest, is it done, bound to the same plan: an approval of anything else has no effect.
  *
  * Plans and approvals are objects of the cluster, so a crash loses none. The object is planned again, and its operator crashed
- * - before the plan was `Applying`: the approval holds as before, until it expires or the digest is another. With a key service, the
- *   key of digests is made at each start, and what was approved before has no effect;
+ * - before the plan was `Applying`: the approval holds as before, until it expires or the digest is another;
  * - during the update or destroy: each step that remains must be one that was approved, or have been done already;
- * - after it: nothing changes any more, and the approval is recorded with the stack.
+ * - after an update: nothing changes any more, and the approval is recorded with the stack.
+ * With a key service, the key of digests is made at each start: what was approved before, or remains, needs another approval.
  */
 
 /** What lets an operation begin. */
@@ -80,7 +80,7 @@ export async function passGate(
   const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
   const refusals = await refusalsOf(planned.resources);
   const spec = specOf(step, action, { ...planned, refusals }, digests, authors);
-  const decision = plans.find(kind, object, spec.digest, authors);
+  const decision = plans.decisionOn(kind, object, spec.digest, authors);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt, reason } = decision;
     const applying = {
@@ -92,7 +92,7 @@ export async function passGate(
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return { ...pass, approval: approvalBy(decision) };
   }
-  const begunBy = begun && plans.find(kind, object, begun.spec.digest, authors);
+  const begunBy = begun && plans.decisionOn(kind, object, begun.spec.digest, authors);
   const mayGoOn = begunBy?.decision === "Approve" && decision?.decision !== "Reject";
   if (begun && mayGoOn && isRestOf(begun.spec, step, digests, planned))
     return { ...pass, approval: approvalBy(begunBy) };
@@ -175,7 +175,7 @@ export function stillWaits(
 ): boolean {
   const { digest, authors, decision } = plan;
   if (plans?.get(kind, object)?.spec.digest !== digest) return false;
-  return describeDecision(plans.find(kind, object, digest, authors)) === decision;
+  return describeDecision(plans.decisionOn(kind, object, digest, authors)) === decision;
 }
 
 /*

@@ -51,7 +51,7 @@ export async function maintain(
     }
   };
   const remove = async ({ apiVersion, kind: name, metadata }: LiveObject) => {
-    if (facts.settings.mode !== "Apply") return; // what deletes something waits for an approval
+    if (facts.settings.mode !== "Apply") return; // where deletions wait for approvals, nothing is deleted here: no plan would tell of it
     await client.delete({ apiVersion, kind: name }, metadata.name, metadata.namespace, { uid: metadata.uid });
   };
   const warn = (about: LiveObject, reason: string, message: string) =>

@@ -26,7 +26,7 @@ export interface ObjectWriterOptions {
   metrics: { loosened(): void };
 }
 
-/** The one writer of what Kindstack has on an object: its finalizer, its status, its Events. */
+/** All writes of a reconcile to its object: the finalizer, the status, Kindstack's annotations; and its Events. Reads it before. */
 export class ObjectWriter {
   readonly #limit: LimitFunction;
 

@@ -17,7 +17,7 @@ import { type PlanBasis, type PlanDigests, planDigests } from "../plan/digest";
 import { asDecision, digestsOf, isOf, type PlanDecision } from "./plan-decision";
 
 /** The plans and approvals of a cluster, for all controllers. */
-export type Plans = Pick<PlanStore, "find" | "get" | "write" | "remove" | "digests" | "authorMayNotApprove">;
+export type Plans = Pick<PlanStore, "decisionOn" | "get" | "write" | "remove" | "digests" | "authorMayNotApprove">;
 
 type Names = Pick<LiveObject, "metadata">;
 
@@ -36,7 +36,7 @@ export interface PlanStoreOptions {
   namespace: string;
   /** Whether those who have made a change may not approve it. */
   authorMayNotApprove?: boolean | undefined;
-  /** Told of an object whose plan, or a decision on it, is another now. */
+  /** Told of an object whose plan is gone, or decided on. */
   onChange: (object: PlanSpec["object"], isDecided: boolean) => void;
   logger: Logger;
 }
@@ -107,7 +107,7 @@ export class PlanStore {
    * The latest valid decision on an object's plan of this digest. Of two decisions within one second, the rejection counts. An ignored
    * approval is returned only where there is no other decision.
    */
-  find(kind: AnyKind, object: Names, digest: string, authors?: readonly string[]): PlanDecision | undefined {
+  decisionOn(kind: AnyKind, object: Names, digest: string, authors?: readonly string[]): PlanDecision | undefined {
     const namespace = this.get(kind, object)?.metadata.namespace ?? object.metadata.namespace ?? this.options.namespace;
     const now = Date.now();
     const decisions = (this.approvals.byIndex(DIGEST_INDEX, digest) as Approval[])
@@ -122,7 +122,8 @@ export class PlanStore {
    * Makes an object's plan, or replaces it. One of the same digest keeps its cause, and so the time since which it waits; its authors
    * may be others.
    *
-   * @param options of an object that is gone, the garbage collector would remove the plan
+   * @param options the plan of a tombstone has no owner reference, by which the garbage collector would remove it, and is in the
+   *   operator's namespace
    * @throws ApiError when the API server refuses it
    */
   async write(
@@ -203,8 +204,8 @@ export class PlanStore {
 
   #planChanged(plan: Plan, isGone: boolean): void {
     // A decision may have come before the cache showed the plan; a plan that others delete is made again.
-    const isDecided = this.approvals.byIndex(DIGEST_INDEX, plan.spec.digest).length > 0;
-    if (isGone || isDecided) this.options.onChange(plan.spec.object, !isGone);
+    const isDecided = !isGone && this.approvals.byIndex(DIGEST_INDEX, plan.spec.digest).length > 0;
+    if (isGone || isDecided) this.options.onChange(plan.spec.object, isDecided);
   }
 
   #decided(approval: Approval): void {

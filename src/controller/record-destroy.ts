@@ -11,7 +11,7 @@ import { reportPass } from "./gate";
 import { explainDecision, isStateMissing, STATE_MISSING } from "./missing-state";
 import type { ObjectState } from "./object-state";
 import type { Destroyed, DestroyFailed, Updated, UpdateFailed } from "./outcome";
-import { remembered, report, retry } from "./work";
+import { remembered, report, retry } from "./report";
 
 /** Records that an update before the destroy succeeded: the next reconcile destroys what it has. */
 export async function recordFinish(

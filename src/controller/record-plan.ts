@@ -16,16 +16,16 @@ import type { Proposed } from "./gate";
 import { describeIgnored } from "./gate";
 import type { Outcome } from "./outcome";
 import { describeDecision, type PlanDecision } from "./plan-decision";
-import { handled, remembered, report, retry } from "./work";
+import { handled, remembered, report, retry } from "./report";
 
-type PlanStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
+type RecordStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
 
 /** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
 const PREVIEW_AGAIN_MS = 60_000;
 
 /** Records what an update of an object that is only observed would do. */
 export async function recordPreview(
-  step: PlanStep,
+  step: RecordStep,
   { resources, failures }: Extract<Outcome, { type: "previewed" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = step;
@@ -59,12 +59,12 @@ const LOOK_AGAIN_MS = 600_000;
  * approval of a plan that is outdated by then has no effect.
  */
 export async function recordProposal(
-  step: PlanStep,
+  step: RecordStep,
   { spec, authors, decision, resources }: Proposed,
 ): Promise<Result> {
   const { context, facts, object, logger } = step;
   const { isTombstone } = facts.object;
-  await context.plans?.write(context, object, spec, statusOf(spec, decision), { isTombstone });
+  await context.plans?.write(context, object, spec, planStatus(spec, decision), { isTombstone });
   const changes = describeAll(resources.map(describePlanned));
   const words = approvalWords(context.kind, { spec });
   const next = decision === undefined ? `approve it with: kindstack approve ${words}` : describe(spec, decision);
@@ -85,7 +85,7 @@ export async function recordProposal(
 
 /** Remembers a preview, which is not repeated as long as it is valid, and tells of it. @param reason of an Event, if its state is one */
 async function tell(
-  step: PlanStep,
+  step: RecordStep,
   preview: Pick<Preview, "outcome" | "drifted" | "conditions" | "plan" | "untilMs">,
   type: "Normal" | "Warning",
   reason: string | undefined,
@@ -103,7 +103,7 @@ async function tell(
 /** Of Events. An approval that counts is not recorded here. */
 const REASONS = { Approve: "Approved", Reject: "Rejected", Ignored: "ApprovalIgnored" } as const;
 
-function statusOf(spec: PlanSpec, decision: PlanDecision | undefined): PlanStatus {
+function planStatus(spec: PlanSpec, decision: PlanDecision | undefined): PlanStatus {
   if (decision === undefined) return { state: "Pending" };
   if (decision.decision === "Ignored")
     return { state: "Pending", message: describe(spec, decision).slice(0, MAX_TEXT) };

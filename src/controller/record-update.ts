@@ -22,7 +22,7 @@ import { explainDecision } from "./missing-state";
 import type { Outcome, Updated, UpdateFailed } from "./outcome";
 import { outputFields } from "./output-fields";
 import { alterationsIn, type Revert, revertsIn } from "./repairs";
-import { handled, remembered, report, retry } from "./work";
+import { handled, remembered, report, retry } from "./report";
 
 type RecordStep = Step<"item" | "facts" | "state", "kind">;
 type UpdateStep = RecordStep & Step<"logger", "kind" | "client" | "plans" | "writer">;

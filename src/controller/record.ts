@@ -7,7 +7,7 @@ import type { Outcome } from "./outcome";
 import { recordDestroy, recordFailedDestroy, recordFailedFinish, recordFinish } from "./record-destroy";
 import { recordPreview, recordProposal } from "./record-plan";
 import { recordFailedUpdate, recordProgram, recordUpdate } from "./record-update";
-import { report } from "./work";
+import { report } from "./report";
 
 /** Records what came of an action: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {

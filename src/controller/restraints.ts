@@ -31,7 +31,7 @@ export function driftUnknownNews({ status }: ObjectFacts, { unknown }: DriftFact
   return newsAmong(unknown === undefined ? [] : [unknown], status.conditions);
 }
 
-/** A decision with the gate of the object's mode. An update whose plan waits runs for what its plan was made for. */
+/** A decision with the gate of the object's mode. An update that is tried again as its plan waits has the cause of that plan. */
 export function gated(facts: Facts, action: Action): Action {
   const { mode } = facts.settings;
   const gate: Gate = mode === "Propose" ? "all" : mode === "ProposeDestructive" ? "destructive" : "none";

@@ -5,13 +5,11 @@ import type { Log } from "../../providers/log";
 import type { WorkContext } from "../../providers/provider";
 import { shortened } from "../../providers/shortened";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { UpdateFailure } from "../automation/event-log";
 import { engineWithin } from "../backend/owned-engine";
 import { visible } from "../text/plain-text";
 import type { ProgressReport } from "./action";
-import type { Progress, Reconcile, Result, Step } from "./context";
-import type { Attempt } from "./facts";
-import type { StatusChange } from "./status";
+import type { Progress, Reconcile, Step } from "./context";
+import { report } from "./report";
 
 /** A reconcile whose writes are refused, wherever they are made, when its fence has ended. */
 export function withinFence(reconcile: Omit<Reconcile, "work" | "progress">, fence: Fence): Reconcile {
@@ -101,45 +99,4 @@ export class ProgressStatus implements Progress {
     await this.#written?.catch(() => undefined);
     return this.object;
   }
-}
-
-/** Writes what is new of an object's status, unless the object is gone. All conditions are written here. */
-export async function report(
-  { context: { writer }, facts, state }: Step<"facts" | "state", "writer">,
-  object: LiveObject,
-  change: StatusChange,
-): Promise<LiveObject> {
-  const { isTombstone, metadata } = facts.object;
-  if (isTombstone) return object;
-  const conditions = change.conditions?.map((one) => ({ observedGeneration: metadata.generation, ...one }));
-  const stated = { ...change, ...(conditions && { conditions }) };
-  return writer.writeStatus(object, state, { ...stated, mode: facts.settings.mode });
-}
-
-/** The generation and the request that an attempt was for. */
-export function handled({ facts: { object, settings } }: Step<"facts">) {
-  return {
-    observedGeneration: object.metadata.generation,
-    ...(settings.requested !== undefined && { lastHandledReconcile: settings.requested }),
-  };
-}
-
-/** What this process remembers of an attempt, or a preview, that has ended. */
-export function remembered<T>(
-  { facts: { object, settings, stack } }: Step<"facts">,
-  ended: T,
-): T & Pick<Attempt, "uid" | "generation" | "programDigest" | "stateDecision"> {
-  const { uid, generation } = object.metadata;
-  const { stateDecision } = settings;
-  return { uid, generation, programDigest: stack.program, stateDecision, ...ended };
-}
-
-/** What the operator itself lacks, which all objects meet alike. */
-const OWN_DEPENDENCIES = ["NoEngine", "SystemError", "Unreadable"];
-
-/** How what has failed is tried again. */
-export function retry(failures: readonly UpdateFailure[]): Result {
-  const failure = failures.find(({ errorClass }) => errorClass !== "pending");
-  if (failure?.dependency !== undefined) return { dependency: failure.dependency };
-  return failure !== undefined && OWN_DEPENDENCIES.includes(failure.reason) ? { dependency: failure.reason } : "retry";
 }

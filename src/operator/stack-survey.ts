@@ -57,7 +57,7 @@ function nameOf(kind: AnyKind, { metadata }: LiveObject): string {
 const GATHER_MS = 50;
 
 /**
- * Has the backend forget that stacks were destroyed, as their objects are gone. What it does not forget, because the operator
+ * Has the backend forget that stacks were destroyed, as the finalizers of their objects are removed. What it does not forget, because the operator
  * ends, is forgotten after a month.
  */
 export class DestroyedStacks {

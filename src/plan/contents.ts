@@ -14,14 +14,15 @@ import {
   type PlanField,
   type PlanSpec,
   type PlanStep,
+  type StepAction,
 } from "../../stacks/contract/plan";
 import type { PlanDigests } from "./digest";
 import { type PlannedResource, touchedObject } from "./effects";
 import type { StackPlan } from "./plan";
-import { type FieldChange, type Gated, UNCHECKED } from "./resource-plan";
+import { type FieldChange, UNCHECKED } from "./resource-plan";
 
 /** The counter of a plan for each action on a resource. Actions that leave the resource as it is are not counted. */
-const COUNTED: Readonly<Partial<Record<Gated, keyof PlanSpec["actions"]>>> = {
+const COUNTED: Readonly<Partial<Record<StepAction, keyof PlanSpec["actions"]>>> = {
   create: "create",
   adopt: "update",
   update: "update",

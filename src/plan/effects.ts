@@ -13,10 +13,11 @@ import type { Properties } from "../../providers/provider";
 import { isRetained, PROVIDER_PROPERTY } from "../../providers/resource-options";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
+import type { StepAction } from "../../stacks/contract/plan";
 import type { PlannedChange } from "../automation/planned-changes";
 import { typeWord } from "../automation/urn";
 import { adoptedFields, changedFields, createdFields } from "./fields";
-import { type FieldChange, type Gated, type ResourcePlan, UNCHECKED } from "./resource-plan";
+import { type FieldChange, type ResourcePlan, UNCHECKED } from "./resource-plan";
 
 /** A change of a stack's resource, with what it does to what is alive. */
 export interface PlannedResource {
@@ -190,7 +191,7 @@ function applicationOf(
   live: LiveObject | undefined,
   effect: ApplyEffect | undefined,
   keepsOld: boolean,
-): Exclude<Gated, "delete"> {
+): Exclude<StepAction, "delete"> {
   if (operation === "replace" && !keepsOld) return "replace";
   if (effect === undefined || effect === "wait") return operation === "update" ? "update" : "create";
   // One that only lost its label is no other's.

@@ -6,23 +6,23 @@ export function closed<T extends Type.TProperties>(properties: T, options: Type.
   return Type.Object(properties, { ...options, additionalProperties: false });
 }
 
-/** What can happen to a resource, which `--fail-on` takes. */
-export const GATED = STEP_ACTIONS;
-export type Gated = (typeof GATED)[number];
-
 /** What cannot be told because something could not be looked up: every gate fails on it. */
 export const UNCHECKED = "unchecked";
 
 const fieldSchema = closed({
   path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
-  before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent if the field is new." })),
+  before: Type.Optional(
+    Type.Unknown({
+      description: "Its value now: in the state, or live where that was looked up; absent if the field is new.",
+    }),
+  ),
   after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent if the field is removed." })),
 });
 
 export const resourceSchema = closed({
   name: Type.String({ description: "The resource's name in its stack." }),
   type: Type.String({ description: "Namespace, Row, …" }),
-  operation: Type.Enum([...GATED, UNCHECKED], {
+  operation: Type.Enum([...STEP_ACTIONS, UNCHECKED], {
     type: "string",
     description: "unchecked: what has its name could not be looked up; `notChecked` says why.",
   }),

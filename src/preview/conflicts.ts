@@ -1,8 +1,9 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import type { StepAction } from "../../stacks/contract/plan";
 import { type PlannedResource, touchedObject } from "../plan/effects";
 import { createdFields } from "../plan/fields";
 import type { Conflict } from "../plan/obstacles";
-import type { Gated, ResourcePlan } from "../plan/resource-plan";
+import type { ResourcePlan } from "../plan/resource-plan";
 import type { ObjectPlan } from "./report";
 
 /** The plan for one object, and its effects on other objects. */
@@ -29,7 +30,7 @@ export interface Planned {
 export type Claimant = Pick<Planned, "owner" | "claims">;
 
 /** What takes an object from its owner, who may have made it. */
-const FREES: readonly Gated[] = ["delete", "release", "orphan"];
+const FREES: readonly StepAction[] = ["delete", "release", "orphan"];
 
 /**
  * Adds conflicts to the plans: with live objects, and between new objects. An update that only waits until another of
@@ -47,7 +48,7 @@ export function addConflicts(all: readonly Planned[], others: readonly Claimant[
     for (const { urn, id = "", holder, message } of conflicts) {
       const resource = resources.find(({ change }) => change.urn === urn);
       if (resource !== undefined) resource.refused = true;
-      const frees = (other: Holder) => other.owner === holder && FREES.includes(other.word as Gated);
+      const frees = (other: Holder) => other.owner === holder && FREES.includes(other.word as StepAction);
       const freed = holders.get(id)?.find(frees)?.word;
       if (freed === undefined) fails.push(message);
       else {
@@ -104,7 +105,7 @@ function rivalries(
   return taken.flatMap(({ change }) => {
     const id = touchedObject(change);
     if (id === undefined || known.has(id)) return [];
-    const rival = holders.get(id)?.find((other) => other.owner !== owner && !FREES.includes(other.word as Gated));
+    const rival = holders.get(id)?.find((other) => other.owner !== owner && !FREES.includes(other.word as StepAction));
     return rival === undefined ? [] : [{ id, rival: rival.owner }];
   });
 }

@@ -46,14 +46,14 @@ export async function checkPrerequisites(all: readonly Planned[], cluster: Clust
         if (isNew) problems.push(await namespaceProblem(cluster, applied, made));
         for (const problem of problems) {
           if (problem?.outcome === "made") plan.notValidated = problem.message;
-          else settle(planned, problem);
+          else noteProblem(planned, problem);
         }
       }
       for (const { inputs, shown } of resources) {
         if (inputs === undefined || shown.operation !== "create") continue;
         const problem = await namespaceProblem(cluster, inputs.manifest, made);
         if (problem?.outcome === "made") shown.notChecked = problem.message;
-        else settle(planned, problem);
+        else noteProblem(planned, problem);
       }
     }),
   );
@@ -65,7 +65,7 @@ interface Problem {
   message: string;
 }
 
-function settle({ plan, unknown }: Planned, problem: Problem | undefined): void {
+function noteProblem({ plan, unknown }: Planned, problem: Problem | undefined): void {
   if (problem === undefined) return;
   const { outcome, message } = problem;
   const texts = outcome === "missing" ? plan.errors : unknown;

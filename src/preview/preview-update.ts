@@ -97,7 +97,7 @@ const NO_UID = "00000000-0000-0000-0000-000000000000";
 
 export async function previewUpdate(
   options: PlanOptions,
-  { kind, manifest, live: taken }: Candidate,
+  { kind, manifest, live: listed }: Candidate,
   lookup: Lookup,
 ): Promise<FoundPlan> {
   const { engine, cluster, refresh, proposeWith, signal } = options;
@@ -111,7 +111,7 @@ export async function previewUpdate(
   const recorded = recordedObjects(state);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
   const metadata = appliedMetadata(manifest.metadata, live);
-  const parsed = await validateObject(kind, taken !== undefined, {
+  const parsed = await validateObject(kind, listed !== undefined, {
     ...manifest,
     metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
@@ -119,7 +119,7 @@ export async function previewUpdate(
   const invalid = { ...NOTHING, action: "invalid" as const };
   if ("invalid" in parsed) return { ...invalid, validatedBy: "schema", errors: [parsed.invalid] };
   const { object, refused } = parsed;
-  const verdict = taken === undefined ? await cluster.validate(manifest) : ({ type: "valid" } as const);
+  const verdict = listed === undefined ? await cluster.validate(manifest) : ({ type: "valid" } as const);
   if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
   const view = callerView(cluster, { kind, key, live, owned, recorded });
   const inputs = await readInputs(view, kind, object).catch((error: unknown) => couldNot("what it refers to", error));

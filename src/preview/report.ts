@@ -1,8 +1,8 @@
 import Type from "typebox";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import type { Plan, PlanField } from "../../stacks/contract/plan";
-import { closed, type FieldChange, GATED, type ResourcePlan, resourceSchema, UNCHECKED } from "../plan/resource-plan";
+import { type Plan, type PlanField, STEP_ACTIONS } from "../../stacks/contract/plan";
+import { closed, type FieldChange, type ResourcePlan, resourceSchema, UNCHECKED } from "../plan/resource-plan";
 import { readJson } from "../text/json";
 
 /*
@@ -10,13 +10,13 @@ import { readJson } from "../text/json";
  */
 
 /** What `--fail-on` takes. */
-export const FAIL_ON_WORDS = [...GATED, UNCHECKED, "behind"] as const;
+export const FAIL_ON_WORDS = [...STEP_ACTIONS, UNCHECKED, "behind"] as const;
 export type FailOnWord = (typeof FAIL_ON_WORDS)[number];
 
 /** Why a row is not checked by a dry run. */
 export const NO_OBJECT = "it is not a Kubernetes object";
 
-const actionSchema = Type.Enum([...GATED, "none", "paused", "invalid", "failed", UNCHECKED], {
+const actionSchema = Type.Enum([...STEP_ACTIONS, "none", "paused", "invalid", "failed", UNCHECKED], {
   type: "string",
   description:
     "What would happen to the object's stack. release, orphan: the object is deleted, its resources stay. paused: " +
@@ -113,7 +113,7 @@ export function newPlan(
   return { ...source, stack: stackName(kind, objectKey(names)), ...nothing };
 }
 
-/** An object's action is the most severe action of its resources. */
+/** The action of an object that exists: to replace, where one of its resources is replaced. */
 export function actionOf(resources: readonly ResourcePlan[]): Action {
   if (resources.some(({ operation }) => operation === "replace")) return "replace";
   return resources.length > 0 ? "update" : "none";

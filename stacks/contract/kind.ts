@@ -207,7 +207,7 @@ function findRounded(value: unknown, path: string): string | undefined {
   return undefined;
 }
 
-/** The common status fields of an object; empty when it has no status yet. */
+/** The whole status of an object, typed by the fields that all kinds have; empty when it has no status yet. */
 export function statusOf(object: LiveObject): CommonStatus {
   return (object.status as CommonStatus | undefined) ?? {};
 }

@@ -30,7 +30,10 @@ const approvalRecordSchema = Type.Object(
 /** An approval that was acted on. */
 export type ApprovalRecord = Type.Static<typeof approvalRecordSchema>;
 
-/** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
+/**
+ * What the last successful update left behind; enough to tell after a restart that nothing has to be done. Its resources are also those
+ * of a later update that has failed on the way.
+ */
 export const stackRecordSchema = Type.Object(
   {
     name: Type.String({ description: "The Pulumi stack that stands behind this object." }),

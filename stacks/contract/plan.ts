@@ -25,6 +25,7 @@ export const STEP_ACTIONS = [
   "release",
   "orphan",
 ] as const;
+export type StepAction = (typeof STEP_ACTIONS)[number];
 
 export const PLAN_STATES = ["Pending", "Applying", "Rejected"] as const;
 

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { openFence } from "../../providers/fence";
+import { noFence } from "../../providers/fence";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import type { Informer } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
@@ -58,7 +58,7 @@ beforeEach(() => {
   const shards: NonNullable<ControllerEnvironment["shards"]> = {
     holds: () => held,
     work: async (_, signal, work) => {
-      const result = await work(signal, openFence());
+      const result = await work(signal, noFence());
       return held ? result : undefined;
     },
   };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import { findDrift } from "../../src/controller/drift";
 import type { CachedView } from "../../src/controller/kind-cache";
-import { findDrift } from "../../src/controller/kind-cache";
 import { applied, namespace } from "../objects";
 
 const id = "v1/Namespace//acme";

@@ -53,7 +53,7 @@ function pass(
   const plans: Plans = {
     authorMayNotApprove: false,
     digests: async (basis) => planDigests(key, basis),
-    find: (_kind, _object, digest) => {
+    decisionOn: (_kind, _object, digest) => {
       const decision = decide(digest);
       return decision && { decision, approver: "alice", at: "now", digest, expiresAt: 0 };
     },

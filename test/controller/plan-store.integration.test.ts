@@ -58,7 +58,7 @@ async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<L
   return cluster.client.create({ ...APPROVAL_TYPE, metadata, spec: { approver: status?.userInfo.username, ...spec } });
 }
 
-const find = (object: LiveObject, digest: string) => store.find(podSet, object, digest);
+const find = (object: LiveObject, digest: string) => store.decisionOn(podSet, object, digest);
 const pending = { state: "Pending" } as const;
 
 describe("a plan", () => {
@@ -119,7 +119,7 @@ describe("a plan", () => {
     await decide(cluster.namespace, approved);
     await decide(operators, approved);
     await expect.poll(() => changed).toContain(metadata.name);
-    expect(store.find(tenant, object, plan.digest)).toMatchObject({ decision: "Approve", digest: plan.digest });
+    expect(store.decisionOn(tenant, object, plan.digest)).toMatchObject({ decision: "Approve", digest: plan.digest });
     await store.remove({ client: cluster.client, kind: tenant }, object);
     await cluster.client.delete(kindType(tenant), metadata.name);
   });
@@ -191,7 +191,7 @@ describe("a decision", () => {
       digest: own,
     });
     const { approver } = spec as ApprovalSpec;
-    const by = (digest: string, ...authors: string[]) => store.find(podSet, object, digest, authors)?.decision;
+    const by = (digest: string, ...authors: string[]) => store.decisionOn(podSet, object, digest, authors)?.decision;
     await expect.poll(() => by(own, "olga")).toBe("Approve");
     expect(by(own, "olga", approver)).toBe("Ignored");
     expect(by(own, "olga", `${approver}2`)).toBe("Approve");

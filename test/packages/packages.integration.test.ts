@@ -5,7 +5,7 @@ import path from "node:path";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { cpuSeconds } from "../../bench/processes";
-import { openFence } from "../../providers/fence";
+import { noFence } from "../../providers/fence";
 import { declaredBy } from "../../providers/registration";
 import { Packages } from "../../src/packages/packages";
 import { type PackageLimits, PackageRunner } from "../../src/packages/runner";
@@ -541,7 +541,7 @@ describe("a provider of a package", () => {
   it("removes orphans within the right to write", async () => {
     const kind = await serve({}, 50);
     const file = path.join(shelf, "e");
-    const context = { ...contextOf().context, fence: openFence() };
+    const context = { ...contextOf().context, fence: noFence() };
     await kind.capabilities.external?.removeUntracked(owner, [{ file }], { release: false }, context);
     expect(fs.readFileSync(file, "utf8")).toBe("u");
     await eventually(() => expect(packages.pids).toEqual([]));

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { type Fence, openFence } from "../../providers/fence";
+import { type Fence, noFence } from "../../providers/fence";
 import { batched } from "../../providers/postgres/row-batch";
 
 /** Batches that end when they are told to, and what was in them. */
@@ -104,7 +104,7 @@ describe("batched", () => {
     const listeners = () => getEventListeners(signal, "abort").length;
     const held = new HeldBatches(() => void expect(listeners()).toBeLessThanOrEqual(1));
 
-    await held.all([held.do("a1"), held.do("a2", { check: () => {}, signal }), held.do("a3", openFence())]);
+    await held.all([held.do("a1"), held.do("a2", { check: () => {}, signal }), held.do("a3", noFence())]);
 
     expect(listeners()).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import pino from "pino";
 import { expect, vi } from "vitest";
-import { type Fence, openFence } from "../../../providers/fence";
+import { type Fence, noFence } from "../../../providers/fence";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../../providers/kubernetes/ownership";
@@ -76,7 +76,7 @@ function clientOf(requests: Record<string, (...args: never[]) => unknown>): Kube
   const none = () => {
     throw new Error("a write without a fence");
   };
-  return { ...under({ ...openFence(), check: none }), within: under } as KubernetesClient;
+  return { ...under({ ...noFence(), check: none }), within: under } as KubernetesClient;
 }
 
 function fenceOf({ context }: UpOptions): Fence {
@@ -105,7 +105,7 @@ export class Harness {
   readonly held: (BindingPlan | undefined)[] = [];
   readonly plans: { -readonly [K in keyof Plans]: Plans[K] } = {
     get: () => this.plan,
-    find: (_kind, _object, digest, authors) => {
+    decisionOn: (_kind, _object, digest, authors) => {
       const decision = this.decisions.get(digest);
       const counts = decision?.decision !== "Approve" || mayApprove(authors, decision.approver);
       return counts ? decision : { ...decision, decision: "Ignored" };
@@ -325,7 +325,7 @@ export class Harness {
     return this.deployment === undefined ? [] : [this.deployment];
   }
 
-  reconcile(fence = openFence()) {
+  reconcile(fence = noFence()) {
     return this.reconciler.reconcile(this.#item, new AbortController().signal, fence);
   }
 
