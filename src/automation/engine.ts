@@ -27,7 +27,7 @@ export interface StackEngine {
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   up(stack: string, program: Program, options?: UpOptions): Promise<UpResult>;
   /** What `up` with this program would do; a stack that does not exist counts as empty. Writes nothing, takes no lock. */
-  preview(stack: string, program: Program, options?: PreviewOptions): Promise<PreviewResult>;
+  preview(stack: string, program: Program, options?: StackPreviewOptions): Promise<PreviewResult>;
   /** Compares the state with the real world, and saves what is found. */
   refresh(stack: string, options?: OperationOptions): Promise<UpResult>;
   /**
@@ -36,7 +36,7 @@ export interface StackEngine {
    */
   destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
   /** What `destroy` would do: nothing when there is no such stack. */
-  previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
+  previewDestroy(stack: string, options?: StackPreviewOptions): Promise<PreviewResult>;
   /** The updates, newest first; `undefined` when there is no such stack. */
   history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
@@ -88,7 +88,7 @@ export interface OperationOptions extends WorkOptions {
   savesOnce?: boolean | undefined;
 }
 
-export interface PreviewOptions extends WorkOptions {
+export interface StackPreviewOptions extends WorkOptions {
   object?: StackObject | undefined;
   /** Compare the state with the real world first, so that drift shows, or is repaired. */
   refresh?: boolean | undefined;
@@ -111,7 +111,7 @@ interface HeldOptions {
  * A plan of {@link StackEngine.preview} holds an update to inputs and operations. Providers with `observe` also hold the update
  * to the observed live values; providers of Pulumi's plugins cannot.
  */
-export interface UpOptions extends OperationOptions, Omit<PreviewOptions, "plans" | "snapshot">, HeldOptions {
+export interface UpOptions extends OperationOptions, Omit<StackPreviewOptions, "plans" | "snapshot">, HeldOptions {
   /** Ends the update after the steps that run: their calls are told, and none is cut off. */
   stop?: AbortSignal | undefined;
   /** Gives the outputs of the stack itself, of the resources as a successful update has left them. */

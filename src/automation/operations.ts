@@ -4,9 +4,9 @@ import type { ProviderHost, ProviderSession } from "../../providers/host/session
 import type {
   DestroyOptions,
   OperationOptions,
-  PreviewOptions,
   PreviewResult,
   StackEngine,
+  StackPreviewOptions,
   UpOptions,
   UpResult,
 } from "./engine";
@@ -28,7 +28,7 @@ export interface Operation {
   method: Method;
   stack: string;
   program: Program | undefined;
-  options: UpOptions & DestroyOptions & PreviewOptions;
+  options: UpOptions & DestroyOptions & StackPreviewOptions;
 }
 
 /** The common part of all implementations of {@link StackEngine}: one operation writes a stack at a time, and has a result. */
@@ -63,11 +63,11 @@ export abstract class Operations
     return this.#write("destroy", stack, options);
   }
 
-  preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<PreviewResult> {
+  preview(stack: string, program: Program, options: StackPreviewOptions = {}): Promise<PreviewResult> {
     return this.#preview("preview", stack, options, program);
   }
 
-  previewDestroy(stack: string, options: PreviewOptions = {}): Promise<PreviewResult> {
+  previewDestroy(stack: string, options: StackPreviewOptions = {}): Promise<PreviewResult> {
     return this.#preview("previewDestroy", stack, options);
   }
 
@@ -105,7 +105,12 @@ export abstract class Operations
     }
   }
 
-  async #preview(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
+  async #preview(
+    method: Method,
+    stack: string,
+    options: StackPreviewOptions,
+    program?: Program,
+  ): Promise<PreviewResult> {
     const ran = await this.#previews(() => this.run({ method, stack, program, options }));
     if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     const { events = [], outcome } = ran;

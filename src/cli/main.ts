@@ -4,7 +4,7 @@ import "./compile-cache";
 import "./warnings";
 import "./heap";
 import { openProbePort } from "./probe-port";
-import { runProgram } from "./program";
+import { runCommand } from "./program";
 
 /** The reader of the output may exit first, as `head` does; the command still completes. */
 for (const stream of [process.stdout, process.stderr]) {
@@ -15,7 +15,7 @@ for (const stream of [process.stdout, process.stderr]) {
 
 const words = process.argv.slice(2);
 void openProbePort(words, process.env)
-  .then(() => runProgram(words))
+  .then(() => runCommand(words))
   .then((exitCode) => {
     process.exitCode = exitCode;
   });

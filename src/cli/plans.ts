@@ -29,7 +29,7 @@ export function plansCommand(): Command {
     });
 }
 
-interface PlanOptions extends KindsOption {
+interface CommandOptions extends KindsOption {
   namespace?: string;
   output: ReportFormat;
 }
@@ -48,7 +48,7 @@ export function planCommand(): Command {
 Example:
   kindstack plan podsets web -n team-a`,
     )
-    .action(async (word: string, name: string, options: PlanOptions, command: Command) => {
+    .action(async (word: string, name: string, options: CommandOptions, command: Command) => {
       const kind = findKind(kindsWith(command, options, word), word);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const plan = await withKubernetes((client) => findPlan(client, kind, { name, namespace }));

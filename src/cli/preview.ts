@@ -27,7 +27,7 @@ export interface ReportOptions extends ServerOptions, KindsOption {
   report?: string;
 }
 
-interface PreviewOptions extends ReportOptions {
+interface CommandOptions extends ReportOptions {
   filename: string[];
   render?: string;
   pruneAgainst?: string;
@@ -80,7 +80,7 @@ Examples:
   kindstack preview -f manifests/ --propose --report report.json && kindstack approve --report report.json
 ${INSPECTION_HELP}`,
     )
-    .action(async (options: PreviewOptions) => {
+    .action(async (options: CommandOptions) => {
       const problem = usageProblem(options);
       if (problem !== undefined) command.error(`error: ${problem}`);
       const { refresh, concurrency, propose, pruneSelector: selector } = options;
@@ -98,14 +98,14 @@ ${INSPECTION_HELP}`,
     });
 }
 
-async function previewFleet(options: PreviewOptions): Promise<Report> {
+async function previewFleet(options: CommandOptions): Promise<Report> {
   using _ = endIfBlocked();
   const { namespace, refresh, concurrency, propose } = options;
   const request = { ...(namespace && { namespace }), refresh, ...(propose && { propose }) };
   return byDifference(await inspect("/v1/diff", request, options, () => ({ kinds: allKinds(options), concurrency })));
 }
 
-function usageProblem({ filename, render, pruneAgainst, pruneSelector, fleet }: PreviewOptions): string | undefined {
+function usageProblem({ filename, render, pruneAgainst, pruneSelector, fleet }: CommandOptions): string | undefined {
   if (fleet) return undefined;
   if (filename.length === 0 && render === undefined) {
     return "name files with --filename, a command that prints manifests with --render, or --fleet";
@@ -118,7 +118,7 @@ function usageProblem({ filename, render, pruneAgainst, pruneSelector, fleet }: 
   );
 }
 
-async function readSources({ filename, render, pruneAgainst }: PreviewOptions) {
+async function readSources({ filename, render, pruneAgainst }: CommandOptions) {
   const sources = [await readManifests(filename, pruneAgainst !== undefined)];
   if (render !== undefined) sources.push(await untilInterrupted((signal) => renderManifests(render, signal)));
   if (pruneAgainst === undefined) return { manifests: merged(sources) };

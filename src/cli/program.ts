@@ -70,7 +70,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack 
   return program;
 }
 
-export async function runProgram(words: readonly string[], program?: Command): Promise<ExitCode> {
+export async function runCommand(words: readonly string[], program?: Command): Promise<ExitCode> {
   try {
     await (program ?? (await buildProgram(words))).parseAsync(words, { from: "user" });
     return 0;

@@ -6,7 +6,7 @@ import { type AnyKind, ownerOf } from "../../stacks/contract/kind";
 import { type KindObject, objectKey, stackName } from "../../stacks/contract/object";
 import { readReferenced } from "../../stacks/contract/references";
 import type { Referenced, RunContext } from "../../stacks/contract/run-context";
-import type { PreviewOptions, PreviewResult, StackEngine } from "../automation/engine";
+import type { PreviewResult, StackEngine, StackPreviewOptions } from "../automation/engine";
 import type { Program } from "../automation/program";
 import { type PlannedResource, type PlanOperation, plannedResources } from "./effects";
 import { untrackedBeside } from "./untracked";
@@ -26,8 +26,8 @@ export interface PlanRequest {
   object: Pick<Manifest, "metadata">;
   view: View;
   engine: Pick<StackEngine, "preview" | "previewDestroy">;
-  /** What the engine is told of the object, see {@link PreviewOptions}. */
-  stackObject?: PreviewOptions["object"];
+  /** What the engine is told of the object, see {@link StackPreviewOptions}. */
+  stackObject?: StackPreviewOptions["object"];
   /** Whether an operation may be bound to the plan: it tells all that the operation would do. */
   binds: boolean;
   signal: AbortSignal | undefined;
@@ -53,7 +53,7 @@ export function planDestroy(request: PlanRequest & { release: boolean; refresh: 
 async function planOf(
   { kind, object, view, binds, signal, stackObject }: PlanRequest,
   operation: PlanOperation,
-  previewOf: (stack: string, options: PreviewOptions) => Promise<PreviewResult>,
+  previewOf: (stack: string, options: StackPreviewOptions) => Promise<PreviewResult>,
 ): Promise<StackPlan> {
   const snapshot: Snapshot = new Map();
   const options = { signal, plans: binds, object: stackObject, snapshot };

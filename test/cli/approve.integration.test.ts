@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parse, stringify } from "yaml";
 
 import { review } from "../../providers/kubernetes/access-review";
-import { runProgram } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { APPROVAL_TYPE, type Approval, expiryOf, MAX_APPROVED_PLANS } from "../../stacks/contract/approval";
 import { kindName, kindType } from "../../stacks/contract/kind";
@@ -52,7 +52,7 @@ async function run(...words: string[]): Promise<{ code: number; stdout: string; 
     vi.spyOn(stream, "write").mockReturnValue(true),
   );
   try {
-    const code = await runProgram(words);
+    const code = await runCommand(words);
     const text = (spy: typeof stdout) => spy?.mock.calls.map(([part]) => String(part)).join("") ?? "";
     return { code, stdout: text(stdout), stderr: text(stderr) };
   } finally {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { completionsOf } from "../../src/cli/completion";
-import { buildProgram, runProgram } from "../../src/cli/program";
+import { buildProgram, runCommand } from "../../src/cli/program";
 
 const TENANTS = ["tenants", "tenants.capsule.clastix.io", "tenants.multitenancy.codereliant.io"];
 /** What tells the shell to complete names of files. */
@@ -56,7 +56,7 @@ describe("completion in a shell", () => {
     vi.stubEnv("COMP_POINT", String(`kindstack ${line}`.length));
     vi.stubEnv("COMP_CWORD", String(line.split(" ").length));
     const print = vi.spyOn(console, "log").mockReturnValue();
-    expect(await runProgram(["completion-server", "--", "kindstack", ...line.split(" ")])).toBe(0);
+    expect(await runCommand(["completion-server", "--", "kindstack", ...line.split(" ")])).toBe(0);
     expect(print.mock.calls.flat()).toEqual(expected);
   });
 });

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { runProgram } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { captureOutput } from "../captured-output";
 import { useDirectory } from "../directories";
 
@@ -11,7 +11,7 @@ afterEach(() => vi.restoreAllMocks());
 /** What a command prints, and its exit code. */
 async function run(...words: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
   const printed = captureOutput();
-  return { exitCode: await runProgram(words), ...printed };
+  return { exitCode: await runCommand(words), ...printed };
 }
 
 describe("kindstack install --print", () => {

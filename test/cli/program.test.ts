@@ -3,7 +3,7 @@ import path from "node:path";
 import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { previewCommand } from "../../src/cli/preview";
-import { buildProgram, runProgram } from "../../src/cli/program";
+import { buildProgram, runCommand } from "../../src/cli/program";
 import { packageVersion } from "../../src/package";
 import { captureOutput } from "../captured-output";
 
@@ -33,13 +33,13 @@ describe("the command line", async () => {
   it.each([[["--help"]], [["dev", "--help"]], [["dev", "stop", "--help"]], [["run", "--help"]], [["crds", "--help"]]])(
     "explains itself: %j",
     async (words) => {
-      expect(await runProgram(words)).toBe(0);
+      expect(await runCommand(words)).toBe(0);
       expect(output.stdout).toContain("Usage: kindstack");
     },
   );
 
   it.each(commandsOf(program))("has an example in the help of: %s", async (words) => {
-    expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
+    expect(await runCommand([...words.split(" ").slice(1), "--help"])).toBe(0);
     expect(output.stdout).toMatch(/\nExamples?:\n {2}\S/);
     const examples = /\nExamples?:\n((?: {2}\S.*\n?)+)/.exec(output.stdout)?.[1] ?? "";
     expect(examples).toContain(words);
@@ -49,7 +49,7 @@ describe("the command line", async () => {
     "needs at most %d columns, but for commands to copy, for the help of: %s",
     async (width, words) => {
       process.stdout.columns = width;
-      expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
+      expect(await runCommand([...words.split(" ").slice(1), "--help"])).toBe(0);
       const lines = output.stdout.split("\n").filter((line) => line.length > width);
       expect(
         lines.filter((line) => !/^ {2}(kindstack|npx|kubectl|helm|\.) /.test(line) && line.trim().includes(" ")),
@@ -58,7 +58,7 @@ describe("the command line", async () => {
   );
 
   it("tells its version", async () => {
-    expect(await runProgram(["--version"])).toBe(0);
+    expect(await runCommand(["--version"])).toBe(0);
     expect(output.stdout).toBe(`${packageVersion}\n`);
   });
 
@@ -88,7 +88,7 @@ describe("the command line", async () => {
     [["completion", "tcsh"], "Allowed choices are bash, fish, pwsh, zsh"],
     [[], "Usage: kindstack"],
   ])("ends with 2 after wrong usage: %j", async (words, said) => {
-    expect(await runProgram(words)).toBe(2);
+    expect(await runCommand(words)).toBe(2);
     expect(output.stderr).toContain(said);
   });
 
@@ -101,7 +101,7 @@ describe("the command line", async () => {
   it.each(["http://10.0.0.5:8080/metrics", "http://127.0.0.1.example.com/metrics"])(
     "sends a token to %s only over TLS",
     async (url) => {
-      expect(await runProgram(["status", "--metrics-url", url, "--metrics-token-file", "t"])).toBe(1);
+      expect(await runCommand(["status", "--metrics-url", url, "--metrics-token-file", "t"])).toBe(1);
       expect(output.stderr).toBe(
         `kindstack: --metrics-url ${url} would be sent the token in clear text: use https://, or forward the port to this machine\n`,
       );
@@ -109,14 +109,14 @@ describe("the command line", async () => {
   );
 
   it("ends with 0 when nothing is left to be stopped", async () => {
-    expect(await runProgram(["dev", "stop", "--dir", nowhere])).toBe(0);
+    expect(await runCommand(["dev", "stop", "--dir", nowhere])).toBe(0);
     expect(output.stdout).toBe(`nothing runs in ${nowhere}\n`);
   });
 
   it.each([[["dev", "status", "--dir", nowhere]], [["dev", "--dir", nowhere, "status"]]])(
     "ends with 1 when nothing runs: %j",
     async (words) => {
-      expect(await runProgram(words)).toBe(1);
+      expect(await runCommand(words)).toBe(1);
       expect(output.stdout).toBe(`stopped: ${nowhere}\n`);
     },
   );
@@ -129,7 +129,7 @@ describe("a command that fails", () => {
     });
 
   it("ends with 1 and one line that says why", async () => {
-    expect(await runProgram([], failing())).toBe(1);
+    expect(await runCommand([], failing())).toBe(1);
     expect(output.stderr).toBe("kindstack: the disk is full\n");
   });
 
@@ -139,7 +139,7 @@ describe("a command that fails", () => {
     });
     vi.stubEnv("KINDSTACK_DEBUG", "1");
 
-    expect(await runProgram([], hostile)).toBe(1);
+    expect(await runCommand([], hostile)).toBe(1);
 
     expect(output.stderr).toMatch(
       /^kindstack: a\.yaml: kind \\u001b]8;;http:\/\/x\\u0007\\u202eTenant\nb\.yaml: \\u009b2J\n/,
@@ -151,7 +151,7 @@ describe("a command that fails", () => {
   it("shows where it failed when asked to", async () => {
     vi.stubEnv("KINDSTACK_DEBUG", "1");
 
-    await runProgram([], failing());
+    await runCommand([], failing());
 
     expect(output.stderr).toContain("    at ");
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
-import type { PreviewOptions, PreviewResult } from "../../src/automation/engine";
+import type { PreviewResult, StackPreviewOptions } from "../../src/automation/engine";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { View } from "../../src/plan/plan";
 import { changesAnything, type PlanRequest, planDestroy, planUpdate, refuseUnknown } from "../../src/plan/plan";
@@ -28,7 +28,7 @@ const KEPT: PlannedChange = {
 
 /** An engine that previews this, in a world with these objects of the owner. */
 function request(preview: Partial<PreviewResult>, world: Partial<View> = {}) {
-  const asked: [string, PreviewOptions | undefined][] = [];
+  const asked: [string, StackPreviewOptions | undefined][] = [];
   const never = () => Promise.reject(new Error("not to be asked for"));
   const view: View = {
     look: async () => ({ outcome: "absent" }),

@@ -7,7 +7,7 @@ import { stringify } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { disconnectKubernetes } from "../../providers/kubernetes/connection";
 import type { GoEngine } from "../../src/automation/go-engine";
-import { runProgram as runCommand } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import type { Report } from "../../src/preview/report";
 import { eventually } from "../../src/testing/eventually";

@@ -10,7 +10,7 @@ import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { stringify } from "yaml";
 import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
-import { runProgram as runCommand } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { beforeEach, expect, it } from "vitest";
-import { runProgram } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
 import { folderFiles } from "../../src/scaffold/templates";
 import { testDirectory } from "../directories";
@@ -47,7 +47,7 @@ it("the public modules load where CommonJS cannot load ES modules, as in Jest", 
 
 it("a provider compiles, and its tests pass", async () => {
   fs.writeFileSync(path.join(directory, "package.json"), '{ "name": "@acme/kinds" }');
-  expect(await runProgram(["new", "provider", "BackupTarget", "--dir", directory])).toBe(0);
+  expect(await runCommand(["new", "provider", "BackupTarget", "--dir", directory])).toBe(0);
 
   fs.mkdirSync(path.join(directory, "node_modules"));
   for (const name of ["@pulumi", "@types", "vitest", "kindstack"]) {

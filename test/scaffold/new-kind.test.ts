@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
 import { beforeEach, describe, expect, it } from "vitest";
-import { runProgram } from "../../src/cli/program";
+import { runCommand } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
 import { packageFiles } from "../../src/scaffold/templates";
 import { testDirectory } from "../directories";
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 const read = (file: string) => fs.readFileSync(path.join(directory, file), "utf8");
-const create = (...words: string[]) => runProgram(["new", "kind", ...words]);
+const create = (...words: string[]) => runCommand(["new", "kind", ...words]);
 const written = () => filesUnder(directory).map((file) => path.relative(directory, file));
 
 /** What the formatter and the linter of this repository say of the files. */
@@ -165,7 +165,7 @@ describe("kindstack new kind", () => {
 });
 
 describe("kindstack new provider", () => {
-  const createProvider = (...words: string[]) => runProgram(["new", "provider", ...words, "--dir", directory]);
+  const createProvider = (...words: string[]) => runCommand(["new", "provider", ...words, "--dir", directory]);
 
   it("writes a provider that the linter takes, of the package that is there", async () => {
     fs.writeFileSync(path.join(directory, "package.json"), '{\n  "name": "@acme/kinds"\n}\n');

@@ -7,7 +7,7 @@ import { OBJECT_STUB } from "../../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../../providers/kubernetes/ownership";
 import { withObserved } from "../../../providers/observation";
 import type { WorkContext } from "../../../providers/provider";
-import type { PreviewOptions, PreviewResult, UpOptions, UpResult } from "../../../src/automation/engine";
+import type { PreviewResult, StackPreviewOptions, UpOptions, UpResult } from "../../../src/automation/engine";
 import type { UpdateFailure } from "../../../src/automation/event-log";
 import type { BindingPlan, PlannedChange } from "../../../src/automation/planned-changes";
 import type { Refusal } from "../../../src/backend/ownership";
@@ -259,7 +259,7 @@ export class Harness {
         if (result === undefined) throw new Error("nothing is to be destroyed");
         return result;
       },
-      preview: async (_stack: string, program: () => void, options: PreviewOptions) => {
+      preview: async (_stack: string, program: () => void, options: StackPreviewOptions) => {
         this.previews++;
         if (this.lost)
           return { exists: false, changes: this.planned, failures: options.object?.mustExist ? [LOST] : [] };

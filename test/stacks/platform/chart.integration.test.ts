@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
-import { runProgram } from "../../../src/cli/program";
+import { runCommand } from "../../../src/cli/program";
 import { packageVersion } from "../../../src/package";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import type { PolicyRule } from "../../../stacks/contract/capabilities";
@@ -25,7 +25,7 @@ let helm: string;
 
 beforeAll(async () => {
   helm = await resolveBinary(testTools.helm);
-  expect(await runProgram(["install", "--chart", chart, "--set", "postgresTables="])).toBe(0);
+  expect(await runCommand(["install", "--chart", chart, "--set", "postgresTables="])).toBe(0);
 });
 
 type Values = Readonly<Record<string, unknown>>;
@@ -111,7 +111,7 @@ describe("the Helm chart", () => {
   it("has the keys that it was written with as defaults, and their kinds to choose from", async () => {
     const own = path.join(folder, "own");
     const given = ["--set", "kinds=podsets", "--set", "replicas=2", "--set", "backendFromSecret=true"];
-    expect(await runProgram(["install", "--chart", own, ...given])).toBe(0);
+    expect(await runCommand(["install", "--chart", own, ...given])).toBe(0);
 
     const written = { kinds: ["podsets"], replicas: 2, backendFromSecret: true };
     expect(byId(manifestsIn(template(own, {})))).toEqual(await printed(written));
