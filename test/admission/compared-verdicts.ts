@@ -4,7 +4,7 @@ import { isApiError, type Manifest } from "../../providers/kubernetes/client";
 import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { TENANTS, tenantObjects } from "./tenant-objects";
 import { isAllowed } from "./tenant-rules";
-import { create, type TestAdmission, uniqueName } from "./test-admission";
+import { create, namespaceOf, type TestAdmission, uniqueName } from "./test-admission";
 
 const AT_ONCE = 20;
 
@@ -16,15 +16,10 @@ const AT_ONCE = 20;
 export async function compareVerdicts(admission: TestAdmission, objects: number, seed: number) {
   const names = TENANTS.map(() => uniqueName("fuzz"));
   const priorityClass = uniqueName("fuzz");
-  const scheduling = { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass" };
-  await admission.create({ ...scheduling, metadata: { name: priorityClass }, value: 1 } as Manifest);
+  await admission.priorityClass(priorityClass);
   for (const [index, name] of names.entries()) {
     await admission.tenant(name, { owner: { kind: "User", name }, ...TENANTS[index] });
-    await admission.create({
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name, labels: { [TENANT_LABEL]: name } },
-    });
+    await admission.create(namespaceOf(name, { labels: { [TENANT_LABEL]: name } }));
     await admission.untilEnforced(name);
   }
   const counts = { allowed: 0, refused: 0, invalid: 0 };

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { startAdmission } from "../../src/admission/admission";
 import type { Listener } from "../../src/http/server";
@@ -9,6 +9,7 @@ import { customResourceDefinition, DEFINITION_TYPE } from "../../stacks/contract
 import { Type } from "../../stacks/contract/index";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import { type Convertible, servedVersion } from "../../stacks/contract/served-version";
+import { GADGET } from "../operator/gadget";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 /* A kind with two versions of its API, served to the real API server by the admission server. */
@@ -22,23 +23,15 @@ const v2Spec = Type.Object({
   tier: Type.Optional(Type.String({ maxLength: 6 })),
 });
 const names = { group: GROUP, kind: "Fleet", plural: "fleets", singular: "fleet", scope: "Namespaced" } as const;
-const rest = {
-  ...names,
-  description: "A kind for tests.",
-  status: Type.Object({}),
-  columns: [],
-  owns: [],
-  directory: __dirname,
-  program: () => {},
-  report: () => ({}),
-};
+const rest = { ...GADGET, ...names, owns: [] };
+const scale = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
 const onlyV1 = defineKind({ ...rest, version: "v1", spec: v1Spec });
 const fleet = defineKind({
   ...rest,
   version: "v2",
   spec: v2Spec,
   capabilities: {
-    scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+    scale,
     rules: [
       { rule: "size(self.metadata.name) <= 8", message: "the name is too long" },
       {
@@ -56,7 +49,7 @@ const fleet = defineKind({
         version: "v1",
         spec: v1Spec,
         deprecationWarning: "use v2",
-        scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+        scale,
         toStored: ({ spec: { image, replicas }, annotations: { [TIER]: tier, ...annotations } }) => {
           if (image === "cannot-be-converted") throw new Error("spec.image: it has no registry");
           return { spec: { container: { image }, replicas, ...(tier !== undefined && { tier }) }, annotations };
@@ -72,10 +65,10 @@ const fleet = defineKind({
 
 const cluster = TestCluster.use();
 let admission: Listener | undefined;
+const DEFINITION = `fleets.${GROUP}`;
+const DEFINITION_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${DEFINITION}`;
 
-beforeAll(async () => {
-  return () => cluster.client.delete(DEFINITION_TYPE, "fleets.versions.kindstack.dev");
-});
+afterAll(() => cluster.client.delete(DEFINITION_TYPE, DEFINITION));
 afterEach(() => admission?.close());
 
 /** Serves conversion as a replica does that starts. */
@@ -99,15 +92,13 @@ function untilServed(version: string): Promise<unknown> {
   return eventually(() => cluster.client.json("GET", pathOf(version)));
 }
 
+const definition = () => known(cluster.client.get(DEFINITION_TYPE, DEFINITION));
 const MERGE = { contentType: "application/merge-patch+json" };
 
 /** As `kubectl apply --server-side` does it: without force, so that a field of another manager is a conflict. */
 function applyAsKubectl(body: Manifest): Promise<LiveObject> {
-  return cluster.client.json<LiveObject>(
-    "PATCH",
-    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${body.metadata.name}`,
-    { body, query: { fieldManager: "kubectl" }, contentType: "application/apply-patch+yaml" },
-  );
+  const query = { fieldManager: "kubectl" };
+  return cluster.client.json("PATCH", DEFINITION_PATH, { body, query, contentType: "application/apply-patch+yaml" });
 }
 
 /** Reads an object in both versions, again and again. */
@@ -184,21 +175,17 @@ describe("a kind with several versions", () => {
     expect(asV2.spec).toEqual({ container: { image: "memcached:3" }, replicas: 5, tier: "gold" });
     expect(asV2.metadata.annotations ?? {}).not.toHaveProperty([TIER]);
 
-    const list = await cluster.client.json<{ items: LiveObject[] }>("GET", pathOf("v1"));
-    expect(list.items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion]).sort()).toEqual([
-      ["from-earlier", `${GROUP}/v1`],
-      ["new", `${GROUP}/v1`],
-      ["old", `${GROUP}/v1`],
-    ]);
+    const { items } = await cluster.client.json<{ items: LiveObject[] }>("GET", pathOf("v1"));
+    const inV1 = ["from-earlier", "new", "old"].map((name) => [name, `${GROUP}/v1`]);
+    expect(items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion]).sort()).toEqual(inV1);
   });
 
   it("refuses what its version's schema refuses, and names what cannot be converted", async () => {
     await installKinds(cluster.client, [fleet]);
     await serve();
     await expect(create("v1", "many", { image: "a", replicas: 10 })).rejects.toThrow(/spec.replicas/);
-    await expect(create("v1", "no", { image: "cannot-be-converted" })).rejects.toThrow(
-      /spec.image: it has no registry/,
-    );
+    const unconvertible = create("v1", "no", { image: "cannot-be-converted" });
+    await expect(unconvertible).rejects.toThrow(/spec.image: it has no registry/);
   });
 
   it("refuses in the other version what the stored one refuses, by its schema and by any rule", async () => {
@@ -250,16 +237,9 @@ describe("a kind with several versions", () => {
       const object = await read("v2", name);
       await cluster.client.json("PUT", pathOf("v2", name), { body: object });
     }
-    await cluster.client.json(
-      "PATCH",
-      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/fleets.${GROUP}/status`,
-      {
-        body: { status: { storedVersions: ["v2"] } },
-        contentType: "application/merge-patch+json",
-      },
-    );
-    const definition = await known(cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`));
-    expect(definition?.status).toMatchObject({ storedVersions: ["v2"] });
+    const status = { storedVersions: ["v2"] };
+    await cluster.client.json("PATCH", `${DEFINITION_PATH}/status`, { body: { status }, ...MERGE });
+    expect(await definition()).toMatchObject({ status });
     await admission?.close();
     admission = undefined;
     expect((await read("v2", "old")).spec).toMatchObject({ container: { image: "memcached:1" } });
@@ -267,12 +247,10 @@ describe("a kind with several versions", () => {
 
   it("stays served, unchanged and without a conflict, when an installation applies the definition beside the operator", async () => {
     await serve(); // objects that are deleted with the CRD are converted
-    await cluster.client.delete(DEFINITION_TYPE, `fleets.${GROUP}`);
-    await eventually(async () =>
-      expect(await known(cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`))).toBeUndefined(),
-    );
-    const definition = customResourceDefinition(fleet as AnyKind);
-    await applyAsKubectl(definition);
+    await cluster.client.delete(DEFINITION_TYPE, DEFINITION);
+    await eventually(async () => expect(await definition()).toBeUndefined());
+    const served = customResourceDefinition(fleet as AnyKind);
+    await applyAsKubectl(served);
     await untilServed("v2");
     await admission?.close();
     await serve();
@@ -281,13 +259,13 @@ describe("a kind with several versions", () => {
     using reads = new Reads("watched");
     await reads.more();
 
-    const before = await applyAsKubectl(definition);
-    expect(await applyAsKubectl(definition)).toEqual(before);
+    const before = await applyAsKubectl(served);
+    expect(await applyAsKubectl(served)).toEqual(before);
     await reads.more();
-    const { versions, ...spec } = definition.spec as { versions: { name: string }[] };
+    const { versions, ...spec } = served.spec as { versions: { name: string }[] };
     const deprecationWarning = "use v2 instead";
     const upgraded = versions.map((version) => (version.name === "v1" ? { ...version, deprecationWarning } : version));
-    for (const applied of [{ ...definition, spec: { ...spec, versions: upgraded } }, definition]) {
+    for (const applied of [{ ...served, spec: { ...spec, versions: upgraded } }, served]) {
       await applyAsKubectl(applied);
       await reads.more();
     }

@@ -7,16 +7,27 @@ import {
   SERVICES_METADATA_LABEL,
   TENANT_LABEL,
 } from "../../stacks/kinds/capsule-tenant/labels";
+import { NAMESPACE } from "../providers/kubernetes/test-cluster";
 import { CLUSTER_SCOPED, QUESTIONS, rightsExceptOnTenants, servedKinds } from "./cluster-scoped";
-import { create, expectAcceptance, expectRefusal, namespaceOf, uniqueName, useServedAdmission } from "./test-admission";
+import {
+  at,
+  create,
+  expectAcceptance,
+  expectRefusal,
+  namespaceOf,
+  TENANT,
+  uniqueName,
+  useServedAdmission,
+} from "./test-admission";
 
 const admission = useServedAdmission();
 const alice = uniqueName("alice");
 const free = uniqueName("free");
 let asAlice: KubernetesClient;
 
-const POD = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
-const NAMESPACE = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+const EVICTION = { apiVersion: "policy/v1", kind: "Eviction" };
+const TOKEN_REQUEST = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+const labelled = { metadata: { labels: { a: "b" } } };
 const pod: Manifest = {
   apiVersion: "v1",
   kind: "Pod",
@@ -29,10 +40,6 @@ const service: Manifest = {
   metadata: { name: "web" },
   spec: { ports: [{ port: 80 }] },
 };
-const at = (namespace: string, manifest: Manifest): Manifest => ({
-  ...manifest,
-  metadata: { ...manifest.metadata, namespace },
-});
 
 describe("a cordoned tenant", () => {
   const cordoned = uniqueName("cordoned");
@@ -63,8 +70,7 @@ describe("a cordoned tenant", () => {
     asAccount = await admission.user(account, "system:serviceaccounts");
     app = (await eventually(() => create(asAccount, at(cordoned, pod)))).metadata.name;
     await admission.grant(cordoned, account, { resources: ["pods/eviction"], verbs: ["create"] });
-    const tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    await admission.client.mergePatch(tenants, cordoned, undefined, { spec: { cordoned: true } });
+    await admission.client.mergePatch(TENANT, cordoned, undefined, { spec: { cordoned: true } });
     await admission.bindPolicies(cordoned);
     await eventually(() => expectRefusal(asAlice, at(cordoned, service), `the tenant ${cordoned} is cordoned`));
   });
@@ -72,39 +78,26 @@ describe("a cordoned tenant", () => {
 
   it.each<[string, () => Promise<unknown>]>([
     ["a creation", () => create(asAccount, at(cordoned, pod))],
-    ["an update", () => asAccount.mergePatch(POD, app, cordoned, { metadata: { labels: { a: "b" } } })],
-    ["a deletion", () => asAccount.delete(POD, app, cordoned)],
-    [
-      "an eviction",
-      () => subresource("eviction", { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: app } }),
-    ],
-    ["a token of an account", () => tokenOf("default")],
-    [
-      "a change of the namespace",
-      () => asAlice.mergePatch(NAMESPACE, cordoned, undefined, { metadata: { labels: { a: "b" } } }),
-    ],
+    ["an update", () => asAccount.mergePatch(pod, app, cordoned, labelled)],
+    ["a deletion", () => asAccount.delete(pod, app, cordoned)],
+    ["an eviction", () => subresource("eviction", { ...EVICTION, metadata: { name: app } })],
+    ["a token of an account", () => asAlice.json("POST", tokenPath, { body: TOKEN_REQUEST })],
+    ["a change of the namespace", () => asAlice.mergePatch(NAMESPACE, cordoned, undefined, labelled)],
     ["the end of the namespace", () => asAlice.delete(NAMESPACE, cordoned)],
     ["exec", () => subresource("exec?command=sh&stdout=true")],
     ["attach", () => subresource("attach?stdout=true")],
     ["a forwarded port", () => subresource("portforward")],
   ])("refuses %s to those who got rights from its owner", (_, action) => refused(action()));
 
-  const tokenOf = (name: string) =>
-    asAlice.json("POST", `/api/v1/namespaces/${cordoned}/serviceaccounts/${name}/token`, {
-      body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-    });
+  const tokenPath = `/api/v1/namespaces/${cordoned}/serviceaccounts/default/token`;
   const subresource = (name: string, body?: object) =>
     asAccount.json("POST", `/api/v1/namespaces/${cordoned}/pods/${app}/${name}`, { body });
 
   it("lets administrators, the control plane and what runs go on", async () => {
     const controller = await admission.user("system:serviceaccount:kube-system:x", "system:masters");
-    const lease = {
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: { name: "leader", namespace: cordoned },
-    };
+    const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "leader" } };
     await expectAcceptance(admission.client, at(cordoned, pod));
-    await expectAcceptance(controller, lease);
+    await expectAcceptance(controller, at(cordoned, lease));
     await expectAcceptance(asAlice, at(free, service));
   });
 
@@ -126,7 +119,6 @@ describe("a cordoned tenant", () => {
 
     it.each(Object.entries(CLUSTER_SCOPED))("creates, changes and deletes a %s", async (_, manifest) => {
       const { metadata } = await create(controller, manifest);
-      const labelled = { metadata: { labels: { a: "b" } } };
       expect(await controller.mergePatch(manifest, metadata.name, undefined, labelled)).toMatchObject(labelled);
       await controller.delete(manifest, metadata.name);
     });
@@ -137,7 +129,6 @@ describe("a cordoned tenant", () => {
 
     it("creates namespaces, and changes those of no tenant and of other tenants", async () => {
       await expectAcceptance(controller, namespaceOf(uniqueName("new")));
-      const labelled = { metadata: { labels: { a: "b" } } };
       for (const name of [free, admission.namespace]) {
         expect(await controller.mergePatch(NAMESPACE, name, undefined, labelled)).toMatchObject(labelled);
       }

@@ -37,26 +37,14 @@ const maybe = (keys: Record<string, fc.Arbitrary<unknown>>) => fc.record(keys, {
 
 const classes = oneOf("internal", "edge-7", "edge-x", "public", "fast", "slow", "");
 const hosts = oneOf(
-  "oil.example.com",
-  "*.oil.example.com",
-  "a.gas.example.com",
-  "a.b.gas.example.com",
-  "*.com",
-  "x.org",
+  ...(["oil.example.com", "*.oil.example.com", "a.gas.example.com", "a.b.gas.example.com", "*.com", "x.org"] as const),
 );
 const aliases = oneOf("oil.example.com", "", "x.org", "oil.example.com, ,a.gas.example.com", "*.oil.example.com,*.com");
 const addresses = oneOf("10.20.3.4", "10.21.3.4", "2001:db8::1", "2001:db9::1", "192.168.1.2");
 const images = oneOf(
-  ...([
-    "nginx",
-    "nginx:1.27",
-    "nginx:latest",
-    "library/nginx@sha256:".concat("a".repeat(64)),
-    "cafe",
-    "decade:1",
-  ] as const),
+  ...(["nginx", "nginx:1.27", "nginx:latest", `library/nginx@sha256:${"a".repeat(64)}`, "cafe", "decade:1"] as const),
   ...["registry.example.com:5000/app", "registry.example.com/app:1", "docker.io/app", "EVIL/app", "localhost/app:2"],
-  ...["evil.example.com/app", "sha256:".concat("b".repeat(64)), "0123456789ab", "team/app", "localhost:5000/x:latest"],
+  ...["evil.example.com/app", `sha256:${"b".repeat(64)}`, "0123456789ab", "team/app", "localhost:5000/x:latest"],
 );
 const backend = { service: { name: "web", port: { number: 80 } } };
 

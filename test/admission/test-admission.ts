@@ -26,6 +26,7 @@ import { enforcementProbe } from "../../stacks/kinds/capsule-tenant/policies/ten
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
+import { NAMESPACE } from "../providers/kubernetes/test-cluster";
 import { bindingFor, roleFor, userNamed } from "../rights";
 import { removeAdmission } from "./leftovers";
 
@@ -52,7 +53,7 @@ export class TestAdmission {
 
   async open(): Promise<void> {
     await installKinds(this.client, replica());
-    await this.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
+    await this.create(namespaceOf(this.namespace));
   }
 
   /** Starts a replica. */
@@ -94,12 +95,7 @@ export class TestAdmission {
 
   /** A Tenant, bound to its policies as its stack would do. */
   async tenant(name: string, spec: CapsuleTenantSpec, annotations: Record<string, string> = {}): Promise<LiveObject> {
-    const tenant = await this.create({
-      apiVersion: "capsule.clastix.io/v1alpha1",
-      kind: "Tenant",
-      metadata: { name, annotations },
-      spec,
-    });
+    const tenant = await this.create({ ...TENANT, metadata: { name, annotations }, spec } as Manifest);
     await this.bindPolicies(name);
     return tenant;
   }
@@ -115,11 +111,7 @@ export class TestAdmission {
 
   /** A namespace of a tenant, with its owner as admin, as the tenant's stack would have it. */
   async tenantNamespace(name: string, tenant: string, owner: string): Promise<void> {
-    await this.create({
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name, labels: { [TENANT_LABEL]: tenant } },
-    });
+    await this.create(namespaceOf(name, { labels: { [TENANT_LABEL]: tenant } }));
     await this.bindOwner(name, owner);
   }
 
@@ -135,6 +127,11 @@ export class TestAdmission {
     await eventually(() => expectRefusal(this.client, enforcementProbe(namespace), "enforced for"));
   }
 
+  async priorityClass(name: string): Promise<void> {
+    const type = { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass" };
+    await this.create({ ...type, metadata: { name }, value: 1 } as Manifest);
+  }
+
   /** Rights in a namespace that a tenant's owner does not have everywhere. */
   async grant(
     namespace: string,
@@ -148,14 +145,12 @@ export class TestAdmission {
 
   /** A Tenant as the API server has it. */
   async findTenant(name: string): Promise<KindObject<CapsuleTenantSpec>> {
-    const type = await this.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    return (await known(this.client.get(type, name))) as LiveObject & KindObject<CapsuleTenantSpec>;
+    return (await known(this.client.get(TENANT, name))) as LiveObject & KindObject<CapsuleTenantSpec>;
   }
 
   /** The namespaces of a tenant. */
   async namespacesOf(tenant: string): Promise<LiveObject[]> {
-    const type = await this.client.resourceType("v1", "Namespace");
-    return (await this.client.list(type, { labelSelector: `${TENANT_LABEL}=${tenant}` })).items;
+    return (await this.client.list(NAMESPACE, { labelSelector: `${TENANT_LABEL}=${tenant}` })).items;
   }
 
   /** Ends all replicas. */
@@ -166,11 +161,9 @@ export class TestAdmission {
   async close(): Promise<void> {
     await this.stop();
     await removeAdmission(this.client);
-    const namespaces = await this.client.resourceType("v1", "Namespace");
-    const tenants = this.#made.filter(({ kind }) => kind === "Tenant");
-    for (const { metadata } of tenants) {
+    for (const { metadata } of this.#made.filter(({ kind }) => kind === "Tenant")) {
       for (const namespace of await this.namespacesOf(metadata.name ?? "")) {
-        await this.client.delete(namespaces, namespace.metadata.name);
+        await this.client.delete(NAMESPACE, namespace.metadata.name);
       }
     }
     for (const { apiVersion, kind, metadata } of this.#made) {
@@ -200,6 +193,14 @@ export function useServedAdmission(): TestAdmission {
 
 export function uniqueName(prefix: string): string {
   return `${prefix}-${randomBytes(4).toString("hex")}`;
+}
+
+/** Capsule's. */
+export const TENANT = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" };
+
+/** The object in a namespace. */
+export function at(namespace: string, manifest: Manifest): Manifest {
+  return { ...manifest, metadata: { ...manifest.metadata, namespace } };
 }
 
 export function namespaceOf(name: string, metadata: Manifest["metadata"] = {}): Manifest {

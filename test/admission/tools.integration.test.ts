@@ -1,15 +1,18 @@
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
+import type { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { userConfig } from "../../bench/users";
-import { isApiError, KubernetesClient, known, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, KubernetesClient, known, type LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
 import { noKubectl } from "../e2e/kubectl";
+import { tokenOf } from "../e2e/objects";
+import { NAMESPACE } from "../providers/kubernetes/test-cluster";
+import { bindingFor } from "../rights";
 import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 /*
@@ -47,18 +50,9 @@ const OWNERS: Record<Owner["spec"]["kind"], Owner> = {
     spec: { kind: "ServiceAccount", name: robot },
     async config() {
       const config = await certified("anyone");
-      const account = `/api/v1/namespaces/${home}/serviceaccounts/deployer/token`;
-      const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 3600 } };
-      const { status } = await admission.client.json<{ status: { token: string } }>("POST", account, { body });
-      const [cluster] = config.clusters;
-      const token = new KubeConfig();
-      token.loadFromOptions({
-        clusters: [cluster],
-        users: [{ name: "robot", token: status.token }],
-        contexts: [{ name: "c", cluster: cluster?.name, user: "robot" }],
-        currentContext: "c",
-      });
-      return token;
+      const token = await tokenOf(home, "deployer");
+      config.users = config.users.map(({ name }) => ({ name, token }));
+      return config;
     },
   },
 };
@@ -67,11 +61,7 @@ beforeAll(async () => {
   vi.stubEnv("KINDSTACK_CAPSULE_USER_GROUPS", [DEFAULT_USER_GROUP, team, `system:serviceaccounts:${home}`].join(","));
   await admission.open();
   await admission.create(namespaceOf(home));
-  await admission.create({
-    apiVersion: "v1",
-    kind: "ServiceAccount",
-    metadata: { name: "deployer", namespace: home },
-  } as Manifest);
+  await admission.create({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "deployer", namespace: home } });
   for (const { tenant, spec } of Object.values(OWNERS)) await admission.tenant(tenant, { owner: spec });
   await admission.serve();
 });
@@ -82,17 +72,10 @@ afterAll(async () => {
 
 /** What a tenant's stack gives its owner in a namespace. */
 async function giveRights(namespace: string, { spec }: Owner): Promise<void> {
-  const RBAC = "rbac.authorization.k8s.io";
-  const subject =
-    spec.kind === "ServiceAccount"
-      ? { kind: spec.kind, name: "deployer", namespace: home }
-      : { apiGroup: RBAC, kind: spec.kind, name: spec.name };
-  for (const name of ["admin", NAMESPACE_DELETER]) {
-    const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name };
-    const metadata = { name: uniqueName(name), namespace };
-    await admission.create({
-      ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata, roleRef, subjects: [subject] },
-    } as Manifest);
+  const account = { kind: "ServiceAccount", name: "deployer", namespace: home };
+  const subject = spec.kind === "ServiceAccount" ? account : { apiGroup: "rbac.authorization.k8s.io", ...spec };
+  for (const role of ["admin", NAMESPACE_DELETER]) {
+    await admission.create(bindingFor([subject], role, { name: uniqueName(role), namespace }));
   }
 }
 
@@ -112,92 +95,76 @@ describe.each(Object.values(OWNERS))("an owner that is a $spec.kind", (owner) =>
     const kubeconfig = path.join(directory, owner.spec.kind);
 
     /** Runs it with a manifest as its input, and says what it said. */
-    const run = (args: string[], manifest?: object): Promise<{ code: number; said: string }> =>
+    const run = (command: string, manifest?: object): Promise<{ code: number; said: string }> =>
       new Promise((resolve) => {
-        const child = execFile("kubectl", ["--kubeconfig", kubeconfig, ...args], (error, stdout, stderr) =>
+        const args = ["--kubeconfig", kubeconfig, ...command.split(" ")];
+        const child = execFile("kubectl", args, (error, stdout, stderr) =>
           resolve({ code: Number(error?.code ?? 0), said: stdout + stderr }),
         );
         child.stdin?.end(manifest === undefined ? "" : JSON.stringify(manifest));
       });
-    const apply = (labels: Record<string, string>, ...options: string[]) =>
-      run(["apply", ...options, "-f", "-"], namespaceOf(name, { labels }));
+    const apply = (labels: Record<string, string>, options = "") =>
+      run(`apply${options} -f -`, namespaceOf(name, { labels }));
+    const diff = (labels: Record<string, string>) => run("diff -f -", namespaceOf(name, { labels }));
 
     it("applies a namespace that is not there yet, with a dry run and a diff before", async () => {
-      expect(await apply({ stage: "dev" }, "--dry-run=server")).toEqual({
-        code: 0,
-        said: expect.stringContaining("created (server dry run)"),
-      });
-      const diff = await run(["diff", "-f", "-"], namespaceOf(name, { labels: { stage: "dev" } }));
-      expect(diff).toEqual({ code: 1, said: expect.stringContaining(`+    ${TENANT_LABEL}: ${owner.tenant}`) });
+      const created = expect.stringContaining("created (server dry run)");
+      expect(await apply({ stage: "dev" }, " --dry-run=server")).toEqual({ code: 0, said: created });
+      const added = expect.stringContaining(`+    ${TENANT_LABEL}: ${owner.tenant}`);
+      expect(await diff({ stage: "dev" })).toEqual({ code: 1, said: added });
       expect((await apply({ stage: "dev" })).said).toBe(`namespace/${name} created\n`);
     });
 
     it("applies it again: unchanged, changed, and with server-side apply", async () => {
       await giveRights(name, owner);
       await eventually(async () => expect((await apply({ stage: "dev" })).said).toBe(`namespace/${name} unchanged\n`));
-      const diff = await run(["diff", "-f", "-"], namespaceOf(name, { labels: { stage: "prod" } }));
-      expect(diff).toEqual({ code: 1, said: expect.stringMatching(/-\s+stage: dev\n\+\s+stage: prod/) });
+      const changed = expect.stringMatching(/-\s+stage: dev\n\+\s+stage: prod/);
+      expect(await diff({ stage: "prod" })).toEqual({ code: 1, said: changed });
       expect((await apply({ stage: "prod" })).said).toBe(`namespace/${name} configured\n`);
-      expect((await apply({ stage: "prod" }, "--server-side", "--force-conflicts")).said).toContain(
-        "serverside-applied",
-      );
-      const { metadata } = (await known(
-        admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name),
-      )) as LiveObject;
-      expect(metadata.labels).toMatchObject({ stage: "prod", [TENANT_LABEL]: owner.tenant });
+      const onServer = await apply({ stage: "prod" }, " --server-side --force-conflicts");
+      expect(onServer.said).toContain("serverside-applied");
+      expect(await labelsOf(name)).toMatchObject({ stage: "prod", [TENANT_LABEL]: owner.tenant });
     });
 
     it("labels, annotates and patches it, as far as it may at creation", async () => {
-      for (const [args, said] of [
-        [["label", "ns", name, "team=blue"], "labeled"],
-        [["label", "ns", name, "team-"], "unlabeled"],
-        [["annotate", "ns", name, "note=x"], "annotated"],
-        [["annotate", "ns", name, "note=y", "--overwrite"], "annotated"],
-        [["patch", "ns", name, "-p", '{"metadata":{"labels":{"a":"b"}}}'], "patched"],
-        [["patch", "ns", name, "--type=merge", "-p", '{"metadata":{"labels":{"a":null}}}'], "patched"],
-        [
-          ["patch", "ns", name, "--type=json", "-p", '[{"op":"add","path":"/metadata/labels/c","value":"d"}]'],
-          "patched",
-        ],
+      for (const [command, said] of [
+        [`label ns ${name} team=blue`, "labeled"],
+        [`label ns ${name} team-`, "unlabeled"],
+        [`annotate ns ${name} note=x`, "annotated"],
+        [`annotate ns ${name} note=y --overwrite`, "annotated"],
+        [`patch ns ${name} -p {"metadata":{"labels":{"a":"b"}}}`, "patched"],
+        [`patch ns ${name} --type=merge -p {"metadata":{"labels":{"a":null}}}`, "patched"],
+        [`patch ns ${name} --type=json -p [{"op":"add","path":"/metadata/labels/c","value":"d"}]`, "patched"],
       ] as const) {
-        expect(await run([...args]), args.join(" ")).toEqual({ code: 0, said: expect.stringContaining(said) });
+        expect(await run(command), command).toEqual({ code: 0, said: expect.stringContaining(said) });
       }
-      for (const args of [
-        ["label", "ns", name, "pod-security.kubernetes.io/enforce=privileged"],
-        ["label", "ns", name, `${TENANT_LABEL}-`],
-        ["label", "ns", name, `${TENANT_LABEL}=other`, "--overwrite"],
-        ["annotate", "ns", name, "scheduler.alpha.kubernetes.io/node-selector=a=b"],
-        ["patch", "ns", name, "-p", '{"metadata":{"finalizers":["example.com/held"]}}'],
-        [
-          "patch",
-          "ns",
-          name,
-          "-p",
-          '{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}',
-        ],
-        ["label", "ns", "default", "mine=yes"],
-        ["label", "ns", home, "mine=yes"],
+      const node = '{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}';
+      for (const command of [
+        `label ns ${name} pod-security.kubernetes.io/enforce=privileged`,
+        `label ns ${name} ${TENANT_LABEL}-`,
+        `label ns ${name} ${TENANT_LABEL}=other --overwrite`,
+        `annotate ns ${name} scheduler.alpha.kubernetes.io/node-selector=a=b`,
+        `patch ns ${name} -p {"metadata":{"finalizers":["example.com/held"]}}`,
+        `patch ns ${name} -p {"metadata":{"ownerReferences":[${node}]}}`,
+        "label ns default mine=yes",
+        `label ns ${home} mine=yes`,
       ]) {
-        const { code, said } = await run(args);
-        expect([code, said], args.join(" ")).toEqual([1, expect.stringContaining("denied")]);
+        expect(await run(command), command).toEqual({ code: 1, said: expect.stringContaining("denied") });
       }
     });
 
     it("deletes it", async () => {
-      expect((await run(["delete", "ns", name, "--wait=false"])).said).toContain("deleted");
+      expect((await run(`delete ns ${name} --wait=false`)).said).toContain("deleted");
     });
   });
 
   const at = (name: string) => `/api/v1/namespaces/${name}`;
-  const labelsOf = async (name: string) =>
-    ((await known(admission.client.get({ apiVersion: "v1", kind: "Namespace" }, name))) as LiveObject).metadata.labels;
+  const labelsOf = async (name: string) => (await known(admission.client.get(NAMESPACE, name)))?.metadata.labels;
 
   it("with Flux: a look, a dry run and a server-side apply by its field manager, and pruning", async () => {
     const name = uniqueName("flux");
-    const labels = {
-      "kustomize.toolkit.fluxcd.io/name": "apps",
-      "kustomize.toolkit.fluxcd.io/namespace": home,
-    };
+    const toolkit = "kustomize.toolkit.fluxcd.io";
+    const labels = { [`${toolkit}/name`]: "apps", [`${toolkit}/namespace`]: home };
     const apply = async (more: Record<string, string>, dryRun: boolean) =>
       client.json<LiveObject>("PATCH", at(name), {
         query: { fieldManager: "kustomize-controller", force: "true", dryRun: dryRun ? "All" : undefined },
@@ -213,6 +180,7 @@ describe.each(Object.values(OWNERS))("an owner that is a $spec.kind", (owner) =>
 
     expect(isApiError(await look(), 404)).toBe(true);
     await reconcile({ stage: "dev" });
+    await expect(reconcile({ stage: "prod" })).rejects.toThrow("you have no rights in it yet");
     await giveRights(name, owner);
     await eventually(() => reconcile({ stage: "prod" }));
     // What it removes from the manifest goes; the tenant's label, which it never had, stays.

@@ -3,54 +3,37 @@ import type { KubernetesClient, Manifest } from "../../providers/kubernetes/clie
 import { eventually } from "../../src/testing/eventually";
 import { ROUTING } from "../../stacks/kinds/capsule-tenant/policies/controllers";
 import { DNS_ANNOTATIONS } from "../stacks/kinds/capsule-tenant/dns-annotations";
-import { create, expectAcceptance, expectRefusal, uniqueName, useServedAdmission } from "./test-admission";
+import { create, expectAcceptance, expectRefusal, TENANT, uniqueName, useServedAdmission } from "./test-admission";
 
 const admission = useServedAdmission();
-const [alice, compared, listed, free] = ["alice", "compared", "listed", "free"].map(uniqueName) as [
-  string,
-  string,
-  string,
-  string,
-];
+const [alice, compared] = [uniqueName("alice"), uniqueName("compared")];
+const [listed, free] = [uniqueName("listed"), uniqueName("free")];
 let asAlice: KubernetesClient;
 
 beforeAll(async () => {
   asAlice = await admission.user(alice);
   const owner = { kind: "User", name: alice } as const;
   await admission.tenant(compared, { owner, hostnameCollisionScope: "Cluster" });
-  await admission.tenant(listed, {
-    owner,
-    hostnameCollisionScope: "Tenant",
-    ingressHostnames: { allowed: ["oil.example.com"] },
-  });
+  const ingressHostnames = { allowed: ["oil.example.com"] };
+  await admission.tenant(listed, { owner, hostnameCollisionScope: "Tenant", ingressHostnames });
   await admission.tenant(free, { owner, hostnameCollisionScope: "Disabled" });
   for (const name of [compared, listed, free]) await admission.tenantNamespace(name, name, alice);
   for (const name of [compared, listed]) await admission.untilEnforced(name);
 });
 
-const ingress = (namespace: string, path: string, annotations: Record<string, string> = {}): Manifest => ({
-  apiVersion: "networking.k8s.io/v1",
-  kind: "Ingress",
+const object = (apiVersion: string, kind: string, namespace: string, spec: object, annotations = {}): Manifest => ({
+  ...{ apiVersion, kind, spec },
   metadata: { name: uniqueName("web"), namespace, ...(Object.keys(annotations).length > 0 && { annotations }) },
-  spec: {
-    rules: [
-      {
-        host: "oil.example.com",
-        http: {
-          paths: [
-            { path, pathType: "ImplementationSpecific", backend: { service: { name: "web", port: { number: 80 } } } },
-          ],
-        },
-      },
-    ],
-  },
 });
-const named = (kind: "Service" | "Pod", namespace: string, key: string): Manifest => ({
-  apiVersion: "v1",
-  kind,
-  metadata: { name: uniqueName("web"), namespace, annotations: { [key]: "oil.example.com" } },
-  spec: kind === "Service" ? { ports: [{ port: 80 }] } : { containers: [{ name: "app", image: "nginx" }] },
-});
+const backend = { service: { name: "web", port: { number: 80 } } };
+const ingress = (namespace: string, path: string, annotations: Record<string, string> = {}) => {
+  const http = { paths: [{ path, pathType: "ImplementationSpecific", backend }] };
+  const spec = { rules: [{ host: "oil.example.com", http }] };
+  return object("networking.k8s.io/v1", "Ingress", namespace, spec, annotations);
+};
+const SPECS = { Service: { ports: [{ port: 80 }] }, Pod: { containers: [{ name: "app", image: "nginx" }] } };
+const named = (kind: keyof typeof SPECS, namespace: string, key: string) =>
+  object("v1", kind, namespace, SPECS[kind], { [key]: "oil.example.com" });
 
 describe("where host names are compared", () => {
   it.each([
@@ -87,18 +70,16 @@ describe("where host names are compared", () => {
   });
 
   it("what an Ingress has already may stay", async () => {
-    const alias = { "nginx.ingress.kubernetes.io/server-alias": "a.example.com" };
-    const { metadata, kind, apiVersion } = await create(admission.client, ingress(free, "/fo[o]", alias));
-    const tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-    await admission.client.mergePatch(tenants, free, undefined, { spec: { hostnameCollisionScope: "Namespace" } });
+    const alias = (host: string) => ({ "nginx.ingress.kubernetes.io/server-alias": host });
+    const made = await create(admission.client, ingress(free, "/fo[o]", alias("a.example.com")));
+    await admission.client.mergePatch(TENANT, free, undefined, { spec: { hostnameCollisionScope: "Namespace" } });
     await admission.bindPolicies(free);
     await admission.untilEnforced(free);
     await eventually(() => expectRefusal(asAlice, ingress(free, "/fo[o]"), "can be an expression"));
     const labelled = { metadata: { labels: { a: "b" } } };
-    const change = (patch: object) => asAlice.mergePatch({ apiVersion, kind }, metadata.name, free, patch);
+    const change = (patch: object) => asAlice.mergePatch(made, made.metadata.name, free, patch);
     await expect(change(labelled)).resolves.toMatchObject(labelled);
-    await expect(
-      change({ metadata: { annotations: { "nginx.ingress.kubernetes.io/server-alias": "b.example.com" } } }),
-    ).rejects.toThrow("server-alias is not allowed");
+    const renamed = change({ metadata: { annotations: alias("b.example.com") } });
+    await expect(renamed).rejects.toThrow("server-alias is not allowed");
   });
 });

@@ -1,8 +1,17 @@
-import type { LiveObject } from "../../../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../../../providers/kubernetes/client";
 import { Store } from "../../../../src/cache/store";
-import type { AdmissionView } from "../../../../stacks/contract/admission";
+import type { AdmissionRequest, AdmissionView } from "../../../../stacks/contract/admission";
 import { objectKey } from "../../../../stacks/contract/object";
 import { capsuleTenantAdmission } from "../../../../stacks/kinds/capsule-tenant/admission/admission";
+
+type Watch =
+  | "tenants"
+  | "namespaces"
+  | "quotas"
+  | "ingresses"
+  | "roleBindings"
+  | "clusterRoleBindings"
+  | "otherTenants";
 
 class Cache extends Store {
   put(object: LiveObject): void {
@@ -12,7 +21,7 @@ class Cache extends Store {
 
 /** What the caches of the webhooks show, with the indexes that they really have. */
 export function admissionView(
-  objects: Partial<Record<"tenants" | "namespaces" | "quotas" | "ingresses", readonly LiveObject[]>>,
+  objects: Partial<Record<Watch, readonly LiveObject[]>>,
   client: Partial<AdmissionView["client"]> = {},
 ): AdmissionView {
   const caches = new Map<string, Cache>();
@@ -29,5 +38,15 @@ export function admissionView(
     version: () => "1",
     follow: async () => (async function* () {})(),
     warn() {},
+  };
+}
+
+/** The request of alice to create an object. */
+export function creation(object: Manifest, more: Partial<AdmissionRequest> = {}): AdmissionRequest {
+  const { name = "", namespace = "" } = object.metadata;
+  return {
+    ...{ uid: "1", operation: "CREATE", resource: { group: "", name: `${object.kind.toLowerCase()}s` } },
+    ...{ user: { username: "alice", groups: [] }, name, namespace, object, dryRun: false },
+    ...more,
   };
 }

@@ -4,7 +4,6 @@ import type { LiveObject } from "../../../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../../../providers/kubernetes/ownership";
 import { customResourceDefinition } from "../../../../stacks/contract/crd";
 import { parseObject } from "../../../../stacks/contract/kind";
-import type { KindObject } from "../../../../stacks/contract/object";
 import { capsuleTenant } from "../../../../stacks/kinds/capsule-tenant/kind";
 import { tenantsOf } from "../../../../stacks/kinds/capsule-tenant/namespaces";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
@@ -15,6 +14,18 @@ const member = (name: string) =>
 const given = (namespace: string) =>
   object("RoleBinding", namespace, "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
 const heldBy = (message: string) => ({ conditions: [{ type: "NamespaceContentRemaining", status: "True", message }] });
+
+const { conditions, liveState } = capsuleTenant.capabilities;
+const conditionOf = (type: string, owned: LiveObject[], tenant = oilTenant()) =>
+  conditions?.(tenant, owned, undefined).find((condition) => condition.type === type);
+const needsReconcile = (owned: LiveObject[], watched: LiveObject[] = [], tenant = oilTenant()) =>
+  liveState?.needsReconcile(tenant, owned, watched);
+const withMetadata = <T extends LiveObject>(object: T, metadata: object): T => ({
+  ...object,
+  metadata: { ...object.metadata, ...metadata },
+});
+const cordon = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
+const cordoned = { labels: { "capsule.clastix.io/cordon": "enabled" } };
 
 describe("Capsule's Tenant", () => {
   it("takes the source's sample", () => {
@@ -53,10 +64,9 @@ describe("Capsule's Tenant", () => {
 
   it("refuses Capsule's annotation with a scope that there is not, naming what is allowed", () => {
     const annotations = { "ingress.capsule.clastix.io/hostname-collision-scope": "tenant" };
-    const object = { ...oilTenant(), metadata: { ...oilTenant().metadata, annotations } } as LiveObject;
-    expect(() => parseObject(capsuleTenant, object)).toThrow(
-      'metadata.annotations.ingress.capsule.clastix.io/hostname-collision-scope: "tenant" must be one of Cluster, Tenant',
-    );
+    const message =
+      'metadata.annotations.ingress.capsule.clastix.io/hostname-collision-scope: "tenant" must be one of Cluster, Tenant';
+    expect(() => parseObject(capsuleTenant, withMetadata(oilTenant(), { annotations }))).toThrow(message);
   });
 
   it("has a schema that a CRD can have: no patterns for the keys of maps", () => {
@@ -64,15 +74,8 @@ describe("Capsule's Tenant", () => {
   });
 
   it("is updated for labels and annotations that its policies and namespaces depend on", () => {
-    const needs = (metadata: object, owned: LiveObject[] = [member("oil-a")]) => {
-      const tenant = oilTenant();
-      const changed = { ...tenant, metadata: { ...tenant.metadata, ...metadata } };
-      return capsuleTenant.capabilities.liveState
-        ?.needsReconcile(changed, owned, [])
-        .filter((what) => !/rights|enforced/.test(what));
-    };
-    const cordon = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
-    const cordoned = { labels: { "capsule.clastix.io/cordon": "enabled" } };
+    const needs = (metadata: object, owned: LiveObject[] = [member("oil-a")]) =>
+      needsReconcile(owned, [], withMetadata(oilTenant(), metadata))?.filter((what) => !/rights|enforced/.test(what));
     expect(needs({})).toEqual([]);
     expect(needs(cordoned)).toEqual(["policy binding capsule-cordon-oil is missing"]);
     expect(needs(cordoned, [member("oil-a"), cordon])).toEqual([]);
@@ -82,97 +85,68 @@ describe("Capsule's Tenant", () => {
     expect(needs(forbidding)).toEqual(["namespace oil-a has other rules"]);
   });
 
-  const ending = { ...member("oil-old"), status: heldBy("configmaps. has 1 resource instances") };
-  ending.metadata = { ...ending.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  const deletionTimestamp = "2026-01-01T00:00:00Z";
+  const status = heldBy("configmaps. has 1 resource instances");
+  const ending = { ...withMetadata(member("oil-old"), { deletionTimestamp }), status };
 
   it("reports the namespaces that count in its quota, also those that are being deleted, with what holds these", () => {
     const owned = [member("oil-b"), member("oil-a"), ending, labelled("gas-a", "gas"), labelled("kube-x")];
     expect(capsuleTenant.report(oilTenant(), owned)).toEqual({ size: 3, namespaces: ["oil-a", "oil-b", "oil-old"] });
-    const conditionsOf = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities
-        .conditions?.(oilTenant(), owned, undefined)
-        .filter(({ type }) => type === "NamespacesTerminating");
-    expect(conditionsOf(owned)).toEqual([
-      {
-        type: "NamespacesTerminating",
-        status: "True",
-        reason: "Terminating",
-        message: "Namespace oil-old is being deleted and waits for: configmaps. has 1 resource instances",
-      },
-    ]);
-    expect(conditionsOf([member("oil-a")])).toMatchObject([{ status: "False" }]);
+    expect(conditionOf("NamespacesTerminating", owned)).toMatchObject({
+      status: "True",
+      reason: "Terminating",
+      message: "Namespace oil-old is being deleted and waits for: configmaps. has 1 resource instances",
+    });
+    expect(conditionOf("NamespacesTerminating", [member("oil-a")])).toMatchObject({ status: "False" });
   });
 
   it("tells who lost rights in its namespaces, and nothing of what users mark elsewhere", () => {
-    const toldOf = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities
-        .conditions?.(oilTenant(), owned, undefined)
-        .find(({ type }) => type === "FormerSubjects");
-    const former = (namespace: string): LiveObject => {
-      const labels = { "capsule.clastix.io/role-binding": "0" };
-      const binding = object("RoleBinding", namespace, "capsule-oil-0", labels);
-      binding.metadata.annotations = { "kindstack.dev/former-subjects": '["User bob"]' };
-      return binding;
-    };
-    expect(toldOf([member("oil-a"), former("oil-a")])).toMatchObject({
+    const annotations = { "kindstack.dev/former-subjects": '["User bob"]' };
+    const toldOf = (namespace: string) =>
+      conditionOf("FormerSubjects", [member("oil-a"), withMetadata(given(namespace), { annotations })]);
+    expect(toldOf("oil-a")).toMatchObject({
       status: "True",
       reason: "RightsTaken",
       message: expect.stringMatching(/^User bob had rights in oil-a\. .*-n oil-a kindstack\.dev\/former-subjects-$/),
     });
-    expect(toldOf([member("oil-a"), former("gas-a")])).toMatchObject({ status: "False", reason: "Settled" });
+    expect(toldOf("gas-a")).toMatchObject({ status: "False", reason: "Settled" });
   });
 
   it("says of no owner that they have rights while their RoleBindings go with the tenant", () => {
-    const tenant = oilTenant();
-    const deleted = { ...tenant, metadata: { ...tenant.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-    const enforcedOf = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities.conditions?.(deleted, owned, undefined).find(({ type }) => type === "Enforced");
+    const deleted = withMetadata(oilTenant(), { deletionTimestamp });
+    const enforcedOf = (owned: LiveObject[]) => conditionOf("Enforced", owned, deleted);
     expect(enforcedOf([member("oil-a"), given("oil-a")])).toMatchObject({ status: "True" }); // its deletion waits
     expect(enforcedOf([member("oil-a"), given("oil-a"), member("oil-b")])).toMatchObject({ reason: "Deleting" });
     expect(enforcedOf([ending])).toMatchObject({ status: "False", reason: "Deleting" });
   });
 
   it("wants an update when a namespace came or left, and none when only a label was taken off", () => {
-    const needsReconcile = (owned: LiveObject[], watched: LiveObject[]) =>
-      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(), owned, watched);
     expect(needsReconcile([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
     expect(needsReconcile([member("oil-a"), given("oil-a")], [])).toEqual([]);
-    const restored = labelled("oil-a");
-    const labels = { ...restored.metadata.labels, [OWNER_UID_LABEL]: "a predecessor's" };
-    const inherited = { ...restored, metadata: { ...restored.metadata, labels } };
+    const labels = { ...member("oil-a").metadata.labels, [OWNER_UID_LABEL]: "a predecessor's" };
+    const inherited = withMetadata(member("oil-a"), { labels });
     expect(needsReconcile([inherited], [inherited])).toEqual(["namespace oil-a is new"]);
     expect(needsReconcile([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
   });
 
   it("wants an update when an owner may have rights by now, and says so in a condition until then", () => {
-    const spec = { storageClasses: { allowed: ["fast"] } };
-    const seen = { ...member("oil-a") };
-    seen.metadata = { ...seen.metadata, annotations: { "kindstack.dev/enforced-tenant": oil.uid } };
+    const tenant = oilTenant({ storageClasses: { allowed: ["fast"] } });
+    const seen = withMetadata(member("oil-a"), { annotations: { "kindstack.dev/enforced-tenant": oil.uid } });
     const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-tenants-oil");
-    const needsReconcile = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(spec), [binding, ...owned], []);
-    const conditions = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities.conditions?.(oilTenant(spec), owned, undefined);
+    const needs = (...owned: LiveObject[]) => needsReconcile([binding, ...owned], [], tenant);
 
-    expect(needsReconcile([member("oil-a")])).toEqual([]);
-    expect(needsReconcile([seen])).toEqual(["namespace oil-a is enforced and counted"]);
-    expect(needsReconcile([seen, given("oil-a")])).toEqual([]);
-    expect(conditions([member("oil-a")])).toContainEqual(
-      expect.objectContaining({ type: "Enforced", status: "False", message: expect.stringContaining("oil-a") }),
-    );
-    expect(conditions([seen, given("oil-a")])).toContainEqual(
-      expect.objectContaining({ type: "Enforced", status: "True" }),
-    );
+    expect(needs(member("oil-a"))).toEqual([]);
+    expect(needs(seen)).toEqual(["namespace oil-a is enforced and counted"]);
+    expect(needs(seen, given("oil-a"))).toEqual([]);
+    const unseen = { status: "False", message: expect.stringContaining("oil-a") };
+    expect(conditionOf("Enforced", [member("oil-a")], tenant)).toMatchObject(unseen);
+    expect(conditionOf("Enforced", [seen, given("oil-a")], tenant)).toMatchObject({ status: "True" });
   });
 
   it("says in a condition which Ingresses came together with older ones, while host names are compared", () => {
-    const namespace = { ...member("oil-a") };
     const annotations = { "kindstack.dev/host-collisions": JSON.stringify({ web: "x.org/ of gas-a/web" }) };
-    namespace.metadata = { ...namespace.metadata, annotations };
-    const enforcedOf = (spec: Partial<CapsuleTenantSpec>) =>
-      capsuleTenant.capabilities
-        .conditions?.(oilTenant(spec), [namespace, given("oil-a")], undefined)
-        .find(({ type }) => type === "Enforced");
+    const owned = [withMetadata(member("oil-a"), { annotations }), given("oil-a")];
+    const enforcedOf = (spec: Partial<CapsuleTenantSpec>) => conditionOf("Enforced", owned, oilTenant(spec));
 
     expect(enforcedOf({ hostnameCollisionScope: "Cluster" })).toMatchObject({
       status: "False",
@@ -183,16 +157,13 @@ describe("Capsule's Tenant", () => {
   });
 
   it("is cordoned in the words of its binding, by field or by Capsule's label", () => {
-    const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
-    const statusOf = (tenant: KindObject<CapsuleTenantSpec>, owned: LiveObject[]) =>
-      capsuleTenant.capabilities.conditions?.(tenant, owned, undefined).find(({ type }) => type === "Cordoned")?.status;
-    const labelledTenant = oilTenant();
-    labelledTenant.metadata.labels = { "capsule.clastix.io/cordon": "enabled" };
+    const statusOf = (tenant: ReturnType<typeof oilTenant>, owned: LiveObject[]) =>
+      conditionOf("Cordoned", owned, tenant)?.status;
 
     expect(statusOf(oilTenant(), [])).toBe("False");
     expect(statusOf(oilTenant({ cordoned: true }), [])).toBe("False");
-    expect(statusOf(oilTenant({ cordoned: true }), [binding])).toBe("True");
-    expect(statusOf(labelledTenant, [binding])).toBe("True");
+    expect(statusOf(oilTenant({ cordoned: true }), [cordon])).toBe("True");
+    expect(statusOf(withMetadata(oilTenant(), cordoned), [cordon])).toBe("True");
   });
 });
 

@@ -25,6 +25,12 @@ export function oilTenant(spec: Partial<CapsuleTenantSpec> = {}): KindObject<Cap
   };
 }
 
+/** The tenant oil by another name. */
+export function tenantNamed(name: string, spec: Partial<CapsuleTenantSpec> = {}): ReturnType<typeof oilTenant> {
+  const tenant = oilTenant(spec);
+  return { ...tenant, metadata: { ...tenant.metadata, name, uid: `uid-${name}` } };
+}
+
 /** A namespace that carries a tenant's label. */
 export function labelled(name: string, tenant = "oil", metadata: Partial<ObjectMeta> = {}): LiveObject {
   return namespace(name, { labels: { "capsule.clastix.io/tenant": tenant }, ...metadata });

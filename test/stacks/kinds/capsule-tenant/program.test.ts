@@ -13,6 +13,8 @@ const register = (
   owned: LiveObject[] = watched.flatMap(({ metadata }) => counted(metadata.name, spec)),
 ) => registeredBy(capsuleTenantProgram, oilTenant(spec), { owner: oil, owned, watched });
 const names = async (...args: Parameters<typeof register>) => (await register(...args)).map(({ name }) => name).sort();
+const roles = async (...args: Parameters<typeof register>) =>
+  (await names(...args)).filter((name) => name.startsWith("rolebinding"));
 const manifestOf = async (name: string, ...args: Parameters<typeof register>) =>
   (await register(...args)).find((resource) => resource.name === name)?.inputs.manifest;
 
@@ -56,15 +58,11 @@ describe("the stack of Capsule's Tenant", () => {
   });
 
   it("gives no rights in the youngest namespaces beyond the quota, until there is room for them", async () => {
-    const at = (name: string, creationTimestamp: string) => {
+    const at = (name: string, second: number) => {
       const { metadata, ...rest } = enforced(name);
-      return { ...rest, metadata: { ...metadata, creationTimestamp } };
+      return { ...rest, metadata: { ...metadata, creationTimestamp: `2026-01-01T00:00:0${second}Z` } };
     };
-    const [old, young, youngest] = [
-      at("oil-z", "2026-01-01T00:00:00Z"),
-      at("oil-y", "2026-01-01T00:00:01Z"),
-      at("oil-x", "2026-01-01T00:00:02Z"),
-    ];
+    const [old, young, youngest] = [at("oil-z", 0), at("oil-y", 1), at("oil-x", 2)];
     const rightsIn = async (namespaceQuota: number, watched: LiveObject[], owned: LiveObject[] = []) =>
       (await names({ namespaceQuota }, watched, owned)).filter((name) => name.endsWith("/0")).join();
 
@@ -76,11 +74,8 @@ describe("the stack of Capsule's Tenant", () => {
   });
 
   it("leaves namespaces alone that are being deleted", async () => {
-    const ending = labelled("oil-old", "oil", {
-      labels: { "capsule.clastix.io/tenant": "oil" },
-      deletionTimestamp: "2026-01-01T00:00:00Z",
-    });
-    expect(await names({}, [ending])).toEqual([]);
+    const ending = { ...enforced("oil-old").metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    expect(await names({}, [labelled("oil-old", "oil", ending)])).toEqual([]);
   });
 
   it("never makes a namespace, and gives it the tenant's metadata", async () => {
@@ -146,15 +141,10 @@ describe("the stack of Capsule's Tenant", () => {
   });
 
   it.each([
-    [
-      { kind: "Group" as const, name: "devs" },
-      { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "devs" },
-    ],
-    [
-      { kind: "ServiceAccount" as const, name: "system:serviceaccount:ci:deployer" },
-      { kind: "ServiceAccount", name: "deployer", namespace: "ci" },
-    ],
-  ])("makes the owner %o admin and deleter of the namespace", async (owner, subject) => {
+    ["Group", "devs", { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "devs" }],
+    ["ServiceAccount", "system:serviceaccount:ci:deployer", { name: "deployer", namespace: "ci" }],
+  ] as const)("makes the owner %s %s admin and deleter of the namespace", async (kind, name, subject) => {
+    const owner = { kind, name };
     const bindings = (await register({ owner })).filter(({ inputs }) => inputs.manifest.kind === "RoleBinding");
     expect(bindings.map(({ inputs }) => inputs.manifest)).toMatchObject([
       { metadata: { name: "capsule-oil-0" }, roleRef: { name: "admin" }, subjects: [subject] },
@@ -169,27 +159,19 @@ describe("the stack of Capsule's Tenant", () => {
       return { ...rest, metadata: { ...metadata, ...(annotations && { annotations }) }, subjects };
     };
     const user = (name: string) => ({ kind: "User", name });
-    const keptWith = async (owned: LiveObject[], spec: Partial<CapsuleTenantSpec> = {}) => {
-      const manifest = await manifestOf("rolebinding/oil-dev/0", spec, [enforced("oil-dev")], owned);
-      return manifest?.metadata.annotations;
-    };
+    const keptWith = async (owned: LiveObject[]) =>
+      (await manifestOf("rolebinding/oil-dev/0", {}, [enforced("oil-dev")], owned))?.metadata.annotations;
+    const account = { kind: "ServiceAccount", name: "ci", namespace: "x" };
+    const ten = Array.from({ length: 10 }, (_, index) => `User ${index}`);
     const kept = (...names: string[]) => ({ "kindstack.dev/former-subjects": JSON.stringify(names) });
 
     it.each([
       ["nothing, while all keep them", [live(0, [user("alice")])], undefined],
       ["a former owner", [live(0, [user("bob")])], kept("User bob")],
-      [
-        "one of another RoleBinding",
-        [live(0, [user("alice")]), live(2, [{ kind: "ServiceAccount", name: "ci", namespace: "x" }])],
-        kept("ServiceAccount x/ci"),
-      ],
+      ["one of another RoleBinding", [live(0, [user("alice")]), live(2, [account])], kept("ServiceAccount x/ci")],
       ["those that were kept before", [live(0, [user("bob")], kept("User carl"))], kept("User carl", "User bob")],
       ["not one who has rights again", [live(0, [user("bob")], kept("User alice"))], kept("User bob")],
-      [
-        "ten at most, the last ones",
-        [live(0, [user("bob")], kept(...Array.from({ length: 10 }, (_, index) => `User ${index}`)))],
-        kept(...Array.from({ length: 9 }, (_, index) => `User ${index + 1}`), "User bob"),
-      ],
+      ["ten at most, the last ones", [live(0, [user("bob")], kept(...ten))], kept(...ten.slice(1), "User bob")],
       ["nothing of what is no list", [live(0, [user("alice")], { "kindstack.dev/former-subjects": "{" })], undefined],
     ])("%s", async (_, owned, expected) => {
       expect(await keptWith(owned)).toEqual(expected);
@@ -202,25 +184,21 @@ describe("the stack of Capsule's Tenant", () => {
   });
 
   it("gives no rights before the policy is seen to be enforced and the quotas to be counted", async () => {
-    const spec = { ...sample.spec };
-    const roles = async (...args: [LiveObject[], LiveObject[]]) =>
-      (await names(spec, ...args)).filter((name) => name.startsWith("rolebinding"));
+    const all = counted("oil-dev", sample.spec);
 
-    expect(await roles([labelled("oil-dev")], counted("oil-dev", spec))).toEqual([]);
-    expect(await roles([enforced("oil-dev", "uid-of-another-tenant")], counted("oil-dev", spec))).toEqual([]);
-    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec).slice(1))).toEqual([]);
-    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec))).toHaveLength(2);
+    expect(await roles(sample.spec, [labelled("oil-dev")], all)).toEqual([]);
+    expect(await roles(sample.spec, [enforced("oil-dev", "uid-of-another-tenant")], all)).toEqual([]);
+    expect(await roles(sample.spec, [enforced("oil-dev")], all.slice(1))).toEqual([]);
+    expect(await roles(sample.spec, [enforced("oil-dev")], all)).toHaveLength(2);
   });
 
   it("gives rights at once in a tenant that restricts nothing", async () => {
-    const roles = (await names({}, [labelled("oil-dev")])).filter((name) => name.startsWith("rolebinding"));
-    expect(roles).toHaveLength(2);
+    expect(await roles({}, [labelled("oil-dev")])).toHaveLength(2);
   });
 
   it("keeps rights that were given, whatever is restricted later", async () => {
     const given = object("RoleBinding", "oil-dev", "capsule-oil-1", { "capsule.clastix.io/role-binding": "1" });
-    const roles = (await names(sample.spec, [labelled("oil-dev")], [given])).filter((name) => name.startsWith("role"));
-    expect(roles).toHaveLength(2);
+    expect(await roles(sample.spec, [labelled("oil-dev")], [given])).toHaveLength(2);
   });
 
   it("binds a cordoned tenant to the policy of those", async () => {
@@ -229,9 +207,8 @@ describe("the stack of Capsule's Tenant", () => {
 
   it("binds further roles after the owner's", async () => {
     const subjects = [{ kind: "Group" as const, name: "auditors" }];
-    const manifest = await manifestOf("rolebinding/oil-dev/2", {
-      additionalRoleBindings: [{ clusterRoleName: "view", subjects }],
-    });
+    const additionalRoleBindings = [{ clusterRoleName: "view", subjects }];
+    const manifest = await manifestOf("rolebinding/oil-dev/2", { additionalRoleBindings });
     expect(manifest).toMatchObject({ metadata: { name: "capsule-oil-2" }, roleRef: { name: "view" }, subjects });
   });
 });

@@ -5,6 +5,7 @@ import { MAX_WAITING, QuotaRoom } from "../../../../stacks/kinds/capsule-tenant/
 import { quotasLabel, quotaWebhooks } from "../../../../stacks/kinds/capsule-tenant/admission/quotas";
 import { asksOn } from "../../../../stacks/kinds/capsule-tenant/quota-asks";
 import { stub } from "../../../stub";
+import { creation } from "./admission-view";
 import { labelled, oilTenant, quotaIn } from "./objects";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -56,17 +57,8 @@ class Oil {
 
   /** Creates a Pod. @returns how far it is */
   create(namespace: string, more: Partial<AdmissionRequest> = {}) {
-    const request: AdmissionRequest = {
-      uid: "1",
-      operation: "CREATE",
-      resource: { group: "", name: "pods" },
-      user: { username: "alice", groups: [] },
-      name: "web",
-      namespace,
-      object: { apiVersion: "v1", kind: "Pod", metadata: {}, spec: { containers: [{}] } },
-      dryRun: false,
-      ...more,
-    };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "web", namespace }, spec: { containers: [{}] } };
+    const request = creation(pod, more);
     const state = { decided: false, allowed: false };
     void Promise.resolve(this.#webhook?.review(request, this.view)).then((decision) => {
       state.decided = true;

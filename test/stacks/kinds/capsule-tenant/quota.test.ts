@@ -25,12 +25,12 @@ function namespacesOf(objects: readonly LiveObject[]): LiveObject[] {
   return [...names].map((name) => labelled(name));
 }
 
-async function written(
+async function balance(
   owned: LiveObject[],
   { of = tenant, namespaces = namespacesOf(owned), memory = new Map<string, unknown>() } = {},
-): Promise<Manifest[]> {
+) {
   const manifests: Manifest[] = [];
-  await balanceQuotas(of, {
+  const again = await balanceQuotas(of, {
     memory,
     owned: [...namespaces, ...owned],
     apply: async (manifest, fieldManager) => {
@@ -38,8 +38,9 @@ async function written(
       manifests.push(manifest);
     },
   });
-  return manifests;
+  return { manifests, again };
 }
+const written = async (...given: Parameters<typeof balance>) => (await balance(...given)).manifests;
 
 describe("the balance of a tenant's quotas", () => {
   it("is written with what the tenant uses and may use, onto the version that was read", async () => {
@@ -198,16 +199,11 @@ describe("the balance of a tenant's quotas", () => {
     const ask = (fields: object = {}) => ({ used: "0", more: "8", since: now, until: now + 5_000, ...fields });
     const balanced = async (asks: Record<string, string>) => {
       const hard = { pods: "5", "requests.memory": "1536Mi" };
-      const manifests: Manifest[] = [];
       const quotas = [
         quota("oil-a", { hard, used: none }, { annotations: { ...shared, ...asks } }),
         quota("oil-b", { hard, used: none }, { annotations: shared }),
       ];
-      const again = await balanceQuotas(tenant, {
-        memory: new Map(),
-        owned: [...namespacesOf(quotas), ...quotas],
-        apply: async (manifest) => void manifests.push(manifest),
-      });
+      const { manifests, again } = await balance(quotas);
       return { pods: manifests.map((manifest) => hardOf(manifest).pods), again };
     };
     const shared = {

@@ -5,8 +5,8 @@ import { ingressCollisionWebhook } from "../../../../stacks/kinds/capsule-tenant
 import { servicesMetadataWebhook } from "../../../../stacks/kinds/capsule-tenant/admission/services-metadata";
 import { tenantHostnamesWebhook } from "../../../../stacks/kinds/capsule-tenant/admission/tenant-hostnames";
 import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
-import { admissionView } from "./admission-view";
-import { labelled, oilTenant } from "./objects";
+import { admissionView, creation } from "./admission-view";
+import { labelled, tenantNamed } from "./objects";
 
 /** What the caches of the webhooks hold. */
 function view({ tenants, ingresses = [] }: { tenants: LiveObject[]; ingresses?: Manifest[] }): AdmissionView {
@@ -16,34 +16,18 @@ function view({ tenants, ingresses = [] }: { tenants: LiveObject[]; ingresses?: 
   return admissionView({ tenants, namespaces, ingresses: ingresses as LiveObject[] });
 }
 
-const request = (object: Manifest, more: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
-  uid: "1",
-  operation: "CREATE",
-  resource: { group: "", name: "services" },
-  user: { username: "alice", groups: [] },
-  name: object.metadata.name ?? "",
-  namespace: object.metadata.namespace ?? "",
-  object,
-  dryRun: false,
-  ...more,
-});
-const tenantNamed = (name: string, spec: Partial<CapsuleTenantSpec>) => {
-  const tenant = oilTenant(spec);
-  return { ...tenant, metadata: { ...tenant.metadata, name } };
-};
-const ingress = (name: string, namespace: string, host?: string, ...paths: string[]): Manifest => ({
+const ingressOf = (name: string, namespace: string, spec: object): Manifest => ({
   apiVersion: "networking.k8s.io/v1",
   kind: "Ingress",
   metadata: { name, namespace },
-  spec: {
-    rules: [{ ...(host && { host }), ...(paths.length > 0 && { http: { paths: paths.map((path) => ({ path })) } }) }],
-  },
+  spec,
 });
-
-const backend = (name: string, namespace: string): Manifest => ({
-  ...ingress(name, namespace),
-  spec: { defaultBackend: { service: { name: "web", port: { number: 80 } } } },
-});
+const ingress = (name: string, namespace: string, host?: string, ...paths: string[]) => {
+  const http = { paths: paths.map((path) => ({ path })) };
+  return ingressOf(name, namespace, { rules: [{ ...(host && { host }), ...(paths.length > 0 && { http }) }] });
+};
+const backend = (name: string, namespace: string) =>
+  ingressOf(name, namespace, { defaultBackend: { service: { name: "web", port: { number: 80 } } } });
 
 describe("servicesMetadata", () => {
   const tenants = [
@@ -56,7 +40,7 @@ describe("servicesMetadata", () => {
     kind: "Service",
     metadata: { name: "web", namespace, ...metadata },
   });
-  const review = (object: Manifest) => servicesMetadataWebhook().review(request(object), view({ tenants }));
+  const review = (object: Manifest) => servicesMetadataWebhook().review(creation(object), view({ tenants }));
 
   it("is put on a Service beside what it has, and in place of another value", async () => {
     expect(await review(service({ labels: { app: "web", "k8s.io/team": "gas" } }))).toEqual({
@@ -86,7 +70,7 @@ describe("a host name that another Ingress has", () => {
   ) => {
     const spec = hostnameCollisionScope ? { hostnameCollisionScope } : {};
     const tenants = [tenantNamed("oil", spec), tenantNamed("gas", spec)];
-    return (await ingressCollisionWebhook().review(request(object, more), view({ tenants, ingresses }))).allowed;
+    return (await ingressCollisionWebhook().review(creation(object, more), view({ tenants, ingresses }))).allowed;
   };
 
   it.each([
@@ -113,7 +97,7 @@ describe("a host name that another Ingress has", () => {
     const [webhook, shown] = [ingressCollisionWebhook(), view({ tenants, ingresses: [] })];
     for (const namespace of ["oil-dev", "gas-dev", "oil-dev"]) {
       const object = ingress("new", namespace, "shop.example.com");
-      expect(await webhook.review(request(object), shown)).toEqual({ allowed: true });
+      expect(await webhook.review(creation(object), shown)).toEqual({ allowed: true });
     }
   });
 
@@ -163,7 +147,7 @@ it("a scope that there is not, in Capsule's annotation, compares nothing", async
   tenant.metadata.annotations = { "ingress.capsule.clastix.io/hostname-collision-scope": "tenant" };
   const ingresses = [ingress("other", "oil-prod", "shop.example.com")];
   const object = ingress("new", "oil-prod", "shop.example.com");
-  const decision = await ingressCollisionWebhook().review(request(object), view({ tenants: [tenant], ingresses }));
+  const decision = await ingressCollisionWebhook().review(creation(object), view({ tenants: [tenant], ingresses }));
   expect(decision).toEqual({ allowed: true });
 });
 
@@ -171,7 +155,7 @@ describe("a host name that another tenant allows by name", () => {
   const hosts = (...allowed: string[]) => ({ ingressHostnames: { allowed } });
   const decide = async (object: LiveObject, other: LiveObject, oldObject?: LiveObject) =>
     tenantHostnamesWebhook().review(
-      request(object, { operation: oldObject ? "UPDATE" : "CREATE", ...(oldObject && { oldObject }) }),
+      creation(object, { operation: oldObject ? "UPDATE" : "CREATE", ...(oldObject && { oldObject }) }),
       view({ tenants: [other] }),
     );
   const other = tenantNamed("gas", hosts("shop.example.com"));

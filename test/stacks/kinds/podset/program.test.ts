@@ -7,20 +7,17 @@ import type { PodSetSpec } from "../../../../stacks/kinds/podset/schema";
 import { acme } from "../../../objects";
 import { pod, podSetObject } from "./objects";
 
-const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []): Promise<Registered[]> =>
+const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []) =>
   registeredBy(podSetProgram, object, { owner: acme, owned, recorded: new Set(owned.map(objectId)) });
+const namesIn = (pods: Registered[]) => pods.map(({ inputs }) => inputs.manifest.metadata.name ?? "");
 
 describe("the program of a PodSet", () => {
   it("makes as many Pods as are wanted, each with a name of its own", async () => {
     const pods = await register(podSetObject(5));
-    expect(new Set(pods.map(({ inputs }) => inputs.manifest.metadata.name)).size).toBe(5);
-    for (const {
-      name,
-      inputs: { manifest },
-    } of pods) {
-      expect(name).toBe(`pod/${manifest.metadata.name}`);
-      expect(manifest.metadata.name).toMatch(/^web-pod-[a-z0-9]{5}$/);
-    }
+    const names = namesIn(pods);
+    expect(new Set(names).size).toBe(5);
+    for (const name of names) expect(name).toMatch(/^web-pod-[a-z0-9]{5}$/);
+    expect(pods.map(({ name }) => name)).toEqual(names.map((name) => `pod/${name}`));
   });
 
   it("makes the Pods of the operator that it is from, and adopts none", async () => {
@@ -40,16 +37,14 @@ describe("the program of a PodSet", () => {
   });
 
   it("keeps those that count and makes only what is missing", async () => {
-    const pods = await register(podSetObject(3), [pod("kept"), pod("failed", { phase: "Failed" })]);
-    const names = pods.map(({ inputs }) => inputs.manifest.metadata.name);
+    const names = namesIn(await register(podSetObject(3), [pod("kept"), pod("failed", { phase: "Failed" })]));
     expect(names).toHaveLength(3);
     expect(names).toContain("kept");
     expect(names).not.toContain("failed");
   });
 
   it("names what is missing the same each time, and never as a Pod that was there", async () => {
-    const names = async (owned: LiveObject[]) =>
-      (await register(podSetObject(2), owned)).map(({ inputs }) => inputs.manifest.metadata.name ?? "");
+    const names = async (owned: LiveObject[]) => namesIn(await register(podSetObject(2), owned));
     expect(await names([])).toEqual(await names([]));
     const [first = ""] = await names([]);
     const [replacement] = await names([pod(first, { phase: "Failed" })]);
@@ -66,14 +61,12 @@ describe("the program of a PodSet", () => {
     ["that is cut behind a dot", `${"x".repeat(57)}.yyyyy`],
     ["of one character", "0"],
   ])("makes valid names for a PodSet with a name %s", async (_, name) => {
-    const pods = await register(podSetObject(3, name));
-    for (const {
-      inputs: { manifest },
-    } of pods) {
+    const names = namesIn(await register(podSetObject(3, name)));
+    for (const name of names) {
       // As the API server's own generated names: a DNS subdomain that also fits a host name.
-      expect(manifest.metadata.name?.length).toBeLessThanOrEqual(63);
-      expect(manifest.metadata.name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+      expect(name.length).toBeLessThanOrEqual(63);
+      expect(name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     }
-    expect(new Set(pods.map(({ inputs }) => inputs.manifest.metadata.name)).size).toBe(3);
+    expect(new Set(names).size).toBe(3);
   });
 });
