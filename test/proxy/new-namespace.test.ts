@@ -36,10 +36,7 @@ describe("a request that was forbidden", () => {
   type Attributes = { verb: string; resource: string };
 
   /** @param may what reviews answer @param namespaces those of the name */
-  function become(may: (attributes: Attributes) => boolean, ...namespaces: object[]) {
-    return request(attributes, may, ...namespaces);
-  }
-  function request(asked: typeof attributes, may: (attributes: Attributes) => boolean, ...namespaces: object[]) {
+  function proxy(may: (attributes: Attributes) => boolean, ...namespaces: object[]) {
     const reviews: string[] = [];
     const resources = [{ name: "secrets", kind: "Secret" }];
     const client = {
@@ -52,8 +49,10 @@ describe("a request that was forbidden", () => {
         return { status: { allowed: may(spec.resourceAttributes) } } as never;
       },
     };
-    const options = { client, owners: { ownedBy: () => ["oil"] }, label: "tenant" };
-    return { reviews, allowed: new NewNamespaces(options).becomesAllowed(alice, asked) };
+    const asked = new NewNamespaces({ client, owners: { ownedBy: () => ["oil"] }, label: "tenant" });
+    const becomesAllowed = (changes: Partial<typeof attributes> = {}) =>
+      asked.becomesAllowed(alice, { ...attributes, ...changes });
+    return { reviews, becomesAllowed };
   }
   const made = (tenant: string, changes: object = {}) => ({
     metadata: { name: "oil-a", creationTimestamp: new Date().toISOString(), labels: { tenant }, ...changes },
@@ -61,31 +60,22 @@ describe("a request that was forbidden", () => {
 
   it("waits until its user has the right", async () => {
     let asked = 0;
-    const { allowed, reviews } = become(() => ++asked >= 3, made("oil"));
-    expect(await allowed).toBe(true);
+    const { becomesAllowed, reviews } = proxy(() => ++asked >= 3, made("oil"));
+    expect(await becomesAllowed()).toBe(true);
     expect(reviews).toEqual([...Array(3).fill("create configmaps"), "create secrets"]);
   });
 
   it("asks for the first rights once, however many wait", async () => {
     let asked = 0;
-    const reviews: string[] = [];
-    const client = {
-      json: async (method: string, _path: string, request: { body?: unknown } = {}) => {
-        if (method === "GET") return { items: [made("oil")] } as never;
-        const { spec } = request.body as { spec: { resourceAttributes: Attributes } };
-        reviews.push(spec.resourceAttributes.resource);
-        return { status: { allowed: ++asked >= 3 } } as never;
-      },
-    };
-    const namespaces = new NewNamespaces({ client, owners: { ownedBy: () => ["oil"] }, label: "tenant" });
-    const all = await Promise.all(Array.from({ length: 50 }, () => namespaces.becomesAllowed(alice, attributes)));
+    const { becomesAllowed, reviews } = proxy(() => ++asked >= 3, made("oil"));
+    const all = await Promise.all(Array.from({ length: 50 }, () => becomesAllowed()));
     expect(all).not.toContain(false);
-    expect(reviews.filter((resource) => resource === "configmaps")).toHaveLength(3);
+    expect(reviews.filter((review) => review === "create configmaps")).toHaveLength(3);
   });
 
   it("does not wait for what the rights of an owner do not cover", async () => {
-    const { allowed, reviews } = become(({ resource }) => resource === "configmaps", made("oil"));
-    expect(await allowed).toBe(false);
+    const { becomesAllowed, reviews } = proxy(({ resource }) => resource === "configmaps", made("oil"));
+    expect(await becomesAllowed()).toBe(false);
     expect(reviews.filter((review) => review === "create configmaps")).toHaveLength(1);
   });
 
@@ -95,30 +85,25 @@ describe("a request that was forbidden", () => {
     ["that is being deleted", made("oil", { deletionTimestamp: "2026-01-01T00:00:00Z" })],
     ["that is not new", made("oil", { creationTimestamp: "2026-01-01T00:00:00Z" })],
   ])("waits in no namespace %s, nor is anything reviewed", async (_, namespace) => {
-    const { allowed, reviews } = become(() => true, namespace);
-    expect(await allowed).toBe(false);
+    const { becomesAllowed, reviews } = proxy(() => true, namespace);
+    expect(await becomesAllowed()).toBe(false);
     expect(reviews).toEqual([]);
   });
 
   it("is answered with 404 where there is no such namespace, and the user may create it", async () => {
-    await expect(become(() => true).allowed).rejects.toMatchObject({
+    await expect(proxy(() => true).becomesAllowed()).rejects.toMatchObject({
       code: 404,
       status: { reason: "NotFound", message: 'namespaces "oil-a" not found' },
     });
-    expect(await become(() => false).allowed).toBe(false);
-    await expect(request({ ...attributes, verb: "watch" }, () => true).allowed).rejects.toMatchObject({ code: 404 });
+    expect(await proxy(() => false).becomesAllowed()).toBe(false);
+    await expect(proxy(() => true).becomesAllowed({ verb: "watch" })).rejects.toMatchObject({ code: 404 });
   });
 
   it("lists nothing there, as the API server does for users with rights", async () => {
-    const list = { ...attributes, verb: "list" };
-    expect(await request(list, () => true).allowed).toEqual({
-      kind: "SecretList",
-      apiVersion: "v1",
-      metadata: { resourceVersion: "7" },
-      items: [],
-    });
-    expect(await request(list, () => false).allowed).toBe(false);
-    const unserved = request({ ...list, resource: "nothings" }, () => true);
-    await expect(unserved.allowed).rejects.toMatchObject({ code: 404 });
+    const none = { kind: "SecretList", apiVersion: "v1", metadata: { resourceVersion: "7" }, items: [] };
+    expect(await proxy(() => true).becomesAllowed({ verb: "list" })).toEqual(none);
+    expect(await proxy(() => false).becomesAllowed({ verb: "list" })).toBe(false);
+    const unserved = proxy(() => true).becomesAllowed({ verb: "list", resource: "nothings" });
+    await expect(unserved).rejects.toMatchObject({ code: 404 });
   });
 });

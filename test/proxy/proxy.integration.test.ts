@@ -3,7 +3,6 @@ import { once } from "node:events";
 import fs from "node:fs";
 import type http from "node:http";
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { known, type Manifest } from "../../providers/kubernetes/client";
@@ -33,12 +32,14 @@ import { ask, begin, type Question } from "./fixture";
 const GROUP = "capsule.clastix.io";
 const OWN = ["proxy-oil-dev", "proxy-oil-prod"];
 const FOREIGN = "proxy-gas";
+const NAMESPACES = "/api/v1/namespaces";
 
 const cluster = TestCluster.use();
 let proxy: ApiProxy;
 let ca: string;
 let apiServerPort: number;
-const users: Record<string, CertifiedKey | string> = {};
+type User = "alice" | "bob" | "carol" | "robot";
+let users: Record<User, CertifiedKey | string>;
 const directory = useDirectory();
 
 function tenant(name: string, owner: { kind: string; name: string }): Manifest {
@@ -72,11 +73,7 @@ beforeAll(async () => {
   const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   hadKind = (await known(cluster.client.get(crds, "tenants.capsule.clastix.io"))) !== undefined;
   await installKinds(cluster.client, [capsuleTenant]);
-  const robot = {
-    apiVersion: "v1",
-    kind: "ServiceAccount",
-    metadata: { name: "robot", namespace: cluster.namespace },
-  };
+  const robot = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "robot", namespace: cluster.namespace } };
   const admins = OWN.map((name) => admin(name, "proxy-alice"));
   for (const manifest of [...access(), ...namespaces, ...admins, robot, ...tenants()]) await apply(manifest);
 
@@ -84,18 +81,16 @@ beforeAll(async () => {
   const file = (name: string) => path.join(pki, name);
   ca = fs.readFileSync(file("ca.crt"), "utf8");
   const authority = new TestAuthority({ certificate: ca, key: fs.readFileSync(file("ca.key"), "utf8") });
-  users.alice = await authority.user("proxy-alice", GROUP);
-  users.bob = await authority.user("proxy-bob", GROUP);
-  users.carol = await authority.user("proxy-carol");
-  users.robot = await tokenOf(cluster.namespace, "robot");
+  users = {
+    alice: await authority.user("proxy-alice", GROUP),
+    bob: await authority.user("proxy-bob", GROUP),
+    carol: await authority.user("proxy-carol"),
+    robot: await tokenOf(cluster.namespace, "robot"),
+  };
 
-  const config = new KubeConfig();
-  config.loadFromOptions({
-    clusters: [{ name: "c", server, caData: Buffer.from(ca).toString("base64") }],
-    users: [{ name: "proxy", token: await tokenOf(cluster.namespace, "kindstack-proxy") }],
-    contexts: [{ name: "c", cluster: "c", user: "proxy" }],
-    currentContext: "c",
-  });
+  const config = cluster.config();
+  const token = await tokenOf(cluster.namespace, "kindstack-proxy");
+  config.users = config.users.map(({ name }) => ({ name, token }));
   proxy = await startProxy({
     config,
     kind: capsuleTenant,
@@ -124,21 +119,28 @@ afterAll(async () => {
   }
 });
 
-function through(user: keyof typeof users, changes: Partial<Question> = {}): Question {
-  return { port: proxy.port, ca, as: users[user] as CertifiedKey | string, ...changes };
+function through(user: User, changes: Partial<Question> = {}): Question {
+  return { port: proxy.port, ca, as: users[user], ...changes };
 }
 
-function direct(user: keyof typeof users, changes: Partial<Question> = {}): Question {
+function direct(user: User, changes: Partial<Question> = {}): Question {
   return { ...through(user, changes), port: apiServerPort };
 }
 
+const json = async (question: Question) => JSON.parse((await ask(question)).body);
+/** What the proxy answers, and what the API server answers without it. */
+const bothWays = async (user: User, question: Partial<Question>) =>
+  [await ask(through(user, question)), await ask(direct(user, question))] as const;
+
 /** The names of those that are not on their way out. */
-async function listed(user: keyof typeof users, query = ""): Promise<string[]> {
-  const { status, body } = await ask(through(user, { path: `/api/v1/namespaces${query}` }));
+async function listed(user: User, query = ""): Promise<string[]> {
+  const { status, body } = await ask(through(user, { path: NAMESPACES + query }));
   expect(status, body).toBe(200);
   const items: Manifest[] = JSON.parse(body).items;
   return items.flatMap(({ metadata: { name = "", deletionTimestamp } }) => (deletionTimestamp ? [] : [name]));
 }
+
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 describe("a list of namespaces", () => {
   it("holds one's own, by a certificate and by a token", async () => {
@@ -147,9 +149,7 @@ describe("a list of namespaces", () => {
   });
 
   it("is refused by the API server to those outside the user group", async () => {
-    const [{ status, body }, refused] = (await Promise.all(
-      [through, direct].map((way) => ask(way("carol", { path: "/api/v1/namespaces" }))),
-    )) as [Awaited<ReturnType<typeof ask>>, Awaited<ReturnType<typeof ask>>];
+    const [{ status, body }, refused] = await bothWays("carol", { path: NAMESPACES });
     expect(status).toBe(403);
     expect(body).toBe(refused.body);
   });
@@ -170,35 +170,32 @@ describe("a list of namespaces", () => {
     expect(await listed("alice", "?labelSelector=&labelSelector=proxy")).toEqual(OWN);
     expect(await listed("alice", `?fieldSelector=metadata.name%3D${FOREIGN}`)).toEqual([]);
     for (const selector of ["a in (b", "x notin (a", "),proxy in (test", "||", `,${GROUP}/tenant in (proxy-gas)) #`]) {
-      const path = `/api/v1/namespaces?labelSelector=${encodeURIComponent(selector)}`;
+      const path = `${NAMESPACES}?labelSelector=${encodeURIComponent(selector)}`;
       expect((await ask(through("alice", { path }))).status, selector).toBe(400);
     }
   });
 
   it("comes in pages, as a table or in another encoding", async () => {
-    const { body } = await ask(through("alice", { path: "/api/v1/namespaces?limit=1" }));
-    const { metadata, items } = JSON.parse(body);
+    const { metadata, items } = await json(through("alice", { path: `${NAMESPACES}?limit=1` }));
     expect(items).toHaveLength(1);
     expect(await listed("alice", `?limit=1&continue=${metadata.continue}`)).toEqual([OWN[1]]);
 
-    const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    const table = await ask(through("alice", { path: "/api/v1/namespaces", headers: { accept } }));
-    const { kind, rows } = JSON.parse(table.body);
+    const { kind, rows } = await json(through("alice", { path: NAMESPACES, headers: { accept: TABLE } }));
     expect(kind).toBe("Table");
     expect(rows.map(({ cells }: { cells: unknown[] }) => cells[0])).toEqual(OWN);
 
-    const protobuf = { accept: "application/vnd.kubernetes.protobuf" };
-    const encoded = await ask(through("alice", { path: "/api/v1/namespaces", headers: protobuf }));
-    expect(encoded.headers["content-type"]).toBe("application/vnd.kubernetes.protobuf");
-    expect(encoded.body).toContain("proxy-oil-dev");
-    expect(encoded.body).not.toContain(FOREIGN);
+    const accept = "application/vnd.kubernetes.protobuf";
+    const { headers, body } = await ask(through("alice", { path: NAMESPACES, headers: { accept } }));
+    expect(headers["content-type"]).toBe(accept);
+    expect(body).toContain("proxy-oil-dev");
+    expect(body).not.toContain(FOREIGN);
   });
 });
 
 describe("a watch of namespaces", () => {
   /** Begins one and gathers what it brings. */
-  async function watch(user: keyof typeof users, query: string) {
-    const request = begin(through(user, { path: `/api/v1/namespaces?watch=true&${query}` }));
+  async function watch(query: string, headers: http.OutgoingHttpHeaders = {}) {
+    const request = begin(through("alice", { path: `${NAMESPACES}?watch=true&${query}`, headers }));
     const [message] = (await once(request, "response")) as [http.IncomingMessage];
     let text = "";
     message.on("data", (chunk) => {
@@ -218,11 +215,10 @@ describe("a watch of namespaces", () => {
     };
   }
 
-  const now = async () =>
-    JSON.parse((await ask(through("alice", { path: "/api/v1/namespaces" }))).body).metadata.resourceVersion as string;
+  const now = async () => (await json(through("alice", { path: NAMESPACES }))).metadata.resourceVersion;
 
   it("brings new ones of one's own, and no others", async () => {
-    const { seen, stop } = await watch("alice", `resourceVersion=${await now()}`);
+    const { seen, stop } = await watch(`resourceVersion=${await now()}`);
     const [own, other] = [namespace("proxy-oil-new", "proxy-oil"), namespace("proxy-other-new", "proxy-gas")];
     for (const manifest of [other, own]) await apply(manifest);
     await expect.poll(seen).toContain("ADDED proxy-oil-new");
@@ -233,7 +229,6 @@ describe("a watch of namespaces", () => {
 
   it("begins with all of one's own, and a bookmark, when that is asked for", async () => {
     const { seen, events, stop } = await watch(
-      "alice",
       "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
     );
     await expect.poll(() => events().some(({ type }) => type === "BOOKMARK")).toBe(true);
@@ -241,16 +236,33 @@ describe("a watch of namespaces", () => {
     stop();
   });
 
+  it("brings rows of a table, with bookmarks", async () => {
+    const query = `allowWatchBookmarks=true&resourceVersion=${await now()}&timeoutSeconds=20`;
+    const { events, stop } = await watch(query, { accept: TABLE });
+    const added = namespace("proxy-oil-table", "proxy-oil");
+    await apply(added);
+    // What the tests before have deleted may still change.
+    const isAdded = (event: object) => JSON.stringify(event).includes("proxy-oil-table");
+    await expect
+      .poll(() => events().filter(isAdded)[0])
+      .toMatchObject({
+        type: "ADDED",
+        object: { kind: "Table", columnDefinitions: expect.any(Array) },
+      });
+    stop();
+    await remove(added);
+  });
+
   it("ends when its user gains a tenant, and continues only after a new list", async () => {
     const gained = tenant("proxy-gas", { kind: "User", name: "proxy-alice" });
     const before = await now();
-    const { events, ended } = await watch("alice", `resourceVersion=${before}`);
+    const { events, ended } = await watch(`resourceVersion=${before}`);
     await apply(gained);
     await ended;
     expect(events().at(-1)).toMatchObject({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } });
-    expect((await watch("alice", `resourceVersion=${before}`)).status).toBe(410);
+    expect((await watch(`resourceVersion=${before}`)).status).toBe(410);
     expect(await listed("alice")).toEqual([FOREIGN, ...OWN]);
-    const anew = await watch("alice", `resourceVersion=${await now()}`);
+    const anew = await watch(`resourceVersion=${await now()}`);
     expect(anew.status).toBe(200);
 
     await remove(gained);
@@ -259,77 +271,55 @@ describe("a watch of namespaces", () => {
   });
 });
 
-/** As kubectl, k9s and Headlamp ask for it: which groups and resources there are, in one answer. */
-const AGGREGATED =
-  "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
-  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+describe("everything else", () => {
+  /** As kubectl, k9s and Headlamp ask for it: which groups and resources there are, in one answer. */
+  const AGGREGATED = ["v2", "v2beta1"]
+    .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
+    .concat("application/json")
+    .join();
 
-describe("what k9s and Headlamp ask", () => {
-  const questions: [string, Partial<Question>][] = [
-    ["aggregated discovery of the core", { path: "/api", headers: { accept: AGGREGATED } }],
-    ["aggregated discovery of groups", { path: "/apis", headers: { accept: AGGREGATED } }],
-    ["discovery of groups", { path: "/apis" }],
-    ["metrics that are not installed", { path: "/apis/metrics.k8s.io/v1beta1" }],
-    ["metrics of Pods", { path: `/apis/metrics.k8s.io/v1beta1/namespaces/${OWN[0]}/pods` }],
-    ["metrics of nodes", { path: "/apis/metrics.k8s.io/v1beta1/nodes" }],
-    ["nodes", { path: "/api/v1/nodes?limit=500", headers: { accept: TABLE } }],
-    ["definitions of resources", { path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=500" }],
-    ["Pods of all namespaces", { path: "/api/v1/pods?limit=500", headers: { accept: TABLE } }],
-    ["Pods as a table", { path: `/api/v1/namespaces/${OWN[0]}/pods?limit=500`, headers: { accept: TABLE } }],
-    [
-      "Secrets as a table",
-      { path: `/api/v1/namespaces/${OWN[0]}/secrets?includeObject=Object`, headers: { accept: TABLE } },
-    ],
-    ["the schemas", { path: "/openapi/v3/api/v1" }],
-    ["the schemas in one", { path: "/openapi/v2", headers: { accept: "application/json" } }],
-    ["health", { path: "/readyz" }],
-  ];
-
-  it.each(questions)("is answered as without the proxy: %s", async (_, question) => {
-    const [proxied, straight] = [await ask(through("alice", question)), await ask(direct("alice", question))];
-    expect(proxied.status).toBe(straight.status);
-    expect(withoutVersion(proxied.body)).toBe(withoutVersion(straight.body));
-    expect(proxied.headers["content-type"]).toBe(straight.headers["content-type"]);
-    expect(proxied.headers.vary).toBe(straight.headers.vary);
+  it.each<[string, string, string?]>([
+    ["GET", "/version"],
+    ["GET", "/readyz"],
+    ["GET", "/api", AGGREGATED],
+    ["GET", "/apis", AGGREGATED],
+    ["GET", "/apis/apps/v1"],
+    ["GET", "/openapi/v3/api/v1"],
+    ["GET", "/openapi/v2", "application/json"],
+    ["GET", "/nothing"],
+    ["GET", "/apis/metrics.k8s.io/v1beta1/nodes"],
+    ["GET", "/api/v1/nodes?limit=500", TABLE],
+    ["GET", `${NAMESPACES}/${OWN[0]}`],
+    ["GET", `${NAMESPACES}/${FOREIGN}`],
+    ["GET", `${NAMESPACES}/${OWN[0]}/pods?limit=500`, TABLE],
+    ["GET", `${NAMESPACES}/${OWN[0]}/secrets?includeObject=Object`, TABLE],
+    ["GET", `${NAMESPACES}/${FOREIGN}/secrets`],
+    ["GET", "/api/v1/watch/namespaces"],
+    ["GET", "/api/v1/secrets"],
+    ["HEAD", NAMESPACES],
+    ["DELETE", NAMESPACES],
+    ["PATCH", `${NAMESPACES}/kube-system`],
+  ])("is answered as without the proxy: %s %s", async (method, path, accept) => {
+    for (const user of ["alice", "robot"] as const) {
+      const [proxied, straight] = await bothWays(user, { method, path, ...(accept && { headers: { accept } }) });
+      expect(proxied.status).toBe(straight.status);
+      expect(withoutVersion(proxied.body)).toBe(withoutVersion(straight.body));
+      expect(proxied.headers["content-type"]).toBe(straight.headers["content-type"]);
+      expect(proxied.headers.vary).toBe(straight.headers.vary);
+    }
   });
 
-  it("watches a table from a version on, with bookmarks", async () => {
-    const list = JSON.parse(
-      (await ask(through("alice", { path: "/api/v1/namespaces", headers: { accept: TABLE } }))).body,
-    );
-    const version = list.metadata.resourceVersion;
-    const path = `/api/v1/namespaces?watch=true&allowWatchBookmarks=true&resourceVersion=${version}&timeoutSeconds=20`;
-    const request = begin(through("alice", { path, headers: { accept: TABLE } }));
-    const [message] = (await once(request, "response")) as [http.IncomingMessage];
-    let text = "";
-    message.on("data", (chunk) => {
-      text += chunk;
-    });
-    const added = namespace("proxy-oil-table", "proxy-oil");
-    await apply(added);
-    await expect.poll(() => text).toContain("proxy-oil-table");
-    // What the tests before have deleted may still change.
-    const [event] = text
-      .split("\n")
-      .filter((line) => line.includes("proxy-oil-table"))
-      .map((line) => JSON.parse(line));
-    expect(event).toMatchObject({ type: "ADDED", object: { kind: "Table", columnDefinitions: expect.any(Array) } });
-    request.destroy();
-    await remove(added);
+  const review = (kind: string, group: string, spec?: object): Partial<Question> => ({
+    method: "POST",
+    path: `/apis/${group}/v1/${kind.toLowerCase()}s`,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ apiVersion: `${group}/v1`, kind, spec }),
   });
 
-  it("reviews the rules of each namespace", async () => {
-    const review = async (question: Question) => JSON.parse((await ask(question)).body).status;
-    for (const own of [OWN[0], FOREIGN]) {
-      const spec = { namespace: own };
-      const question = {
-        method: "POST",
-        path: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectRulesReview", spec }),
-      };
-      const [proxied, straight] = [await review(through("alice", question)), await review(direct("alice", question))];
+  it("is a review of rules, with lists of namespaces beside what the API server tells", async () => {
+    for (const namespace of [OWN[0], FOREIGN]) {
+      const question = review("SelfSubjectRulesReview", "authorization.k8s.io", { namespace });
+      const [proxied, straight] = (await bothWays("alice", question)).map(({ body }) => JSON.parse(body).status);
       const [first, ...rest] = proxied.resourceRules;
       expect(first).toEqual({ verbs: ["list", "watch"], apiGroups: [""], resources: ["namespaces"] });
       // The API server gives them in no order.
@@ -338,71 +328,16 @@ describe("what k9s and Headlamp ask", () => {
       expect(sorted(proxied.nonResourceRules)).toEqual(sorted(straight.nonResourceRules));
     }
   });
-});
-
-describe("everything else", () => {
-  it("is what the user may do: one's own namespace by name, and no other", async () => {
-    for (const [name, status] of [
-      [OWN[0], 200],
-      [FOREIGN, 403],
-      ["kube-system", 403],
-    ] as const) {
-      const path = `/api/v1/namespaces/${name}`;
-      const [proxied, straight] = [await ask(through("alice", { path })), await ask(direct("alice", { path }))];
-      expect(proxied.status).toBe(status);
-      expect(proxied.body).toBe(straight.body);
-    }
-  });
-
-  it.each([
-    ["GET", "/version"],
-    ["GET", "/api"],
-    ["GET", "/apis/apps/v1"],
-    ["GET", "/openapi/v3"],
-    ["GET", "/nothing"],
-    ["GET", `/api/v1/namespaces/${OWN[0]}/configmaps`],
-    ["GET", `/api/v1/namespaces/${FOREIGN}/secrets`],
-    ["GET", "/api/v1/watch/namespaces"],
-    ["GET", "/api/v1/secrets"],
-    ["HEAD", "/api/v1/namespaces"],
-    ["DELETE", "/api/v1/namespaces"],
-    ["PATCH", "/api/v1/namespaces/kube-system"],
-  ])("is answered as without the proxy: %s %s", async (method, path) => {
-    for (const user of ["alice", "robot"]) {
-      const [proxied, straight] = [
-        await ask(through(user, { method, path })),
-        await ask(direct(user, { method, path })),
-      ];
-      expect(proxied.status).toBe(straight.status);
-      expect(withoutVersion(proxied.body)).toBe(withoutVersion(straight.body));
-      expect(proxied.headers["content-type"]).toBe(straight.headers["content-type"]);
-    }
-  });
 
   it("is done by the same user: name, UID, groups and all else that the API server knows", async () => {
-    const review = {
-      method: "POST",
-      path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" }),
-    };
-    for (const user of ["alice", "robot"]) {
-      const [proxied, straight] = [await ask(through(user, review)), await ask(direct(user, review))];
+    for (const user of ["alice", "robot"] as const) {
+      const [proxied, straight] = await bothWays(user, review("SelfSubjectReview", "authentication.k8s.io"));
       expect(JSON.parse(proxied.body).status.userInfo).toEqual(JSON.parse(straight.body).status.userInfo);
     }
   });
 
-  it("is refused to who says to be another", async () => {
-    for (const header of ["Impersonate-User", "Impersonate-Group"]) {
-      const headers = { [header]: "system:masters" };
-      expect((await ask(through("alice", { path: "/api/v1/secrets", headers }))).status).toBe(403);
-    }
-    const headers = { "X-Remote-User": "admin", "X-Remote-Group": "system:masters" };
-    expect((await ask(through("alice", { path: "/api/v1/secrets", headers }))).status).toBe(403);
-  });
-
   it("can change to the protocol of WebSockets, by which the API server sends a watch", async () => {
-    const path = `/api/v1/namespaces/${OWN[0]}/configmaps?watch=true`;
+    const path = `${NAMESPACES}/${OWN[0]}/configmaps?watch=true`;
     const headers = {
       ...{ connection: "Upgrade", upgrade: "websocket", origin: "https://127.0.0.1" },
       ...{ "sec-websocket-version": "13", "sec-websocket-key": Buffer.alloc(16).toString("base64") },
@@ -426,32 +361,23 @@ describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})`
   let kubeconfig: { proxy: string; direct: string };
 
   beforeEach(() => {
+    const { certificate, key } = users.alice as CertifiedKey;
+    const [certData, keyData] = [certificate, key].map((text) => Buffer.from(text).toString("base64"));
     const write = (name: string, port: number) => {
-      const { certificate, key } = users.alice as CertifiedKey;
-      const base64 = (text: string) => Buffer.from(text).toString("base64");
-      const file = path.join(directory, name);
-      const server = `https://127.0.0.1:${port}`;
-      fs.writeFileSync(
-        file,
-        JSON.stringify({
-          ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
-          clusters: [{ name: "c", cluster: { server, "certificate-authority-data": base64(ca) } }],
-          users: [
-            { name: "alice", user: { "client-certificate-data": base64(certificate), "client-key-data": base64(key) } },
-          ],
-          contexts: [{ name: "c", context: { cluster: "c", user: "alice", namespace: OWN[0] } }],
-        }),
-      );
-      return file;
+      const config = cluster.config();
+      config.clusters = config.clusters.map((known) => ({ ...known, server: `https://127.0.0.1:${port}` }));
+      config.users = config.users.map(({ name }) => ({ name, certData, keyData }) as (typeof config.users)[number]);
+      config.contexts = config.contexts.map((known) => ({ ...known, namespace: OWN[0] as string }));
+      fs.writeFileSync(path.join(directory, name), config.exportConfig());
+      return path.join(directory, name);
     };
     kubeconfig = { proxy: write("proxy", proxy.port), direct: write("direct", apiServerPort) };
   });
 
   function run(way: "proxy" | "direct", ...args: string[]): Promise<string> {
     return new Promise((resolve) => {
-      execFile("kubectl", ["--kubeconfig", kubeconfig[way], ...args], (_error, stdout, stderr) =>
-        resolve(stdout + stderr),
-      );
+      const command = ["--kubeconfig", kubeconfig[way], ...args];
+      execFile("kubectl", command, (_error, stdout, stderr) => resolve(stdout + stderr));
     });
   }
 
@@ -491,37 +417,11 @@ describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})`
       expect(await run("proxy", "auth", "can-i", verb, "namespaces", "--all-namespaces")).toContain("yes\n");
     }
     for (const question of [
-      ["delete", "namespaces"],
       ["list", "nodes"],
       ["list", "secrets", "-n", FOREIGN],
     ]) {
       expect(await run("proxy", "auth", "can-i", ...question)).toContain("no\n");
     }
-    expect(await run("proxy", "auth", "can-i", "list", "pods")).toContain("yes\n");
-    const rules = async (way: "proxy" | "direct") =>
-      (await run(way, "auth", "can-i", "--list", "-n", FOREIGN)).replace(/ +/g, " ").split("\n");
-    const direct = await rules("direct");
-    expect(direct.join("\n")).not.toMatch(/^namespaces /m);
-    const added = (await rules("proxy")).filter((rule) => !direct.includes(rule));
-    expect(added.map((rule) => rule.trim())).toEqual(["namespaces [] [] [list watch]"]);
-  });
-
-  it("reviews access for users outside the user group as the API server does", async () => {
-    const body = JSON.stringify({
-      apiVersion: "authorization.k8s.io/v1",
-      kind: "SelfSubjectAccessReview",
-      spec: { resourceAttributes: { verb: "list", resource: "namespaces" } },
-    });
-    const headers = { "content-type": "application/json" };
-    const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    const question = { method: "POST", path, headers, body };
-    const allowed = async (user: keyof typeof users) =>
-      JSON.parse((await ask(through(user, question))).body).status.allowed;
-
-    expect(await allowed("alice")).toBe(true);
-    expect(await allowed("carol")).toBe(false);
-    const wrong = await ask(through("alice", { ...question, body: "{" }));
-    expect(wrong.status).toBe(400);
   });
 
   it("is told the same of exec, port-forward and logs as without the proxy", async () => {
