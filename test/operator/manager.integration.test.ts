@@ -4,13 +4,7 @@ import { pino } from "pino";
 import Type from "typebox";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../providers/errors";
-import {
-  type KubernetesClient,
-  known,
-  type LiveObject,
-  type Manifest,
-  type ResourceType,
-} from "../../providers/kubernetes/client";
+import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { Program } from "../../src/automation/program";
@@ -344,47 +338,5 @@ describe("a mode that a namespace sets", () => {
       `of the namespace ${cluster.namespace}: "Obsreve" must be Apply or ProposeDestructive or Propose or Observe`,
     );
     expect(calls).toEqual([]);
-  });
-});
-
-describe("loosening a mode", () => {
-  const rules = (extra: object[]) => [
-    { apiGroups: ["test.kindstack.dev"], resources: ["gadgets"], verbs: ["*"] },
-    ...extra,
-  ];
-  const APPROVES = { apiGroups: ["kindstack.dev"], resources: ["plans"], verbs: ["approve"] };
-
-  /** A user who may do everything with gadgets of the namespace, and more. */
-  async function user(name: string, extra: object[]): Promise<KubernetesClient> {
-    const place = { name, namespace: cluster.namespace };
-    for (const manifest of roleFor([userNamed(name)], rules(extra), place)) await cluster.client.apply(manifest);
-    return cluster.as(name);
-  }
-  const annotate = (client: KubernetesClient, name: string, mode: string | null) =>
-    client.mergePatch(type, name, cluster.namespace, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
-
-  it("takes the right to approve; making it stricter, and all other changes, do not", async () => {
-    const editor = await user("editor", []);
-    const approver = await user("approver", [APPROVES]);
-    const name = await make([]);
-    // A policy takes a moment to be in force.
-    await annotate(editor, name, "Observe");
-    await expect
-      .poll(() =>
-        annotate(editor, name, null).then(
-          () => annotate(editor, name, "Observe"),
-          (error) => String(error),
-        ),
-      )
-      .toMatch(
-        "loosening kindstack.dev/mode from Observe to Apply takes the right to approve plans.kindstack.dev in the namespace",
-      );
-    await expect(annotate(editor, name, "Apply")).rejects.toThrow("takes the right to approve");
-    await expect(annotate(editor, name, "obsreve")).rejects.toThrow(/"?obsreve"? must be/);
-    await editor.mergePatch(type, name, cluster.namespace, { metadata: { labels: { a: "b" } } });
-
-    await annotate(approver, name, "Observe");
-    await annotate(approver, name, null);
-    expect((await find(name))?.metadata.annotations).toBeUndefined();
   });
 });

@@ -23,7 +23,8 @@ const RBAC = "rbac.authorization.k8s.io";
 const [ANN, BOB] = ["ann", "bob"] as const;
 
 const cluster = TestCluster.use();
-let [ann, bob]: KubernetesClient[] = [];
+let ann: KubernetesClient;
+let bob: KubernetesClient;
 
 beforeAll(async () => {
   await requireAuthorPolicies(cluster.client);
@@ -49,21 +50,16 @@ afterAll(async () => {
   await cluster.client.delete(DEFINITION_TYPE, kindName(kind));
 });
 
-function of(client: KubernetesClient | undefined): KubernetesClient {
-  if (client === undefined) throw new Error("there is no such user");
-  return client;
-}
-
-function create(client: KubernetesClient | undefined, name: string, annotations: Record<string, string> = {}) {
+function create(client: KubernetesClient, name: string, annotations: Record<string, string> = {}) {
   const metadata = { name, namespace: cluster.namespace, annotations };
-  return of(client).create({ ...type, metadata, spec: { replicas: 1 } });
+  return client.create({ ...type, metadata, spec: { replicas: 1 } });
 }
 
-function patch(client: KubernetesClient | undefined, name: string, body: object): Promise<LiveObject> {
-  return of(client).mergePatch(type, name, cluster.namespace, body);
+function patch(client: KubernetesClient, name: string, body: object): Promise<LiveObject> {
+  return client.mergePatch(type, name, cluster.namespace, body);
 }
 
-async function scale(client: KubernetesClient | undefined, name: string, replicas = 5): Promise<unknown> {
+async function scale(client: KubernetesClient, name: string, replicas = 5): Promise<unknown> {
   return subresource(client, name, "scale", { spec: { replicas } });
 }
 
@@ -74,10 +70,10 @@ async function settle({ metadata: { name, generation } }: LiveObject): Promise<v
   await subresource(cluster.client, name, "status", { status: { conditions } });
 }
 
-function subresource(client: KubernetesClient | undefined, name: string, path: string, body: object) {
+function subresource(client: KubernetesClient, name: string, path: string, body: object) {
   const { apiVersion } = type;
   const url = `/apis/${apiVersion}/namespaces/${cluster.namespace}/${kind.plural}/${name}/${path}`;
-  return of(client).json("PATCH", url, { contentType: "application/merge-patch+json", body });
+  return client.json("PATCH", url, { contentType: "application/merge-patch+json", body });
 }
 
 async function authors(name: string) {
@@ -105,10 +101,10 @@ describe("who has changed an object", () => {
     await patch(bob, "kept", { metadata: { labels: { a: "b" } } });
     const metadata = { name: "kept", namespace: cluster.namespace };
     for (const fieldManager of ["one", "one", "two"]) {
-      await of(bob).apply({ ...type, metadata, spec: { replicas: 1 } }, { fieldManager });
+      await bob.apply({ ...type, metadata, spec: { replicas: 1 } }, { fieldManager });
     }
     await patch(bob, "kept", { metadata: { finalizers: ["example.com/a"] } });
-    await of(bob).delete(type, "kept", cluster.namespace);
+    await bob.delete(type, "kept", cluster.namespace);
     expect(await authors("kept")).toEqual([ANN]);
     await patch(bob, "kept", { metadata: { finalizers: null } });
     expect(await authors("kept")).toBeUndefined();

@@ -2,19 +2,13 @@ import Type from "typebox";
 import { describe, expect, it } from "vitest";
 import { defineProvider } from "../../../providers/dynamic";
 import { TerminalError } from "../../../providers/errors";
-import type { LiveObject } from "../../../providers/kubernetes/client";
 import type { DynamicProvider } from "../../../providers/provider";
 import { adoptsAfterCrash, defineKind, parseObject, statusOf } from "../../../stacks/contract/kind";
-import { tenantObject } from "../../objects";
+import { liveObject, tenantObject } from "../../objects";
+import { GADGET } from "../../operator/gadget";
 
 const gadget = defineKind({
-  group: "example.com",
-  version: "v1",
-  kind: "Gadget",
-  plural: "gadgets",
-  singular: "gadget",
-  scope: "Namespaced",
-  description: "A gadget.",
+  ...GADGET,
   spec: Type.Object({
     size: Type.Integer({ minimum: 1, maximum: 9 }),
     colour: Type.Optional(Type.Enum(["red", "blue"], { type: "string" })),
@@ -34,26 +28,17 @@ const gadget = defineKind({
       ]),
     ),
   }),
-  status: Type.Object({}),
-  columns: [],
   owns: [],
-  directory: __dirname,
   validate({ spec }) {
     if (spec.size > spec.parts.length) {
       throw new TerminalError("Invalid", `spec.size: ${spec.size} is more than the ${spec.parts.length} parts`);
     }
   },
-  program: () => {},
-  report: () => ({}),
 });
 
-const gadgetWith = (spec: unknown): LiveObject => ({
-  apiVersion: "example.com/v1",
-  kind: "Gadget",
-  metadata: { name: "g", namespace: "default", uid: "1", resourceVersion: "1", generation: 1 },
-  spec,
-});
+const gadgetWith = (spec: unknown) => liveObject({ apiVersion: "test.kindstack.dev/v1", kind: "Gadget", spec });
 const one = [{ name: "wheel" }];
+const valid = { size: 1, parts: one };
 
 describe("parseObject", () => {
   it("refuses a number that may have been rounded as it was read, wherever it stands", () => {
@@ -65,40 +50,25 @@ describe("parseObject", () => {
     expect(parseObject(gadget, gadgetWith(spec)).spec).toBe(spec);
   });
 
+  const s3 = { type: "s3", bucket: "b", class: "hot" };
   it.each<[string, unknown, string]>([
     ["a wrong type", { size: "1", parts: one }, 'spec.size: "1" must be integer'],
     ["a number out of bounds", { size: 10, parts: one }, "spec.size: 10 must be <= 9"],
     ["an item of a list", { size: 1, parts: [...one, { name: 7 }] }, "spec.parts.1.name: 7 must be string"],
     ["too many items", { size: 1, parts: [1, 2, 3, 4].map(() => one[0]) }, "must not have more than 3 items"],
-    ["a value that is none of those allowed", { size: 1, parts: one, colour: "green" }, 'spec.colour: "green" must be'],
-    ["a value by its key", { size: 1, parts: one, sizes: { "a/b": "x" } }, 'spec.sizes.a/b: "x" must be integer'],
+    ["a value that is none of those allowed", { ...valid, colour: "green" }, 'spec.colour: "green" must be'],
+    ["a value by its key", { ...valid, sizes: { "a/b": "x" } }, 'spec.sizes.a/b: "x" must be integer'],
     ["a missing field", { parts: one }, "spec.size: missing, must be given"],
     ["a missing field of an item", { size: 1, parts: [{}] }, "spec.parts.0.name: missing, must be given"],
-    [
-      "none of some literals",
-      { size: 1, parts: one, form: "Wrong" },
-      'spec.form: "Wrong" must be one of "round", "flat"',
-    ],
-    [
-      "a value of neither type",
-      { size: 1, parts: one, port: true },
-      "spec.port: true must be integer or must be string",
-    ],
+    ["none of some literals", { ...valid, form: "Wrong" }, 'spec.form: "Wrong" must be one of "round", "flat"'],
+    ["a value of neither type", { ...valid, port: true }, "spec.port: true must be integer or must be string"],
     [
       "a literal that no form has",
-      { size: 1, parts: one, from: { type: "ftp" } },
+      { ...valid, from: { type: "ftp" } },
       'spec.from.type: "ftp" must be one of "git", "s3"',
     ],
-    [
-      "a field of the form that a literal tells",
-      { size: 1, parts: one, from: { type: "s3", bucket: 5, class: "hot" } },
-      "spec.from.bucket: 5 must be string",
-    ],
-    [
-      "literals inside a form",
-      { size: 1, parts: one, from: { type: "s3", bucket: "b", class: "x" } },
-      'spec.from.class: "x" must be one of "hot", "cold"',
-    ],
+    ["a field of a form", { ...valid, from: { ...s3, bucket: 5 } }, "spec.from.bucket: 5 must be string"],
+    ["literals inside a form", { ...valid, from: { ...s3, class: "x" } }, 'class: "x" must be one of "hot", "cold"'],
     ["a missing spec", undefined, "spec: missing, must be object"],
     ["a spec that is none", "text", 'spec: "text" must be object'],
     ["what only the kind's own rule can say", { size: 2, parts: one }, "spec.size: 2 is more than the 1 parts"],
@@ -109,7 +79,7 @@ describe("parseObject", () => {
   });
 
   it("says which values an enumeration allows", () => {
-    expect(() => parseObject(gadget, gadgetWith({ size: 1, parts: one, colour: "green" }))).toThrow(/red.*blue/);
+    expect(() => parseObject(gadget, gadgetWith({ ...valid, colour: "green" }))).toThrow(/red.*blue/);
   });
 });
 

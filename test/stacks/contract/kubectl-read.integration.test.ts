@@ -16,58 +16,17 @@ const SEED = 67;
 /** What YAML and JSON are made of, and what readers disagree about. */
 const PARTS = [
   ..."ab:'\"[]{},#@`%-?=!|>~é😀\\\t\r\0\u0001\u0085\u00a0\u2028\u2029\ufeff",
-  ...[
-    "\n",
-    "\n",
-    "\n  ",
-    "\n    ",
-    "\r\n",
-    "  ",
-    ": ",
-    "- ",
-    ", ",
-    " # c",
-    "---\n",
-    "--- ",
-    "---",
-    "...\n",
-    "%YAML 1.1\n",
-  ],
+  ...["\n", "\n", "\n  ", "\n    ", "\r\n", "  ", ": ", "- ", ", ", " # c"],
+  ...["---\n", "--- ", "---", "...\n", "%YAML 1.1\n"],
   ...["kind", "apiVersion: v1\n", "kind: A\n", "items:", "- a\n- b\n", "key: value\n", '{"a": 1}', "? ", "//"],
   ...["&x ", "*x", "<<: ", "<<: *x", "x: &x {c: 1}\n", "y: *x\n", "m: {<<: *x, d: 2}\n", "!!str ", "!!int ", "!t "],
   ...["| ", "|\n", "|-\n", "|+\n", ">\n", ">2\n", "|1-\n", "\\n", "\\x41", "\\u0041", "\\/", "\\\n"],
-  ...[
-    "yes",
-    "no",
-    "y",
-    "on",
-    "true",
-    "null",
-    "0644",
-    "08",
-    "0o7",
-    "0b11",
-    "0x1F",
-    "1_000",
-    "1.5",
-    "1e3",
-    ".5",
-    ".5_0",
-    "+1",
-  ],
+  ..."yes no y on true null 0644 08 0o7 0b11 0x1F 1_000 1.5 1e3 .5 .5_0 +1".split(" "),
   ...["-0", "1:30", "2001-12-14", "-.inf", ".nan", "1e400", "9007199254740993", '{"kind":"B","apiVersion":"v1"}'],
 ];
 const HEAD = "kind: A\napiVersion: v1\n";
-const FIRST = [
-  HEAD,
-  `${HEAD}s: `,
-  `${HEAD}s:\n  `,
-  `${HEAD}s:\n- `,
-  `${HEAD}s: "`,
-  `${HEAD}items:\n- `,
-  "",
-  "{kind: A, apiVersion: v1, s: ",
-];
+const IN_SPEC = ["", "s: ", "s:\n  ", "s:\n- ", 's: "', "items:\n- "].map((text) => HEAD + text);
+const FIRST = [...IN_SPEC, "", "{kind: A, apiVersion: v1, s: "];
 const JSON_FIRST = ['{"kind":"A","apiVersion":"v1"}\n', '{"kind":"List","items":[{"kind":"A","apiVersion":"v1","a":'];
 const LAST = ["", "\n", "}", '"\n', "}]}", "\nz: 1\n", "\n---\nkind: C\napiVersion: v1\n"];
 

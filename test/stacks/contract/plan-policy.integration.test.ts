@@ -26,11 +26,16 @@ const EDIT = {
   resources: ["*"],
   verbs: ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
 };
+const TENANT_SPEC = { adminEmail: "a@example.com", adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
 const DAY_MS = 86_400_000;
 
 const cluster = TestCluster.use();
 let operators: string;
-let [editor, approver, other, everywhere, operator]: KubernetesClient[] = [];
+let editor: KubernetesClient;
+let approver: KubernetesClient;
+let other: KubernetesClient;
+let everywhere: KubernetesClient;
+let operator: KubernetesClient;
 
 beforeAll(async () => {
   await installKinds(cluster.client, [podSet, tenant]);
@@ -74,42 +79,33 @@ async function user(
   return cluster.as(name);
 }
 
+const labelled = { metadata: { labels: { a: "b" } } };
+const lacksRight = (namespace: string) =>
+  `takes the right to approve plans.kindstack.dev in the namespace ${namespace}`;
+
 interface Changes {
   name?: string;
   namespace?: string;
   spec?: object;
 }
 
-function approve(client: KubernetesClient | undefined, { name, namespace = cluster.namespace, spec }: Changes) {
+function approve(client: KubernetesClient, { name, namespace = cluster.namespace, spec }: Changes) {
   const object = { kind: kindName(podSet), name: "web" };
   const metadata = { namespace, ...(name === undefined ? { generateName: "a-" } : { name }) };
-  return asserted(client).create({
-    ...APPROVAL_TYPE,
-    metadata,
-    spec: { object, digest: digest(), approver: "approver", ...spec },
-  });
+  const complete = { object, digest: digest(), approver: "approver", ...spec };
+  return client.create({ ...APPROVAL_TYPE, metadata, spec: complete });
 }
 
-function write(
-  client: KubernetesClient | undefined,
-  { name = "forged", namespace = cluster.namespace, spec }: Changes,
-) {
+function write(client: KubernetesClient, { name = "forged", namespace = cluster.namespace, spec }: Changes) {
   const object = { ...kindType(podSet), name: "web", namespace, uid: "1", generation: 1 };
   const status = { state: "Pending" };
   const manifest = { ...PLAN_TYPE, metadata: { name, namespace }, spec: { ...planSpec(object), ...spec }, status };
-  return asserted(client).apply(manifest, { fieldManager: "test" });
-}
-
-function asserted(client: KubernetesClient | undefined): KubernetesClient {
-  if (client === undefined) throw new Error("there is no such user");
-  return client;
+  return client.apply(manifest, { fieldManager: "test" });
 }
 
 describe("an approval", () => {
   it("is made by those alone who have the right to approve in the namespace, and in their own name", async () => {
-    await expect(approve(editor, { spec: { approver: "editor" } })).rejects.toThrow(
-      `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
-    );
+    await expect(approve(editor, { spec: { approver: "editor" } })).rejects.toThrow(lacksRight(cluster.namespace));
     await expect(approve(other, {})).rejects.toThrow("must be your own name, other-approver");
     expect((await approve(approver, {})).spec).toMatchObject({ decision: "Approve", approver: "approver" });
     const rejection = { approver: "other-approver", decision: "Reject" };
@@ -120,24 +116,21 @@ describe("an approval", () => {
 
   it("is made where the plan is: for what has no namespace in the operator's", async () => {
     await expect(approve(approver, { namespace: operators })).rejects.toThrow();
-    await expect(approve(editor, { namespace: operators, spec: { approver: "editor" } })).rejects.toThrow(
-      `takes the right to approve plans.kindstack.dev in the namespace ${operators}`,
-    );
+    const byEditor = { namespace: operators, spec: { approver: "editor" } };
+    await expect(approve(editor, byEditor)).rejects.toThrow(lacksRight(operators));
     const spec = { object: { kind: kindName(tenant), name: "a" }, approver: "approver-everywhere" };
     expect((await approve(everywhere, { namespace: operators, spec })).spec).toMatchObject(spec);
   });
 
   it("is not changed by anyone, and expires within 30 days", async () => {
     const { metadata } = await approve(approver, {});
-    const patch = (client: KubernetesClient | undefined, spec: object) =>
-      asserted(client).mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, { spec });
+    const patch = (client: KubernetesClient, spec: object) =>
+      client.mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, { spec });
     for (const spec of [{ digest: digest() }, { decision: "Reject" }, { approver: "editor" }, { reason: "a" }]) {
       await expect(patch(approver, spec)).rejects.toThrow("an approval cannot be changed");
       await expect(patch(cluster.client, spec)).rejects.toThrow("an approval cannot be changed");
     }
-    await asserted(editor).mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, {
-      metadata: { labels: { a: "b" } },
-    });
+    await editor.mergePatch(APPROVAL_TYPE, metadata.name, cluster.namespace, labelled);
 
     const expiringIn = (days: number) => ({ expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() });
     const late = expiringIn(29.9);
@@ -145,7 +138,7 @@ describe("an approval", () => {
     await expect(approve(approver, { spec: expiringIn(30.1) })).rejects.toThrow("must be at most 30 days from now");
     await expect(approve(approver, { spec: { expiresAt: "tomorrow" } })).rejects.toThrow();
     // The time of its creation is the API server's.
-    const forged = asserted(approver).create({
+    const forged = approver.create({
       ...APPROVAL_TYPE,
       metadata: { generateName: "a-", namespace: cluster.namespace, creationTimestamp: "2030-01-01T00:00:00Z" },
       spec: { digests: [digest()], approver: "approver", expiresAt: "2030-01-02T00:00:00Z" },
@@ -158,9 +151,7 @@ describe("an approval", () => {
     const digests = [digest(), digest()];
     expect((await approve(approver, { spec: { ...without, digests } })).spec).toMatchObject({ digests });
     await expect(approve(approver, { spec: without })).rejects.toThrow("needs either digest or digests");
-    await expect(approve(approver, { spec: { digests: [digest()] } })).rejects.toThrow(
-      "needs either digest or digests",
-    );
+    await expect(approve(approver, { spec: { digests: [digest()] } })).rejects.toThrow("either digest or digests");
     await expect(approve(approver, { spec: { object: undefined } })).rejects.toThrow("go together");
     await expect(approve(approver, { spec: { digest: "sha256:0" } })).rejects.toThrow("spec.digest");
   });
@@ -172,13 +163,11 @@ describe("a plan", () => {
     for (const client of [editor, approver, other]) {
       await expect(write(client, {})).rejects.toThrow("plans are written by the operator alone");
       await expect(write(client, { name: "true", spec: { steps: [] } })).rejects.toThrow("by the operator alone");
-      const patched = asserted(client).mergePatch(PLAN_TYPE, "true", cluster.namespace, {
-        status: { state: "Applying" },
-      });
+      const patched = client.mergePatch(PLAN_TYPE, "true", cluster.namespace, { status: { state: "Applying" } });
       await expect(patched).rejects.toThrow("by the operator alone");
     }
-    await asserted(editor).mergePatch(PLAN_TYPE, "true", cluster.namespace, { metadata: { labels: { a: "b" } } });
-    await asserted(editor).delete(PLAN_TYPE, "true", cluster.namespace);
+    await editor.mergePatch(PLAN_TYPE, "true", cluster.namespace, labelled);
+    await editor.delete(PLAN_TYPE, "true", cluster.namespace);
     expect(await known(cluster.client.get(PLAN_TYPE, "true", cluster.namespace))).toBeUndefined();
   });
 
@@ -197,23 +186,21 @@ describe("the finalizer of an object", () => {
   const metadataOf = (name: string) => ({ name, namespace: cluster.namespace });
   const path = (name: string, subresource = "") =>
     `/apis/${kindType(podSet).apiVersion}/namespaces/${cluster.namespace}/podsets/${name}${subresource}`;
-  const make = (client: KubernetesClient | undefined, name: string, finalizers?: string[]) =>
-    asserted(client).create({
-      ...kindType(podSet),
-      metadata: { ...metadataOf(name), ...(finalizers && { finalizers }) },
-      spec: { replicas: 1 },
-    });
-  const patch = (client: KubernetesClient | undefined, name: string, metadata: object) =>
-    asserted(client).mergePatch(kindType(podSet), name, cluster.namespace, { metadata });
+  const make = (client: KubernetesClient, name: string, finalizers?: string[]) => {
+    const metadata = { ...metadataOf(name), ...(finalizers && { finalizers }) };
+    return client.create({ ...kindType(podSet), metadata, spec: { replicas: 1 } });
+  };
+  const patch = (client: KubernetesClient, name: string, metadata: object) =>
+    client.mergePatch(kindType(podSet), name, cluster.namespace, { metadata });
   const find = async (name: string) => {
     const live = await known(cluster.client.get(kindType(podSet), name, cluster.namespace));
     if (live === undefined) throw new Error(`${name} is gone`);
     return live;
   };
-  const put = async (client: KubernetesClient | undefined, name: string, metadata: object, subresource = "") => {
+  const put = async (client: KubernetesClient, name: string, metadata: object, subresource = "") => {
     const live = await find(name);
     const body = { ...live, metadata: { ...live.metadata, ...metadata } };
-    return asserted(client).json<LiveObject>("PUT", path(name, subresource), { body });
+    return client.json<LiveObject>("PUT", path(name, subresource), { body });
   };
 
   beforeAll(async () => {
@@ -229,9 +216,9 @@ describe("the finalizer of an object", () => {
     const name = state.replace(/\W/g, "-");
     await make(editor, name, [OTHER, FINALIZER]);
     const apply = { ...kindType(podSet), metadata: { ...metadataOf(name), finalizers: [FINALIZER] } };
-    await asserted(editor).apply(apply, { fieldManager: "editor" });
-    if (state === "being deleted") await asserted(editor).delete(kindType(podSet), name, cluster.namespace);
-    const refused = `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`;
+    await editor.apply(apply, { fieldManager: "editor" });
+    if (state === "being deleted") await editor.delete(kindType(podSet), name, cluster.namespace);
+    const refused = lacksRight(cluster.namespace);
     // To what is being deleted, the API server adds no finalizers.
     const spelled = state === "being deleted" ? [] : [{ finalizers: [`${FINALIZER}2`, OTHER] }];
     for (const metadata of [{ finalizers: null }, { finalizers: [OTHER] }, ...spelled]) {
@@ -239,12 +226,12 @@ describe("the finalizer of an object", () => {
       await expect(put(editor, name, { finalizers: metadata.finalizers ?? undefined })).rejects.toThrow(refused);
     }
     const operations = [{ op: "remove", path: "/metadata/finalizers/1" }];
-    await expect(asserted(editor).patchExactly(await find(name), operations)).rejects.toThrow(refused);
+    await expect(editor.patchExactly(await find(name), operations)).rejects.toThrow(refused);
     // Another manager's apply without it leaves it, as do the subresources.
-    await asserted(editor).apply({ ...kindType(podSet), metadata: metadataOf(name) }, { fieldManager: "editor" });
+    await editor.apply({ ...kindType(podSet), metadata: metadataOf(name) }, { fieldManager: "editor" });
     await put(editor, name, { finalizers: [] }, "/status");
-    const scale = await asserted(editor).json<LiveObject>("GET", path(name, "/scale"), {});
-    await asserted(editor).json("PUT", path(name, "/scale"), { body: { ...scale, spec: { replicas: 2 } } });
+    const scale = await editor.json<LiveObject>("GET", path(name, "/scale"), {});
+    await editor.json("PUT", path(name, "/scale"), { body: { ...scale, spec: { replicas: 2 } } });
     expect((await find(name)).metadata.finalizers).toEqual([OTHER, FINALIZER]);
 
     await patch(editor, name, { finalizers: [FINALIZER], labels: { a: "b" } });
@@ -265,19 +252,18 @@ describe("the finalizer of an object", () => {
   it("is no matter of an object that has none, nor of a copy of one that has it", async () => {
     await make(editor, "without");
     await put(editor, "without", { labels: { a: "b" } });
-    await asserted(editor).delete(kindType(podSet), "without", cluster.namespace);
+    await editor.delete(kindType(podSet), "without", cluster.namespace);
     const { metadata, ...copied } = await make(editor, "original", [FINALIZER]);
     const { uid: _, resourceVersion: __, ...rest } = metadata;
-    await asserted(editor).create({ ...copied, metadata: { ...rest, name: "copy" } });
+    await editor.create({ ...copied, metadata: { ...rest, name: "copy" } });
     for (const name of ["original", "copy"]) await patch(approver, name, { finalizers: null });
   });
 
   it("is kept, where it has no namespace, from who may approve in one", async () => {
     const metadata = { name: `${cluster.namespace}-held`, finalizers: [FINALIZER] };
-    const spec = { adminEmail: "a@example.com", adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
-    await cluster.client.create({ ...kindType(tenant), metadata, spec });
-    const release = (client: KubernetesClient | undefined) =>
-      asserted(client).mergePatch(kindType(tenant), metadata.name, undefined, { metadata: { finalizers: null } });
+    await cluster.client.create({ ...kindType(tenant), metadata, spec: TENANT_SPEC });
+    const release = (client: KubernetesClient) =>
+      client.mergePatch(kindType(tenant), metadata.name, undefined, { metadata: { finalizers: null } });
     await expect.poll(() => release(editor).then(String, String)).toContain("plans.kindstack.dev cluster-wide");
     await release(everywhere);
     await cluster.client.delete(kindType(tenant), metadata.name);
@@ -285,31 +271,28 @@ describe("the finalizer of an object", () => {
 });
 
 describe("loosening a mode", () => {
-  async function refusesLoosening(
-    type: ObjectType,
-    object: LiveObject,
-    where: string,
-    may: KubernetesClient | undefined,
-  ) {
-    const { name, namespace } = object.metadata;
-    const annotate = (client: KubernetesClient | undefined, mode: string | null) =>
-      asserted(client).mergePatch(type, name, namespace, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
-    await annotate(editor, "Observe");
-    for (const mode of [null, "Apply", "apply "]) {
-      await expect(annotate(editor, mode)).rejects.toThrow(`takes the right to approve plans.kindstack.dev ${where}`);
-    }
-    const live = (await known(cluster.client.get(type, name, namespace))) as LiveObject;
+  const annotate = (client: KubernetesClient, type: ObjectType, { metadata }: LiveObject, mode: string | null) =>
+    client.mergePatch(type, metadata.name, undefined, { metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
+
+  /** Replaces an object, or a subresource of it, by one without annotations. */
+  async function empty(type: ObjectType, { metadata }: LiveObject, subresource = ""): Promise<LiveObject> {
+    const { apiVersion, plural } = await cluster.client.resourceType(type.apiVersion, type.kind);
+    const live = (await known(cluster.client.get(type, metadata.name))) as LiveObject;
     const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
-    const emptied = asserted(editor).json("PUT", await pathOf(type, object), { body });
-    await expect(emptied).rejects.toThrow("takes the right to approve");
-    await annotate(may, null);
-    await annotate(editor, "Observe");
-    await annotate(may, "Apply");
+    const group = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
+    return editor.json("PUT", `${group}/${plural}/${metadata.name}${subresource}`, { body });
   }
 
-  async function pathOf(type: ObjectType, { metadata }: LiveObject): Promise<string> {
-    const { plural } = await cluster.client.resourceType(type.apiVersion, type.kind);
-    return `${type.apiVersion === "v1" ? "/api/v1" : `/apis/${type.apiVersion}`}/${plural}/${metadata.name}`;
+  async function refusesLoosening(type: ObjectType, object: LiveObject, where: string): Promise<void> {
+    const right = `takes the right to approve plans.kindstack.dev ${where}`;
+    await annotate(editor, type, object, "Observe");
+    for (const mode of [null, "Apply", "apply "]) {
+      await expect(annotate(editor, type, object, mode)).rejects.toThrow(right);
+    }
+    await expect(empty(type, object)).rejects.toThrow("takes the right to approve");
+    await annotate(everywhere, type, object, null);
+    await annotate(editor, type, object, "Observe");
+    await annotate(everywhere, type, object, "Apply");
   }
 
   it("of a namespace takes the right to approve in it, also through its subresources", async () => {
@@ -317,37 +300,26 @@ describe("loosening a mode", () => {
     // The policy for namespaces may come into force after the others.
     await expect
       .poll(async () => {
-        const set = (mode: string | null) => ({ metadata: { annotations: { [MODE_ANNOTATION]: mode } } });
-        await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set("Observe"));
-        return asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, set(null)).then(String, String);
+        await annotate(editor, NAMESPACE, object, "Observe");
+        return annotate(editor, NAMESPACE, object, null).then(String, String);
       })
       .toContain("takes the right to approve");
-    await refusesLoosening(NAMESPACE, object, `in the namespace ${cluster.namespace}`, everywhere);
-    const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
-    await asserted(editor).mergePatch(NAMESPACE, cluster.namespace, undefined, patch);
-    for (const subresource of ["status", "finalize"]) {
-      const live = (await known(cluster.client.get(NAMESPACE, cluster.namespace))) as LiveObject;
-      const body = { ...live, metadata: { ...live.metadata, annotations: {} } };
-      const path = `/api/v1/namespaces/${cluster.namespace}/${subresource}`;
-      await expect(asserted(editor).json("PUT", path, { body })).rejects.toThrow("takes the right to approve");
+    await refusesLoosening(NAMESPACE, object, `in the namespace ${cluster.namespace}`);
+    await annotate(editor, NAMESPACE, object, "Observe");
+    for (const subresource of ["/status", "/finalize"]) {
+      await expect(empty(NAMESPACE, object, subresource)).rejects.toThrow("takes the right to approve");
     }
   });
 
   it("of what has no namespace takes the right in the whole cluster", async () => {
     const metadata = { name: `${cluster.namespace}-tenant` };
-    const spec = { adminEmail: "a@example.com", adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
-    const object = await cluster.client.create({ ...kindType(tenant), metadata, spec });
+    const object = await cluster.client.create({ ...kindType(tenant), metadata, spec: TENANT_SPEC });
+    await refusesLoosening(kindType(tenant), object, "cluster-wide");
     const locally = await user("local-approver", [APPROVE], [operators]);
     const global = await user("local-approver-edits", [EDIT], [undefined]);
-    await refusesLoosening(kindType(tenant), object, "cluster-wide", everywhere);
     for (const client of [locally, global]) {
-      const patch = { metadata: { annotations: { [MODE_ANNOTATION]: "Observe" } } };
-      await cluster.client.mergePatch(kindType(tenant), metadata.name, undefined, patch);
-      await expect(
-        client.mergePatch(kindType(tenant), metadata.name, undefined, {
-          metadata: { annotations: { [MODE_ANNOTATION]: null } },
-        }),
-      ).rejects.toThrow();
+      await annotate(cluster.client, kindType(tenant), object, "Observe");
+      await expect(annotate(client, kindType(tenant), object, null)).rejects.toThrow();
     }
     await cluster.client.delete(kindType(tenant), metadata.name);
   });

@@ -9,114 +9,73 @@ function kindWith(changes: Partial<AnyKind>): AnyKind {
   return { ...tenant, group: "g.example.com", plural: "things", owns: [], capabilities: {}, ...changes };
 }
 
+const rule = (group: string, resources: string[], verbs: string[], ...resourceNames: string[]) => ({
+  ...{ apiGroups: [group], resources, verbs },
+  ...(resourceNames.length > 0 && { resourceNames }),
+});
+const RBAC = "rbac.authorization.k8s.io";
+const ADMISSION = "admissionregistration.k8s.io";
+const POLICIES = [
+  "validatingadmissionpolicies",
+  "validatingadmissionpolicybindings",
+  "validatingwebhookconfigurations",
+];
+const READ = ["get", "list", "watch"];
+
 describe("the operator's rules", () => {
   it("are, for a kind that makes nothing in the cluster, to watch it, to mark it and to write its status", () => {
     expect(operatorRules([kindWith({})])).toEqual([
-      { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
-      { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
-      { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
-      { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
-      {
-        apiGroups: ["kindstack.dev"],
-        resources: ["plans"],
-        verbs: ["list", "watch", "create", "patch", "delete", "propose"],
-      },
-      { apiGroups: ["kindstack.dev"], resources: ["approvals"], verbs: ["list", "watch", "delete"] },
-      {
-        apiGroups: ["apiextensions.k8s.io"],
-        resources: ["customresourcedefinitions"],
-        verbs: ["get", "list"],
-      },
-      { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
-      { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
-      { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+      rule("g.example.com", ["things"], [...READ, "patch"]),
+      rule("g.example.com", ["things/status"], ["patch"]),
+      rule("", ["namespaces"], ["get"], "kube-system"),
+      rule("", ["namespaces"], READ),
+      rule("kindstack.dev", ["plans"], ["list", "watch", "create", "patch", "delete", "propose"]),
+      rule("kindstack.dev", ["approvals"], ["list", "watch", "delete"]),
+      rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list"]),
+      rule("events.k8s.io", ["events"], ["create", "patch"]),
+      rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+      rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     ]);
   });
 
   it("let it do with the types that a kind owns what server-side apply, watches and deletion need", () => {
+    const networking = { apiVersion: "networking.k8s.io/v1" };
     const owns = [
       { apiVersion: "v1", kind: "Namespace" },
-      { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
-      { apiVersion: "networking.k8s.io/v1", kind: "Ingress" },
+      { ...networking, kind: "NetworkPolicy" },
+      { ...networking, kind: "Ingress" },
     ];
-    const verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    const verbs = [...READ, "create", "patch", "delete"];
 
     const rules = operatorRules([kindWith({ owns })]);
 
-    expect(rules).toContainEqual({ apiGroups: [""], resources: ["namespaces"], verbs });
-    expect(rules).toContainEqual({
-      apiGroups: ["networking.k8s.io"],
-      resources: ["networkpolicies", "ingresses"],
-      verbs,
-    });
+    expect(rules).toContainEqual(rule("", ["namespaces"], verbs));
+    expect(rules).toContainEqual(rule("networking.k8s.io", ["networkpolicies", "ingresses"], verbs));
   });
 
   it("let it bind no roles but those that the two kinds of Tenants hand out", () => {
     const binding = operatorRules(kinds).filter(({ verbs }) => verbs.includes("bind") || verbs.includes("escalate"));
 
     expect(binding).toEqual([
-      {
-        apiGroups: ["rbac.authorization.k8s.io"],
-        resources: ["clusterroles"],
-        resourceNames: ["admin", "edit"],
-        verbs: ["bind"],
-      },
-      {
-        apiGroups: ["rbac.authorization.k8s.io"],
-        resources: ["clusterroles"],
-        resourceNames: ["admin", "capsule-namespace-deleter"],
-        verbs: ["bind"],
-      },
+      rule(RBAC, ["clusterroles"], ["bind"], "admin", "edit"),
+      rule(RBAC, ["clusterroles"], ["bind"], "admin", "capsule-namespace-deleter"),
     ]);
   });
 
   it("let it apply what admission needs by name, and only watch the rest of these types", () => {
     const admission: KindAdmission = {
       watches: {},
-      objects: () => [{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "role" } }],
+      objects: () => [{ apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name: "role" } }],
       webhooks: () => [{ type: "mutating" } as AdmissionWebhook],
     };
 
     expect(admissionRules([kindWith({ capabilities: { admission } })], "its-role")).toEqual([
-      { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["list", "watch"] },
-      {
-        apiGroups: ["rbac.authorization.k8s.io"],
-        resources: ["clusterroles"],
-        resourceNames: ["role"],
-        verbs: ["create", "patch"],
-      },
-      {
-        apiGroups: ["admissionregistration.k8s.io"],
-        resources: [
-          "mutatingwebhookconfigurations",
-          "validatingadmissionpolicies",
-          "validatingadmissionpolicybindings",
-          "validatingwebhookconfigurations",
-        ],
-        verbs: ["list", "watch"],
-      },
-      {
-        apiGroups: ["admissionregistration.k8s.io"],
-        resources: ["mutatingwebhookconfigurations"],
-        resourceNames: ["things.g.example.com"],
-        verbs: ["create", "patch"],
-      },
-      {
-        apiGroups: ["admissionregistration.k8s.io"],
-        resources: [
-          "validatingadmissionpolicies",
-          "validatingadmissionpolicybindings",
-          "validatingwebhookconfigurations",
-        ],
-        resourceNames: ["objects.kindstack.dev"],
-        verbs: ["create", "patch"],
-      },
-      {
-        apiGroups: ["rbac.authorization.k8s.io"],
-        resources: ["clusterroles"],
-        resourceNames: ["its-role"],
-        verbs: ["get"],
-      },
+      rule(RBAC, ["clusterroles"], ["list", "watch"]),
+      rule(RBAC, ["clusterroles"], ["create", "patch"], "role"),
+      rule(ADMISSION, ["mutatingwebhookconfigurations", ...POLICIES], ["list", "watch"]),
+      rule(ADMISSION, ["mutatingwebhookconfigurations"], ["create", "patch"], "things.g.example.com"),
+      rule(ADMISSION, POLICIES, ["create", "patch"], "objects.kindstack.dev"),
+      rule(RBAC, ["clusterroles"], ["get"], "its-role"),
     ]);
   });
 

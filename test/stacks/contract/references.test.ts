@@ -7,29 +7,20 @@ import { operatorRules } from "../../../stacks/contract/rbac";
 import { readReferenced, referenceRecords, referencesOf } from "../../../stacks/contract/references";
 import { runProgram } from "../../../stacks/contract/run-program";
 import { liveObject } from "../../objects";
+import { GADGET } from "../../operator/gadget";
 import { lookupOf } from "../../providers/kubernetes/lookup-of";
 
 const seen: unknown[] = [];
 const notice = defineKind({
-  group: "example.com",
-  version: "v1",
-  kind: "Notice",
-  plural: "notices",
-  singular: "notice",
-  scope: "Namespaced",
-  description: "",
+  ...GADGET,
   spec: Type.Object({ secretName: Type.Optional(Type.String()) }),
-  status: Type.Object({}),
-  columns: [],
   owns: [
-    { apiVersion: "example.com/v1", kind: "Notice" },
+    { apiVersion: "test.kindstack.dev/v1", kind: "Gadget" },
     { apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway", plural: "gateways" },
   ],
-  directory: __dirname,
   program: (_, { read }) => {
     seen.push(read<{ data: object }>("login")?.data, read("shared")?.metadata.name, read("tier"));
   },
-  report: () => ({}),
   capabilities: {
     reads: {
       login: { apiVersion: "v1", kind: "Secret", name: ({ spec }) => spec.secretName },
@@ -83,7 +74,7 @@ describe("references", () => {
       program: (_: unknown, { read }: { read(name: string): unknown }) => void read("other"),
     };
     expect(() => runProgram(program as typeof notice, objectOf(notice, {}), given)).toThrow(
-      'the program reads "other", which reads of Notice lacks',
+      'the program reads "other", which reads of Gadget lacks',
     );
   });
 
@@ -94,7 +85,7 @@ describe("references", () => {
         .filter(({ apiGroups, resources }) => apiGroups[0] === group && resources.includes(resource))
         .flatMap(({ verbs }) => verbs);
     expect(verbsOn("", "secrets")).toEqual(["get", "list", "watch"]);
-    expect(verbsOn("example.com", "notices")).toContain("create");
+    expect(verbsOn("test.kindstack.dev", "gadgets")).toContain("create");
     expect(verbsOn("gateway.networking.k8s.io", "gateways")).toContain("create");
   });
 });

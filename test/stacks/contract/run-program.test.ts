@@ -5,31 +5,19 @@ import { declaredBy } from "../../../providers/registration";
 import { objectOf } from "../../../src/testing/index";
 import { defineKind, type ProgramContext } from "../../../stacks/contract/index";
 import { runProgram } from "../../../stacks/contract/run-program";
+import { GADGET } from "../../operator/gadget";
 
 const owner = { uid: "u", description: "d" };
 const given = { owner, owned: [], recorded: new Set<string>(), watched: [] };
 
 /** Runs a program of a kind that owns Deployments and ConfigMaps. */
 function declares(program: (context: ProgramContext) => void) {
-  const kind = defineKind({
-    group: "example.com",
-    version: "v1",
-    kind: "Notice",
-    plural: "notices",
-    singular: "notice",
-    scope: "Namespaced",
-    description: "",
-    spec: Type.Object({}),
-    status: Type.Object({}),
-    columns: [],
-    owns: [
-      { apiVersion: "v1", kind: "ConfigMap" },
-      { apiVersion: "apps/v1", kind: "Deployment" },
-    ],
-    directory: __dirname,
-    program: (_, context) => program(context),
-    report: () => ({}),
-  });
+  const [configMap, deployment] = [
+    { apiVersion: "v1", kind: "ConfigMap" },
+    { apiVersion: "apps/v1", kind: "Deployment" },
+  ];
+  const owns = [configMap, deployment];
+  const kind = defineKind({ ...GADGET, spec: Type.Object({}), owns, program: (_, context) => program(context) });
   return declaredBy(() => runProgram(kind, objectOf(kind, {}), given));
 }
 const make = (resource: string, apiVersion: string, kind: string, name: string) =>
@@ -40,7 +28,7 @@ describe("a kind's program", () => {
     await expect(declares(() => void make("one", "v1", "Secret", "a"))).rejects.toMatchObject({
       errorClass: "terminal",
       reason: "InvalidProgram",
-      message: 'the resource "one" is a Secret of v1: add { apiVersion: "v1", kind: "Secret" } to owns of Notice',
+      message: 'the resource "one" is a Secret of v1: add { apiVersion: "v1", kind: "Secret" } to owns of Gadget',
     });
     await expect(declares(() => void make("one", "apps/v1beta1", "Deployment", "a"))).rejects.toThrow("apps/v1beta1");
   });
