@@ -8,94 +8,55 @@ const items = (count: number) => Array.from({ length: count }, (_, index) => ite
 beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0.5)); // no jitter
 afterEach(() => void vi.restoreAllMocks());
 
-type Step = [
-  call: "failed" | "succeeded" | "abandoned",
-  id: string,
-  expected: [id: string, afterMs: number][],
-  table?: string,
-];
-
-it.each<[string, Step[]]>([
+it.each<[string, string[]]>([
   [
     "one for all that fail alike, later each time, and another one each time",
-    [
-      ["failed", "a", [["a", 1_000]]],
-      ["failed", "b", []],
-      ["failed", "c", []],
-      ["failed", "a", [["b", 2_000]]],
-      ["failed", "b", [["c", 4_000]]],
-      ["failed", "c", [["a", 5_000]]],
-    ],
+    ["a fails: a in 1 s", "b fails", "c fails", "a fails: b in 2 s", "b fails: c in 4 s", "c fails: a in 5 s"],
   ],
   [
     "two more after each success, so that all follow in a few rounds",
     [
-      ["failed", "a", [["a", 1_000]]],
-      ["failed", "b", []],
-      ["failed", "c", []],
-      ["failed", "d", []],
-      ["failed", "e", []],
-      ["succeeded", "a", [["b", 0], ["c", 0]]], // biome-ignore format: a step a line
-      ["succeeded", "b", [["d", 0], ["e", 0]]], // biome-ignore format: a step a line
-      ["succeeded", "c", []],
+      ...["a fails: a in 1 s", "b fails", "c fails", "d fails", "e fails"],
+      ...["a succeeds: b in 0 s, c in 0 s", "b succeeds: d in 0 s, e in 0 s", "c succeeds"],
     ],
   ],
   [
     "one again, soon, when it was back for a moment only",
     [
-      ["failed", "a", [["a", 1_000]]],
-      ["failed", "b", []],
-      ["failed", "c", []],
-      ["failed", "a", [["b", 2_000]]],
-      ["succeeded", "b", [["c", 0], ["a", 0]]], // biome-ignore format: a step a line
-      ["failed", "c", []],
-      ["failed", "a", [["c", 1_000]]],
+      ...["a fails: a in 1 s", "b fails", "c fails", "a fails: b in 2 s"],
+      ...["b succeeds: c in 0 s, a in 0 s", "c fails", "a fails: c in 1 s"],
     ],
   ],
   [
     "the next one, when one is gone or fails for another reason",
-    [
-      ["failed", "a", [["a", 1_000]]],
-      ["failed", "b", []],
-      ["abandoned", "a", [["b", 1_000]]],
-      ["abandoned", "b", []],
-      ["failed", "b", [["b", 1_000]]],
-    ],
+    ["a fails: a in 1 s", "b fails", "a leaves: b in 1 s", "b leaves", "b fails: b in 1 s"],
   ],
   [
     "others as before, when one that only waits is gone or succeeds",
-    [
-      ["failed", "a", [["a", 1_000]]],
-      ["failed", "b", []],
-      ["failed", "c", []],
-      ["abandoned", "b", []],
-      ["succeeded", "c", []],
-      ["failed", "a", [["a", 1_000]]],
-    ],
+    ["a fails: a in 1 s", "b fails", "c fails", "b leaves", "c succeeds", "a fails: a in 1 s"],
   ],
   [
     "one for each thing that is missing",
-    [
-      ["failed", "a", [["a", 1_000]], "table a"],
-      ["failed", "b", [["b", 1_000]], "table b"],
-      ["failed", "c", [], "table a"],
-      ["failed", "a", [["c", 2_000]], "table a"],
-    ],
+    ["a fails for x: a in 1 s", "b fails for y: b in 1 s", "c fails for x", "a fails for x: c in 2 s"],
   ],
   [
     "one of either, when what an item waits for changes",
-    [
-      ["failed", "a", [["a", 1_000]], "table a"],
-      ["failed", "b", [], "table a"],
-      ["failed", "a", [["b", 1_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
-    ],
+    ["a fails for x: a in 1 s", "b fails for x", "a fails for y: b in 1 s, a in 1 s"],
   ],
-  ["nothing, when one succeeds that never waited", [["succeeded", "a", []], ["abandoned", "a", []]]], // biome-ignore format: a step a line
+  ["nothing, when one succeeds that never waited", ["a succeeds", "a leaves"]],
 ])("what is tried is %s", (_, steps) => {
   const outages = new Outages();
-  for (const [call, id, expected, table = "table students"] of steps) {
-    const retries = call === "failed" ? outages.failed(item(id), table) : outages[call](item(id));
-    expect(retries.map(({ item, afterMs }) => [item.id, afterMs])).toEqual(expected);
+  const events = {
+    fails: (one: Item, missing: string) => outages.failed(one, missing),
+    succeeds: (one: Item) => outages.succeeded(one),
+    leaves: (one: Item) => outages.abandoned(one),
+  };
+  for (const step of steps) {
+    const [event = ""] = step.split(":");
+    const [id = "", what, , missing = "table"] = event.split(" ");
+    const retries: Retry<Item>[] = events[what as keyof typeof events](item(id), missing);
+    const tried = retries.map(({ item, afterMs }) => `${item.id} in ${afterMs / 1_000} s`).join(", ");
+    expect(tried === "" ? event : `${event}: ${tried}`).toBe(step);
   }
 });
 

@@ -104,16 +104,14 @@ describe("one replica", () => {
   it("takes nothing more before the work that it lost has ended", async () => {
     const a = new Member("a", 1);
     await pass(TICK_MS);
-    let end = () => {};
-    a.working = new Promise((resolve) => {
-      end = resolve;
-    });
+    const work = Promise.withResolvers<void>();
+    a.working = work.promise;
     store.down = true;
     await pass(timing.renewDeadlineMs);
     store.down = false;
     await pass(60_000);
     expect(a.held).toEqual([]);
-    end();
+    work.resolve();
     await setImmediate();
     await pass(2 * TICK_MS);
     expect(a.held).toEqual([0]);
@@ -126,8 +124,10 @@ describe("one replica", () => {
       await pass(TICK_MS);
       store.failNext = when;
       await pass(60_000);
-      expect(a.told).toEqual(["+0", "+1"]);
-      expect(a.held).toEqual([0, 1]);
+      expect([a.told, a.held]).toEqual([
+        ["+0", "+1"],
+        [0, 1],
+      ]);
     },
   );
 
@@ -175,16 +175,14 @@ describe("several replicas", () => {
   it("give a shard back only when the work on it has ended, and begin nothing meanwhile", async () => {
     const a = new Member("a", 2);
     await pass(TICK_MS);
-    let end = () => {};
-    a.working = new Promise((resolve) => {
-      end = resolve;
-    });
+    const work = Promise.withResolvers<void>();
+    a.working = work.promise;
     const b = new Member("b", 2);
     await pass(60_000);
     expect(a.held).toHaveLength(1);
     expect(b.held).toEqual([]);
     expect([0, 1].every((shard) => a.replica.mayWriteTo(shard))).toBe(true);
-    end();
+    work.resolve();
     await setImmediate();
     await pass(2 * TICK_MS);
     expect(b.held).toHaveLength(1);

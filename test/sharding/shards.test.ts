@@ -74,10 +74,7 @@ describe("work on a stack", () => {
   });
 
   it("that was lost may not write under a Lease that was got again", async () => {
-    let resume = () => {};
-    const frozen = new Promise<void>((resolve) => {
-      resume = resolve;
-    });
+    const { promise: frozen, resolve: resume } = Promise.withResolvers<void>();
     let late: unknown;
     const working = shards.work("stack", forever, async (_signal, fence) => {
       await frozen;
@@ -109,10 +106,7 @@ describe("work on a stack", () => {
 
 describe("a shard that is given back", () => {
   it("begins no work any more, and is told of as released once the work on it has ended", async () => {
-    let resume = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      resume = resolve;
-    });
+    const { promise: waiting, resolve: resume } = Promise.withResolvers<void>();
     void shards.work("stack", forever, () => waiting);
     let drained = false;
     shards.leave();
@@ -129,10 +123,7 @@ describe("a shard that is given back", () => {
   });
 
   it("is told of as released when all are lost, once the work on it has ended", async () => {
-    let resume = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      resume = resolve;
-    });
+    const { promise: waiting, resolve: resume } = Promise.withResolvers<void>();
     void shards.work("stack", forever, () => waiting);
     const lost = shards.lost(0);
     await Promise.resolve();
