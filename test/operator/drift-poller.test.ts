@@ -22,34 +22,38 @@ const objectWith = (unknown: boolean, synced = "True") =>
     },
   }) as LiveObject;
 
+let stop: AbortController;
+let polling: Promise<void> = Promise.resolve();
 beforeEach(() => {
   vi.useFakeTimers();
   fakeDelay();
+  stop = new AbortController();
 });
-afterEach(() => {
+afterEach(async () => {
+  stop.abort();
+  await round();
+  await polling;
   vi.useRealTimers();
   vi.restoreAllMocks();
 });
+
+const round = () => vi.advanceTimersByTimeAsync(1_000);
+/** Polls the objects of a controller until the test ends. */
+function poll<T extends object>(members: T): T {
+  const controller = { kind: memcached, holds: () => true, ...members };
+  polling = pollDrift(() => [stub<Controller>(controller)], 1_000, pino({ level: "silent" }), stop.signal);
+  return controller;
+}
 
 it("tells objects whose resources the API server refuses to show, and when it shows them again", async () => {
   const forbidden: Failure = { errorClass: "retryable", reason: "Forbidden", message: "deployments is forbidden" };
   const driftPolled = vi.fn();
   let object = objectWith(false);
   let refusal: Failure | undefined;
-  const controller = {
-    kind: memcached,
-    unserved: [],
-    unseenOf: (): Failure | undefined => refusal,
-    list: () => [object],
-    holds: () => true,
-    driftPolled,
-  };
-  const stop = new AbortController();
-  const controllers = () => [stub<Controller>(controller)];
-  const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
+  poll({ unserved: [], unseenOf: () => refusal, list: () => [object], driftPolled });
   const failureAfterRound = async () => {
     driftPolled.mockClear();
-    await vi.advanceTimersByTimeAsync(1_000);
+    await round();
     return driftPolled.mock.calls.map(([, , failure]) => failure);
   };
 
@@ -65,9 +69,6 @@ it("tells objects whose resources the API server refuses to show, and when it sh
   expect(await failureAfterRound()).toEqual([undefined]);
   object = objectWith(false);
   expect(await failureAfterRound()).toEqual([]);
-  stop.abort();
-  await vi.advanceTimersByTimeAsync(1_000);
-  await polling;
 });
 
 it("has what failed for the lack of a type tried again once the type is served", async () => {
@@ -75,23 +76,11 @@ it("has what failed for the lack of a type tried again once the type is served",
   const stalled = { type: "Stalled", status: "True", reason: "UnknownKind", observedGeneration: 1 };
   (object.status as { conditions: object[] }).conditions.push(stalled);
   const reconsider = vi.fn();
-  const controller = {
-    kind: memcached,
-    unserved: [{ apiVersion: "example.com/v1", kind: "Widget" }],
-    unseenOf: () => undefined,
-    list: () => [object],
-    holds: () => true,
-    reconsider,
-  };
-  const stop = new AbortController();
-  const controllers = () => [stub<Controller>(controller)];
-  const polling = pollDrift(controllers, 1_000, pino({ level: "silent" }), stop.signal);
-  await vi.advanceTimersByTimeAsync(1_000);
+  const unserved = [{ apiVersion: "example.com/v1", kind: "Widget" }];
+  const controller = poll({ unserved, unseenOf: () => undefined, list: () => [object], reconsider });
+  await round();
   expect(reconsider).not.toHaveBeenCalled();
   controller.unserved = [];
-  await vi.advanceTimersByTimeAsync(1_000);
+  await round();
   expect(reconsider.mock.calls).toMatchObject([[{ key: "default/cache" }]]);
-  stop.abort();
-  await vi.advanceTimersByTimeAsync(1_000);
-  await polling;
 });

@@ -17,6 +17,7 @@ import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { roleFor } from "../rights";
+import { GADGET } from "./gadget";
 
 const cluster = TestCluster.use();
 
@@ -83,45 +84,13 @@ it("ends when the API server serves what it has installed", async () => {
   }
 });
 
-it("leaves the CRD of another operator as it is, and names the kinds that remain", async () => {
-  const crds = await definitions();
-  const foreign = { ...postgresWriter, group: `foreign-${randomBytes(4).toString("hex")}.example.com` };
-  const manifest = customResourceDefinition(foreign);
-  await cluster.client.create({ ...manifest, metadata: { name: kindName(foreign) } });
-  try {
-    await expect(installKinds(cluster.client, [...kinds, foreign])).rejects.toThrow(
-      `${kindName(foreign)}. Leave these kinds to their operator and choose the others: --kinds ${kinds.map(kindName).join(",")}`,
-    );
-
-    const after = await known(cluster.client.get(crds, kindName(foreign)));
-    expect(after?.metadata.labels).toBeUndefined();
-  } finally {
-    await cluster.client.delete(crds, kindName(foreign));
-  }
-});
-
 describe("schemas", () => {
   const kindWith = (spec: TObject, name = "Shape") => {
-    const plural = `${name.toLowerCase()}s`;
-    const names = {
-      group: `s${randomBytes(4).toString("hex")}.example.com`,
-      kind: name,
-      plural,
-      singular: name.toLowerCase(),
-    };
-    return defineKind({
-      ...names,
-      version: "v1",
-      scope: "Namespaced",
-      description: "Shapes.",
-      spec,
-      status: Type.Object({ seen: Type.Optional(Type.Union([Type.Integer(), Type.Null()])) }),
-      columns: [],
-      owns: [],
-      directory: __dirname,
-      program: () => {},
-      report: () => ({}),
-    });
+    const singular = name.toLowerCase();
+    const names = { kind: name, plural: `${singular}s`, singular };
+    const group = `s${randomBytes(4).toString("hex")}.example.com`;
+    const status = Type.Object({ seen: Type.Optional(Type.Union([Type.Integer(), Type.Null()])) });
+    return defineKind({ ...GADGET, ...names, group, spec, status, owns: [] });
   };
   const optional = (schemas: readonly TSchema[]) =>
     Type.Object(Object.fromEntries(schemas.map((schema, index) => [`f${index}`, Type.Optional(schema)])));
@@ -176,25 +145,16 @@ describe("schemas", () => {
     ];
     const kind = kindWith(optional(cases.map(([schema]) => schema)));
     await installKinds(cluster.client, [kind]);
-    const { apiVersion } = kindType(kind);
     const verdicts = async (value: unknown, index: number) => {
       const spec = { [`f${index}`]: value };
-      const object = {
-        apiVersion,
-        kind: kind.kind,
-        metadata: { name: `n${randomBytes(4).toString("hex")}`, namespace: cluster.namespace },
-        spec,
-      };
+      const metadata = { name: `n${randomBytes(4).toString("hex")}`, namespace: cluster.namespace };
+      const object = { ...kindType(kind), metadata, spec };
       const stored = await cluster.client.create(object).catch((error: unknown) => {
         if (isApiError(error, 422)) return undefined;
         throw error;
       });
-      return {
-        value,
-        server: stored !== undefined,
-        operator: Check(kind.spec, stored?.spec ?? spec),
-        kept: stored?.spec,
-      };
+      const operator = Check(kind.spec, stored?.spec ?? spec);
+      return { value, server: stored !== undefined, operator, kept: stored?.spec };
     };
     for (const [index, [, right, wrong]] of cases.entries()) {
       for (const value of right) {

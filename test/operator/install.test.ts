@@ -15,7 +15,8 @@ function clientWith(answers: Error[], definition?: LiveObject) {
   const steps: string[] = [];
   return {
     steps,
-    get: async () => lookupOf(definition),
+    get: async (_type: ObjectType, name: string) =>
+      lookupOf(definition?.metadata.name === name ? definition : undefined),
     apply: async (object: { metadata: { name?: string } }) => {
       steps.push(`apply ${object.metadata.name}`);
       return { object: object as never, created: true };
@@ -87,7 +88,8 @@ describe("a CRD that is there already", () => {
     const client = clientWith([], definition({ "app.kubernetes.io/managed-by": "other" }));
 
     await expect(installKinds(client, [postgresWriter, podSet])).rejects.toThrow(
-      "that Kindstack did not install: postgreswriters.demo.yash.com, podsets.batch.tutorial.kubebuilder.io",
+      "that Kindstack did not install: postgreswriters.demo.yash.com. Leave these kinds to their operator " +
+        "and choose the others: --kinds podsets.batch.tutorial.kubebuilder.io",
     );
     expect(client.steps).toEqual([]);
   });

@@ -403,25 +403,16 @@ describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})`
     await remove(added);
   });
 
-  it("creates, reads and deletes in one's own namespaces", async () => {
-    expect(await run("proxy", "create", "configmap", "a", "--from-literal=b=c")).toContain("created");
-    expect(await run("proxy", "get", "configmap", "a", "-o", "jsonpath={.data.b}")).toBe("c");
-    expect(await run("proxy", "delete", "configmap", "a")).toContain("deleted");
-    expect(await run("proxy", "auth", "can-i", "delete", "nodes")).toMatch(/^no\n/);
-  });
-
-  it("is told that its own namespaces can be listed and watched, and nothing else that is not so", async () => {
+  it("is told that namespaces can be listed and watched, and nothing else that is not so", async () => {
+    const mayIn = async (way: "proxy" | "direct", ...question: string[]) =>
+      (await run(way, "auth", "can-i", ...question, "-n", FOREIGN)).includes("yes\n");
     for (const verb of ["list", "watch"]) {
-      expect(await run("direct", "auth", "can-i", verb, "namespaces", "-n", FOREIGN)).toContain("no\n");
-      expect(await run("proxy", "auth", "can-i", verb, "namespaces", "-n", FOREIGN)).toContain("yes\n");
-      expect(await run("proxy", "auth", "can-i", verb, "namespaces", "--all-namespaces")).toContain("yes\n");
+      expect([await mayIn("direct", verb, "namespaces"), await mayIn("proxy", verb, "namespaces")]).toEqual([
+        false,
+        true,
+      ]);
     }
-    for (const question of [
-      ["list", "nodes"],
-      ["list", "secrets", "-n", FOREIGN],
-    ]) {
-      expect(await run("proxy", "auth", "can-i", ...question)).toContain("no\n");
-    }
+    for (const resource of ["nodes", "secrets"]) expect(await mayIn("proxy", "list", resource)).toBe(false);
   });
 
   it("is told the same of exec, port-forward and logs as without the proxy", async () => {

@@ -1,5 +1,5 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { TerminalError } from "../../../providers/errors";
 import { readManifests, requireManifests } from "../../../stacks/contract/manifests";
@@ -8,20 +8,25 @@ import { testDirectory } from "../../directories";
 
 const TENANT = "apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata: { name: acme }\n";
 const parse = (text: string) => parseManifests(text, "objects.yaml", { strict: true });
+/** What a problem of the file says. */
+const problem = (message: string) => [{ file: "objects.yaml", message: expect.stringContaining(message) }];
+const listOf = (apiVersion: string, kind: string, item: string) =>
+  `apiVersion: ${apiVersion}\nkind: ${kind}\nitems:\n  - ${item.trim().replaceAll("\n", "\n    ")}\n`;
 const nameOf = ({ manifest }: { manifest: unknown }) => (manifest as { metadata?: { name: string } }).metadata?.name;
 const namesOf = ({ objects }: { objects: readonly { manifest: unknown }[] }) => objects.map(nameOf);
 
 describe("a manifest file", () => {
   it("may hold many documents, empty ones and lists among them", () => {
-    const list = `apiVersion: v1\nkind: List\nitems:\n- ${TENANT.trim().replaceAll("\n", "\n  ")}\n`;
-    const found = parse(`---\n---\n${TENANT}---\n# nothing\n---\n${list}`);
+    const found = parse(`---\n---\n${TENANT}---\n# nothing\n---\n${listOf("v1", "List", TENANT)}`);
     expect(found.problems).toEqual([]);
     expect(namesOf(found)).toEqual(["acme", "acme"]);
   });
 
-  it("may be JSON", () => {
-    const found = parse('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}');
-    expect(namesOf(found)).toEqual(["a"]);
+  it.each([
+    '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}',
+    '{\n\t"apiVersion": "v1",\n\t"kind": "A",\n\t"metadata": {"name": "a"}\n}',
+  ])("may be JSON: %j", (text) => {
+    expect(namesOf(parse(text))).toEqual(["a"]);
   });
 
   it("is read as the API's own tools read YAML: `no` is false, a date is a text, 1:30 is one too", () => {
@@ -54,19 +59,12 @@ describe("a manifest file", () => {
     expect(found.objects.map(({ manifest }) => manifest.spec)).toEqual([{ a: { b: 1 }, c: { b: 1, d: 2 } }]);
   });
 
-  it("may be JSON with tabs", () => {
-    expect(namesOf(parse('{\n\t"apiVersion": "v1",\n\t"kind": "A",\n\t"metadata": {"name": "a"}\n}'))).toEqual(["a"]);
-  });
-
   it.each([
     ["List", TENANT],
     ["TenantList", TENANT],
     ["TenantList", "metadata: { name: acme }\n"],
   ])("may hold a %s of %j", (kind, item) => {
-    const items = item.trim().replaceAll("\n", "\n    ");
-    const found = parse(
-      `apiVersion: multitenancy.codereliant.io/v1\nkind: ${kind}\nmetadata: { resourceVersion: "1" }\nitems:\n  - ${items}\n`,
-    );
+    const found = parse(listOf("multitenancy.codereliant.io/v1", kind, item));
     expect(found.problems).toEqual([]);
     expect(found.objects).toMatchObject([
       { manifest: { apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant", metadata: { name: "acme" } } },
@@ -92,30 +90,23 @@ describe("a manifest file", () => {
   ])("with %s is reported with its place and what is wrong, without its content", (_, text, message) => {
     const { objects, problems } = parse(text);
     expect(objects).toEqual([]);
-    expect(problems).toEqual([{ file: "objects.yaml", message: expect.stringContaining(message) }]);
+    expect(problems).toEqual(problem(message));
     expect(problems[0]?.message).not.toMatch(/nothing|just|Tenant/);
   });
 
-  it("with an error keeps the documents before and after it", () => {
-    const found = parse(`${TENANT}---\na: [\n---\n${TENANT.replace("acme", "after")}`);
+  it.each([
+    ["an error", "a: [", /^document 2: line \d: flow sequence/],
+    ["what is no object", "words", /^document 2: is not a Kubernetes object$/],
+  ])("with %s keeps the documents before and after it", (_, text, message) => {
+    const found = parse(`${TENANT}---\n${text}\n---\n${TENANT.replace("acme", "after")}`);
     expect(namesOf(found)).toEqual(["acme", "after"]);
-    expect(found.problems).toEqual([
-      { file: "objects.yaml", message: expect.stringMatching(/^document 2: line \d: flow sequence/) },
-    ]);
-  });
-
-  it("reports one bad document and keeps the good ones", () => {
-    const found = parse(`${TENANT}---\nwords\n`);
-    expect(namesOf(found)).toEqual(["acme"]);
-    expect(found.problems[0]?.message).toBe("document 2: is not a Kubernetes object");
+    expect(found.problems).toEqual([{ file: "objects.yaml", message: expect.stringMatching(message) }]);
   });
 
   it("cannot grow without bounds by its aliases", () => {
     const levels = Array.from({ length: 9 }, (_, n) => `l${n + 1}: &l${n + 1} [${`*l${n},`.repeat(9)}]`);
     const found = parse(`l0: &l0 [lol]\n${levels.join("\n")}\n`);
-    expect(found.problems).toEqual([
-      { file: "objects.yaml", message: expect.stringContaining("more than 2000000 values behind its aliases") },
-    ]);
+    expect(found.problems).toEqual(problem("more than 2000000 values behind its aliases"));
   });
 
   it.each([
@@ -129,16 +120,11 @@ describe("a manifest file", () => {
       `a0: &a0 {}\n${Array.from({ length: 109 }, (_, n) => `a${n + 1}: &a${n + 1} { b: { c: *a${n} } }`).join("\n")}`,
     ],
   ])("cannot hold %s", (_, text) => {
-    const found = parse(
-      `apiVersion: v1\nkind: Namespace\n${text.startsWith("metadata") ? "" : "metadata: { name: a }\n"}${text}\n`,
-    );
-    expect(found.objects).toEqual([]);
-    expect(found.problems).toEqual([
-      {
-        file: "objects.yaml",
-        message: expect.stringMatching(/nested deeper than 200 levels, or holds itself|nesting exceeded maxDepth/),
-      },
-    ]);
+    const metadata = text.startsWith("metadata") ? "" : "metadata: { name: a }\n";
+    const { objects, problems } = parse(`apiVersion: v1\nkind: Namespace\n${metadata}${text}\n`);
+    expect(objects).toEqual([]);
+    const message = expect.stringMatching(/nested deeper than 200 levels, or holds itself|nesting exceeded maxDepth/);
+    expect(problems).toEqual([{ file: "objects.yaml", message }]);
   });
 
   it("may be nested as deep as any object is", () => {
@@ -166,9 +152,7 @@ describe("a manifest file", () => {
     ["a key that is equal as a text", "a: {1: x, '1': y}", "line 4: duplicated mapping key"],
     ["a block of blanks", "a: |1\n    \n", "line 4: a block with lines of blanks alone"],
   ])("is refused for %s, which other readers read in another way", (_, text, message) => {
-    expect(parse(`${TENANT}${text}\n`).problems).toEqual([
-      { file: "objects.yaml", message: expect.stringContaining(message) },
-    ]);
+    expect(parse(`${TENANT}${text}\n`).problems).toEqual(problem(message));
   });
 
   it("splits its documents at lines of three dashes, also within a block, as kubectl does", () => {
@@ -184,13 +168,12 @@ describe("a manifest file", () => {
     ["another value after it", '{"kind":"A"}\ntrue{"kind":"B"}', "JSON is followed by what is no JSON object"],
     ["a blank that is no space before it", '\u00a0{"kind":"A"}', "line 1: a blank that is no space"],
   ])("of JSON is refused for %s", (_, text, message) => {
-    expect(parseManifests(text, "a.json", { strict: false }).problems).toEqual([
-      { file: "a.json", message: expect.stringContaining(message) },
-    ]);
+    const { problems } = parseManifests(text, "objects.yaml", { strict: false });
+    expect(problems).toEqual(problem(message));
   });
 
   it("is a list where it has items, whatever its kind says", () => {
-    const found = parse(`apiVersion: v1\nkind: ConfigMap\nitems:\n- ${TENANT.trim().replaceAll("\n", "\n  ")}\n`);
+    const found = parse(listOf("v1", "ConfigMap", TENANT));
     expect(namesOf(found)).toEqual(["acme"]);
   });
 
@@ -208,89 +191,83 @@ describe("a manifest file", () => {
 
 describe("a folder of manifests", () => {
   let folder: string;
-  beforeEach(async () => {
+  beforeEach(() => {
     folder = testDirectory();
   });
 
+  async function write(file: string, text: string | Buffer = TENANT): Promise<void> {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await writeFile(join(folder, file), text);
+  }
+  async function link(target: string, file: string): Promise<void> {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await symlink(target, join(folder, file));
+  }
+  const inFolder = (...names: string[]) => names.map((name) => join(folder, name));
+  const leadsOutside = (...names: string[]) =>
+    inFolder(...names).map((file) => ({ file, message: "it is a link to a file outside of the folder" }));
+
   it("is read with all below it that kubectl reads, hidden or not", async () => {
-    for (const path of ["a", "a/b", ".git", ".h", "node_modules"]) await mkdir(join(folder, path));
     const hidden = [".zz.yaml", ".h/four.yaml", "node_modules/five.yaml"];
     for (const file of ["one.yaml", "a/b/two.yml", "a/three.json", ".git/no.yaml", ...hidden, "no.txt", "NO.YAML"]) {
-      await writeFile(join(folder, file), TENANT.replace("acme", file.replace(/\W/g, "-")));
+      await write(file, TENANT.replace("acme", file.replace(/\W/g, "-")));
     }
-    await writeFile(join(folder, "values.yaml"), "replicas: 3\n");
+    await write("values.yaml", "replicas: 3\n");
     const found = await readManifests([folder]);
     expect(found.problems).toEqual([]);
     expect(found.notes).toEqual([`${join(folder, "NO.YAML")} is not read: kubectl reads .yaml, .yml and .json`]);
-    expect(found.objects.map(({ file }) => file.slice(folder.length + 1))).toEqual([
-      ".h/four.yaml",
-      ".zz.yaml",
-      "a/b/two.yml",
-      "a/three.json",
-      "node_modules/five.yaml",
-      "one.yaml",
-    ]);
+    const files = [".h/four.yaml", ".zz.yaml", "a/b/two.yml", "a/three.json", "node_modules/five.yaml", "one.yaml"];
+    expect(found.objects.map(({ file }) => file.slice(folder.length + 1))).toEqual(files);
   });
 
   it("may have links within it, but none that lead to another file of the machine", async () => {
-    await mkdir(join(folder, "sub"), { recursive: true });
-    await writeFile(join(folder, "sub", "real.yaml"), TENANT);
-    await symlink(join("sub", "real.yaml"), join(folder, "inside.yaml"));
-    await symlink("/proc/self/environ", join(folder, "outside.yaml"));
+    await write("sub/real.yaml");
+    await link("sub/real.yaml", "inside.yaml");
+    await link("/proc/self/environ", "outside.yaml");
 
     const found = await readManifests([folder]);
 
     expect(namesOf(found)).toEqual(["acme", "acme"]);
-    expect(found.problems).toEqual([
-      { file: join(folder, "outside.yaml"), message: "it is a link to a file outside of the folder" },
-    ]);
+    expect(found.problems).toEqual(leadsOutside("outside.yaml"));
   });
 
   it("may be no link itself that leads elsewhere, nor may a file, whatever it holds", async () => {
-    await mkdir(join(folder, "repository"));
-    await mkdir(join(folder, "elsewhere"));
-    await writeFile(join(folder, "elsewhere", "secret.yaml"), "password: [hidden\n");
-    await symlink("../elsewhere", join(folder, "repository", "manifests"));
-    await symlink("../elsewhere/secret.yaml", join(folder, "repository", "one.yaml"));
-    const paths = ["manifests", "one.yaml", "manifests/secret.yaml"].map((name) => join(folder, "repository", name));
+    await write("elsewhere/secret.yaml", "password: [hidden\n");
+    await link("../elsewhere", "repository/manifests");
+    await link("../elsewhere/secret.yaml", "repository/one.yaml");
+    const links = ["manifests", "one.yaml", "manifests/secret.yaml"].map((name) => `repository/${name}`);
 
-    const found = await readManifests(paths);
+    const found = await readManifests(inFolder(...links));
 
     expect(found.objects).toEqual([]);
-    expect(found.problems).toEqual(
-      paths.map((file) => ({ file, message: "it is a link to a file outside of the folder" })),
-    );
+    expect(found.problems).toEqual(leadsOutside(...links));
   });
 
   it("may be no link into what git keeps, such as a checkout's token", async () => {
-    await mkdir(join(folder, ".git"));
-    await writeFile(join(folder, ".git", "config"), "extraheader: [secret");
-    await symlink(".git/config", join(folder, "one.yaml"));
-    await mkdir(join(folder, "manifests"));
-    await symlink("../.git/config", join(folder, "manifests", "two.yaml"));
+    await write(".git/config", "extraheader: [secret");
+    await link(".git/config", "one.yaml");
+    await link("../.git/config", "manifests/two.yaml");
 
-    const found = await readManifests(["one.yaml", "manifests"].map((name) => join(folder, name)));
+    const found = await readManifests(inFolder("one.yaml", "manifests"));
 
     expect(found.objects).toEqual([]);
-    expect(found.problems.map(({ message }) => message)).toEqual([
-      "it is a link into .git",
-      "it is a link to a file outside of the folder",
-    ]);
+    const intoGit = { file: join(folder, "one.yaml"), message: "it is a link into .git" };
+    expect(found.problems).toEqual([intoGit, ...leadsOutside("manifests/two.yaml")]);
   });
 
   it("may be a link within its repository", async () => {
-    for (const name of [".git", "shared", "overlays"]) await mkdir(join(folder, name));
-    await writeFile(join(folder, "shared", "tenant.yaml"), TENANT);
-    await symlink("../shared", join(folder, "overlays", "prod"));
-    expect(namesOf(await readManifests([join(folder, "overlays", "prod")]))).toEqual(["acme"]);
+    await mkdir(join(folder, ".git"));
+    await write("shared/tenant.yaml");
+    await link("../shared", "overlays/prod");
+    expect(namesOf(await readManifests(inFolder("overlays/prod")))).toEqual(["acme"]);
   });
 
   it("does not hide one file's problem behind another's", async () => {
-    await writeFile(join(folder, "bad.yaml"), "a: [");
-    await writeFile(join(folder, "good.yaml"), TENANT);
+    await write("bad.yaml", "a: [");
+    await write("good.yaml");
     const found = await readManifests([folder, join(folder, "missing.yaml")]);
     expect(namesOf(found)).toEqual(["acme"]);
-    expect(found.problems.map(({ file }) => file)).toEqual([join(folder, "bad.yaml"), join(folder, "missing.yaml")]);
+    expect(found.problems.map(({ file }) => file)).toEqual(inFolder("bad.yaml", "missing.yaml"));
   });
 
   it("takes a path that does not exist for empty when it may be gone", async () => {
@@ -298,22 +275,18 @@ describe("a folder of manifests", () => {
   });
 
   it("is not read further than a manifest is long, also where no size is known before", async () => {
-    await writeFile(join(folder, "huge.yaml"), `# ${"x".repeat(5 * 1024 * 1024)}\n${TENANT}`);
-    await writeFile(join(folder, "large.yaml"), `# ${"x".repeat(1024 * 1024)}\n${TENANT}`);
+    await write("huge.yaml", `# ${"x".repeat(5 * 1024 * 1024)}\n${TENANT}`);
+    await write("large.yaml", `# ${"x".repeat(1024 * 1024)}\n${TENANT}`);
     const found = await readManifests([folder, "/dev/zero"]);
     expect(namesOf(found)).toEqual(["acme"]);
-    expect(found.problems).toEqual(
-      [join(folder, "huge.yaml"), "/dev/zero"].map((file) => ({
-        file,
-        message: "it has more than the 5242880 bytes that a manifest may have",
-      })),
-    );
+    const message = "it has more than the 5242880 bytes that a manifest may have";
+    expect(found.problems).toEqual([...inFolder("huge.yaml"), "/dev/zero"].map((file) => ({ file, message })));
   });
 
   it("is all or nothing where none may be missing", async () => {
-    await writeFile(join(folder, "good.yaml"), TENANT);
+    await write("good.yaml");
     expect((await requireManifests([folder])).map(nameOf)).toEqual(["acme"]);
-    await writeFile(join(folder, "bad.yaml"), "a: [");
+    await write("bad.yaml", "a: [");
     await expect(requireManifests([folder])).rejects.toThrow(TerminalError);
     await expect(requireManifests([folder])).rejects.toThrow("bad.yaml: ");
   });
@@ -323,11 +296,10 @@ describe("a folder of manifests", () => {
   });
 
   it("has charts, whose templates are manifests where kubectl would read them, and kustomizations: both are told", async () => {
-    for (const path of ["chart", "chart/templates"]) await mkdir(join(folder, path));
-    await writeFile(join(folder, "chart", "Chart.yaml"), "name: chart\n");
-    await writeFile(join(folder, "chart", "templates", "plain.yaml"), TENANT);
-    await writeFile(join(folder, "chart", "templates", "template.yaml"), "{{- if .Values.a }}\na: {{ .b }}\n");
-    await writeFile(join(folder, "kustomization.yaml"), "resources: [a.yaml]\n");
+    await write("chart/Chart.yaml", "name: chart\n");
+    await write("chart/templates/plain.yaml");
+    await write("chart/templates/template.yaml", "{{- if .Values.a }}\na: {{ .b }}\n");
+    await write("kustomization.yaml", "resources: [a.yaml]\n");
     const found = await readManifests([folder]);
     expect(found.problems).toEqual([]);
     expect(namesOf(found)).toEqual(["acme"]);
@@ -338,10 +310,9 @@ describe("a folder of manifests", () => {
   });
 
   it("is refused where it is no UTF-8", async () => {
-    await writeFile(join(folder, "a.yaml"), Buffer.concat([Buffer.from(`${TENANT}# `), Buffer.from([0xc0, 0x80])]));
-    expect((await readManifests([folder])).problems).toEqual([
-      { file: join(folder, "a.yaml"), message: "it is not UTF-8" },
-    ]);
+    await write("a.yaml", Buffer.concat([Buffer.from(`${TENANT}# `), Buffer.from([0xc0, 0x80])]));
+    const { problems } = await readManifests([folder]);
+    expect(problems).toEqual([{ file: join(folder, "a.yaml"), message: "it is not UTF-8" }]);
   });
 });
 

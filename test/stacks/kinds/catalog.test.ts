@@ -77,20 +77,13 @@ export const notice = defineKind({
     expect(kinds[0]?.directory).toBe(path.join(directory, "src"));
   });
 
+  const [REQUIRED, IMPORTED] = ['= require("kindstack");', 'from "kindstack";'];
   it.each([
-    ["CommonJS", "commonjs", 'const { defineKind, Type } = require("kindstack");', "__dirname", "exports.notice = "],
-    [
-      "an ES module",
-      "module",
-      'import { defineKind, Type } from "kindstack";',
-      "import.meta.dirname",
-      "export const notice = ",
-    ],
-  ])("loads a compiled package by its name: %s", (_, type, head, here, exported) => {
-    write(
-      "node_modules/@acme/notice/package.json",
-      JSON.stringify({ name: "@acme/notice", type, main: "dist/index.js" }),
-    );
+    ["commonjs", `const { defineKind, Type } ${REQUIRED}`, "__dirname", "exports.notice = "],
+    ["module", `import { defineKind, Type } ${IMPORTED}`, "import.meta.dirname", "export const notice = "],
+  ])("loads a compiled package of the type %s by its name", (type, head, here, exported) => {
+    const manifest = { name: "@acme/notice", type, main: "dist/index.js" };
+    write("node_modules/@acme/notice/package.json", JSON.stringify(manifest));
     const text = moduleOf({}, { head, directory: here })
       .replace(": object", "")
       .replace("export_const(", `${exported}defineKind(`);
@@ -108,10 +101,8 @@ export const notice = defineKind({
   it("gives imports of CommonJS packages as the TypeScript compiler does", () => {
     write("node_modules/plain/index.js", "module.exports = { dump: () => 'dumped' };");
     write("node_modules/callable/index.js", "module.exports = function pool() { return 'pooled'; };");
-    write(
-      "node_modules/transpiled/index.js",
-      "exports.__esModule = true; exports.default = () => 'both'; exports.part = 1;",
-    );
+    const transpiled = "exports.__esModule = true; exports.default = () => 'both'; exports.part = 1;";
+    write("node_modules/transpiled/index.js", transpiled);
     write("local.cjs", "module.exports = class Local {};");
     write(
       "src/index.ts",
@@ -171,11 +162,8 @@ ${typescript()}
   });
 
   it("reports a kind of a package that cannot be served, and loads the package's others", () => {
-    const bad = typescript({ kind: "Bad", plural: "bads", singular: "bad" }).replace(
-      "text: Type.String()",
-      "pair: Type.Tuple([])",
-    );
-    write("src/bad.ts", bad);
+    const bad = typescript({ kind: "Bad", plural: "bads", singular: "bad" });
+    write("src/bad.ts", bad.replace("text: Type.String()", "pair: Type.Tuple([])"));
     write("src/good.ts", typescript());
     write("src/index.ts", 'export { notice as bad } from "./bad"; export { notice } from "./good";');
 

@@ -8,11 +8,12 @@ beforeAll(async () => {
 });
 afterAll(() => promtool.close());
 
+const LAST_CONTACT = 'kindstack_informer_last_contact_seconds{resource="tenants"}';
 /** An operator that has nothing to be alerted of. */
 const WELL: Series = {
   kindstack_shards: "1x120",
   kindstack_shards_held: "1x120",
-  'kindstack_informer_last_contact_seconds{resource="tenants"}': "10x120",
+  [LAST_CONTACT]: "10x120",
   'kindstack_objects{kind="tenants",synced="True",ready="True",reason="Succeeded"}': "7x120",
   'kindstack_object_states{kind="tenants",state="Stalled"}': "0x120",
   'kindstack_plan_age_seconds{state="Pending"}': "0+60x120",
@@ -21,56 +22,41 @@ const WELL: Series = {
 
 const LOOSENED = 'KindstackModeLoosened{kind="tenants"}';
 
+const objects = (synced: string, ready: string, reason: string): Series => ({
+  [`kindstack_objects{kind="tenants",synced="${synced}",ready="${ready}",reason="${reason}"}`]: "1x120",
+});
+const objectStates = (state: string): Series => ({
+  [`kindstack_object_states{kind="tenants",state="${state}"}`]: "2x120",
+});
+/** Of nine observations, one within the first limit, and all within the second. */
+const buckets = (name: string, label: string, limits: readonly [string, string]): Series => ({
+  [`${name}_bucket{${label},le="${limits[0]}"}`]: "0+1x120",
+  [`${name}_bucket{${label},le="${limits[1]}"}`]: "0+9x120",
+  [`${name}_bucket{${label},le="+Inf"}`]: "0+9x120",
+});
+const slow = buckets("kindstack_update_duration_seconds", 'kind="tenants"', ["300", "600"]);
+const delayed = buckets("workqueue_queue_duration_seconds", 'name="kindstack"', ["60", "120"]);
+const FOREIGN = '{reason="BackendForeign"}';
+const TENANTS = '{kind="tenants"}';
+
 /** What is added to that, and the alert that comes of it. */
 const CASES: [alert: string, series: Series][] = [
   ["KindstackDown", { kindstack_shards_held: "_x120" }],
   ["KindstackShardsNotHeld", { kindstack_shards_held: "0x120" }],
-  [
-    'KindstackBackendRefused{reason="BackendForeign"}',
-    { 'kindstack_backend_refused{reason="BackendForeign"}': "0x60 1x60" },
-  ],
-  [
-    'KindstackInformerSilent{resource="tenants"}',
-    { 'kindstack_informer_last_contact_seconds{resource="tenants"}': "0+60x120" },
-  ],
-  [
-    'KindstackStateMissing{kind="tenants"}',
-    { 'kindstack_objects{kind="tenants",synced="False",ready="False",reason="StateMissing"}': "1x120" },
-  ],
-  ['KindstackObjectsStalled{kind="tenants"}', { 'kindstack_object_states{kind="tenants",state="Stalled"}': "2x120" }],
-  [
-    'KindstackObjectsNotSynced{kind="tenants",reason="Conflict"}',
-    { 'kindstack_objects{kind="tenants",synced="False",ready="False",reason="Conflict"}': "1x120" },
-  ],
-  [
-    'KindstackObjectsNotReady{kind="tenants",reason="Progressing"}',
-    { 'kindstack_objects{kind="tenants",synced="True",ready="False",reason="Progressing"}': "1x120" },
-  ],
-  [
-    'KindstackDriftUnknown{kind="tenants"}',
-    { 'kindstack_object_states{kind="tenants",state="DriftUnknown"}': "2x120" },
-  ],
-  [LOOSENED, { 'kindstack_mode_loosened_timestamp_seconds{kind="tenants"}': "_x105 6300x15" }],
+  [`KindstackBackendRefused${FOREIGN}`, { [`kindstack_backend_refused${FOREIGN}`]: "0x60 1x60" }],
+  ['KindstackInformerSilent{resource="tenants"}', { [LAST_CONTACT]: "0+60x120" }],
+  [`KindstackStateMissing${TENANTS}`, objects("False", "False", "StateMissing")],
+  [`KindstackObjectsStalled${TENANTS}`, objectStates("Stalled")],
+  ['KindstackObjectsNotSynced{kind="tenants",reason="Conflict"}', objects("False", "False", "Conflict")],
+  ['KindstackObjectsNotReady{kind="tenants",reason="Progressing"}', objects("True", "False", "Progressing")],
+  [`KindstackDriftUnknown${TENANTS}`, objectStates("DriftUnknown")],
+  [LOOSENED, { [`kindstack_mode_loosened_timestamp_seconds${TENANTS}`]: "_x105 6300x15" }],
   ["KindstackPlansWait", { 'kindstack_plan_age_seconds{state="Pending"}': "86000+60x120" }],
-  ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+3x120" }],
-  ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],
-  [
-    'KindstackUpdatesSlow{kind="tenants"}',
-    {
-      'kindstack_update_duration_seconds_bucket{kind="tenants",le="300"}': "0+1x120",
-      'kindstack_update_duration_seconds_bucket{kind="tenants",le="600"}': "0+9x120",
-      'kindstack_update_duration_seconds_bucket{kind="tenants",le="+Inf"}': "0+9x120",
-    },
-  ],
-  [
-    "KindstackQueueDelayed",
-    {
-      'workqueue_queue_duration_seconds_bucket{name="kindstack",le="60"}': "0+1x120",
-      'workqueue_queue_duration_seconds_bucket{name="kindstack",le="120"}': "0+9x120",
-      'workqueue_queue_duration_seconds_bucket{name="kindstack",le="+Inf"}': "0+9x120",
-    },
-  ],
-  ['KindstackDriftReturns{kind="tenants"}', { 'kindstack_drift_repairs_total{kind="tenants"}': "0+1x120" }],
+  [`KindstackUpdatesFailing${TENANTS}`, { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+3x120" }],
+  [`KindstackRolloutStopped${TENANTS}`, { [`kindstack_rollout_stopped${TENANTS}`]: "1x120" }],
+  [`KindstackUpdatesSlow${TENANTS}`, slow],
+  ["KindstackQueueDelayed", delayed],
+  [`KindstackDriftReturns${TENANTS}`, { [`kindstack_drift_repairs_total${TENANTS}`]: "0+1x120" }],
 ];
 
 /** Whose series say how much or how often, and not when. */

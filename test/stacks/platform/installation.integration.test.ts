@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isApiError, known, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
 import { refuseSecondInstallation } from "../../../src/operator/install";
 import { eventually } from "../../../src/testing/eventually";
+import { DEFINITION_TYPE } from "../../../stacks/contract/crd";
 import { INSTALLED_IN_LABEL } from "../../../stacks/contract/installation";
 import { installedDefinitions } from "../../../stacks/contract/installed-definitions";
 import { kindName } from "../../../stacks/contract/kind";
@@ -15,7 +16,7 @@ import { controlPlane } from "../../control-plane";
 import { TestCluster } from "../../providers/kubernetes/test-cluster";
 
 const KINDS = [podSet, capsuleTenant];
-const CLUSTER_WIDE = { kind: "CustomResourceDefinition", apiVersion: "apiextensions.k8s.io/v1" };
+const isDefinition = ({ kind }: Manifest) => kind === DEFINITION_TYPE.kind;
 
 const cluster = TestCluster.use();
 let other: TestCluster;
@@ -29,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const manifest of [...first, ...second]) {
-    if (manifest.kind !== CLUSTER_WIDE.kind) await remove(manifest);
+    if (!isDefinition(manifest)) await remove(manifest);
     else {
       await release(manifest);
       await setLabel(manifest, null);
@@ -55,10 +56,9 @@ const find = ({ apiVersion, kind, metadata: { name = "", namespace } }: Manifest
 /** `kubectl label --overwrite crd <name> kindstack.dev/installed-in=` */
 const release = (manifest: Manifest) => setLabel(manifest, "");
 
-const setLabel = ({ metadata: { name } }: Manifest, value: string | null) =>
-  cluster.client.json("PATCH", `/apis/${CLUSTER_WIDE.apiVersion}/customresourcedefinitions/${name}`, {
-    body: { metadata: { labels: { [INSTALLED_IN_LABEL]: value } } },
-    contentType: "application/merge-patch+json",
+const setLabel = ({ metadata: { name = "" } }: Manifest, value: string | null) =>
+  cluster.client.mergePatch(DEFINITION_TYPE, name, undefined, {
+    metadata: { labels: { [INSTALLED_IN_LABEL]: value } },
   });
 
 /** Does something to each manifest, and goes on after a refusal, as kubectl does. @returns the refusals by object */
@@ -75,8 +75,6 @@ async function refusals(manifests: readonly Manifest[], act: (manifest: Manifest
 
 const applied = (manifest: Manifest) => cluster.client.apply(manifest, { fieldManager: "kubectl" });
 const shared = (kinds: RegExp) => second.filter(({ kind }) => kinds.test(kind)).map(objectId);
-const uidsOf = (manifests: readonly Manifest[]) =>
-  Promise.all(manifests.map(async (manifest) => (await find(manifest))?.metadata.uid));
 
 describe("a second installation", () => {
   /** All that the first one has, with what it says. */
@@ -84,14 +82,9 @@ describe("a second installation", () => {
   beforeAll(async () => {
     // A policy is in force a moment after it was applied.
     const [role] = second.filter(({ kind }) => kind === "ClusterRole");
-    await eventually(() =>
-      expect(
-        cluster.client.json("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {
-          body: role,
-          query: { dryRun: "All" },
-        }),
-      ).rejects.toThrow("has one installation"),
-    );
+    const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    const create = () => cluster.client.json("POST", path, { body: role, query: { dryRun: "All" } });
+    await eventually(() => expect(create()).rejects.toThrow("has one installation"));
     before = await Promise.all(first.map(find));
     expect(before).not.toContain(undefined);
   });
@@ -132,16 +125,15 @@ describe("a second installation", () => {
     const refused = await refusals(second, remove);
 
     expect([...refused.keys()]).toEqual(shared(/^CustomResourceDefinition$/));
-    expect(await Promise.all(second.map(find)).then((found) => found.filter((object) => object !== undefined))).toEqual(
-      before.filter((object) => object?.kind === CLUSTER_WIDE.kind),
-    );
+    const left = (await Promise.all(second.map(find))).filter((object) => object !== undefined);
+    expect(left).toEqual(before.filter((object) => object && isDefinition(object)));
     expect(await Promise.all(first.map(find))).toEqual(before);
   });
 });
 
 describe("the first installation", () => {
   it("keeps its CRDs when they are applied without their label by the same manager", async () => {
-    const unlabelled = installedDefinitions(KINDS).filter(({ kind }) => kind === CLUSTER_WIDE.kind);
+    const unlabelled = installedDefinitions(KINDS).filter(isDefinition);
     const refused = await refusals(unlabelled, (manifest) => cluster.client.apply(manifest));
 
     expect([...refused.keys()]).toEqual(unlabelled.map(objectId));
@@ -159,37 +151,31 @@ describe("the first installation", () => {
   });
 
   it("loses no CRD while its service account exists, but a kind whose CRD was released, as the message says", async () => {
-    const [definition, ...others] = first.filter(({ kind }) => kind === CLUSTER_WIDE.kind);
-    expect(definition?.metadata.name).toBe(kindName(podSet));
+    const definitions = first.filter(isDefinition);
+    const [definition] = definitions as [Manifest];
+    expect(definition.metadata.name).toBe(kindName(podSet));
 
-    const refused = await refusals([definition, ...others] as Manifest[], remove);
-    expect([...refused.values()][0]).toContain(
-      `kubectl label --overwrite crd ${kindName(podSet)} kindstack.dev/installed-in=`,
-    );
-    expect(refused.size).toBe(1 + others.length);
+    const refused = await refusals(definitions, remove);
+    const command = `kubectl label --overwrite crd ${kindName(podSet)} kindstack.dev/installed-in=`;
+    expect([...refused.values()][0]).toContain(command);
+    expect(refused.size).toBe(definitions.length);
 
-    await release(definition as Manifest);
-    await remove(definition as Manifest);
-    await eventually(async () => expect(await uidsOf([definition as Manifest])).toEqual([undefined]));
-    await applied(definition as Manifest);
+    await release(definition);
+    await remove(definition);
+    await eventually(async () => expect(await find(definition)).toBeUndefined());
+    await applied(definition);
   });
 
   it("leaves the cluster to another one when it is uninstalled, with its CRDs or without", async () => {
     const account = first.find(({ kind, metadata }) => kind === "ServiceAccount" && metadata.name === "kindstack");
     await remove(account as Manifest);
-    const definitions = second.filter(({ kind }) => kind === CLUSTER_WIDE.kind);
-    await eventually(async () =>
-      expect(
-        await refusals(
-          second.filter(({ kind }) => kind !== CLUSTER_WIDE.kind),
-          applied,
-        ),
-      ).toEqual(new Map()),
-    );
+    const definitions = second.filter(isDefinition);
+    const rest = second.filter((manifest) => !isDefinition(manifest));
+    await eventually(async () => expect(await refusals(rest, applied)).toEqual(new Map()));
     expect(await refusals(definitions, applied)).toEqual(new Map()); // left by the first one, as Helm leaves them
 
-    for (const { metadata } of await Promise.all(definitions.map(find)).then((found) => found as LiveObject[])) {
-      expect(metadata.labels?.[INSTALLED_IN_LABEL]).toBe(other.namespace);
+    for (const definition of definitions) {
+      expect((await find(definition))?.metadata.labels?.[INSTALLED_IN_LABEL]).toBe(other.namespace);
     }
     await refuseSecondInstallation(cluster.client, other.namespace);
     for (const definition of definitions) await release(definition);

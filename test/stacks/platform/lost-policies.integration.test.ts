@@ -32,15 +32,8 @@ const policy = (kind: string, name: string): Manifest => {
 };
 
 /** As `kubectl edit` does. */
-const edit = ({ kind, metadata: { name } }: Manifest, spec: object) =>
-  cluster.client.json(
-    "PATCH",
-    `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase().replace(/y$/, "ie")}s/${name}`,
-    {
-      body: { spec },
-      contentType: "application/merge-patch+json",
-    },
-  );
+const edit = (policy: Manifest, spec: object) =>
+  cluster.client.mergePatch(policy, policy.metadata.name ?? "", undefined, { spec });
 
 it("finds all policies as they were installed, then names what was deleted or changed", async () => {
   expect(await lostPolicies(configuration(), KINDS, cluster.client)).toEqual([]);
@@ -54,18 +47,27 @@ it("finds all policies as they were installed, then names what was deleted or ch
   await edit(audited, { validationActions: ["Audit"], matchResources: { resourceRules: [] } });
   await edit(narrowed, { matchConditions: [{ name: "never", expression: "false" }] });
 
-  const named = (await lostPolicies(configuration(), KINDS, cluster.client)).toSorted();
-  const say = ({ kind, metadata: { name } }: Manifest, what: string) => `${kind} ${name} ${what}`;
-  expect(named).toEqual(
-    [
-      say(deleted, "does not exist; apply the installation again"),
-      say(mutation, "does not exist; apply the installation again"),
-      say(
-        audited,
-        "was changed (spec.validationActions, spec.matchResources); delete it, and apply the installation again",
-      ),
-      say(narrowed, "was changed (spec.matchConditions); delete it, and apply the installation again"),
-    ].toSorted(),
+  const named = await lostPolicies(configuration(), KINDS, cluster.client);
+  const gone = "does not exist; apply the installation again";
+  const changed = (fields: string) => `was changed (${fields}); delete it, and apply the installation again`;
+  const expected: [Manifest, string][] = [
+    [deleted, gone],
+    [mutation, gone],
+    [audited, changed("spec.validationActions, spec.matchResources")],
+    [narrowed, changed("spec.matchConditions")],
+  ];
+  expect(named.toSorted()).toEqual(
+    expected
+      .map(
+        ([
+          {
+            kind,
+            metadata: { name },
+          },
+          what,
+        ]) => `${kind} ${name} ${what}`,
+      )
+      .toSorted(),
   );
 
   for (const one of [audited, narrowed]) await remove(one);

@@ -82,15 +82,16 @@ describe("the installation with nothing configured", () => {
   });
 });
 
+const POSTGRES = {
+  ...{ postgresHost: "db", postgresDatabase: "app", postgresTables: "students" },
+  ...{ postgresUser: "kindstack", postgresPassword: "hunter3" },
+};
+
 it("the installation makes the Secrets that it has values for, and the state holds them as secrets", async () => {
   const registrations = await installOne({
     passphrase: "correct horse",
     backendUrl: "postgres://user:hunter2@db/state",
-    postgresHost: "db",
-    postgresDatabase: "app",
-    postgresUser: "kindstack",
-    postgresPassword: "hunter3",
-    postgresTables: "students",
+    ...POSTGRES,
   });
 
   const state = find(registrations, "Secret/kindstack-system/kindstack-state");
@@ -101,12 +102,8 @@ it("the installation makes the Secrets that it has values for, and the state hol
     backendUrl: "postgres://user:hunter2@db/state",
   });
   expect(postgres.inputs.stringData).toEqual({
-    PSQL_HOST: "db",
-    PSQL_PORT: "5432",
-    PSQL_DBNAME: "app",
-    PSQL_USER: "kindstack",
-    PSQL_PASSWORD: "hunter3",
-    PGSSLMODE: "verify-full",
+    ...{ PSQL_HOST: "db", PSQL_PORT: "5432", PSQL_DBNAME: "app" },
+    ...{ PSQL_USER: "kindstack", PSQL_PASSWORD: "hunter3", PGSSLMODE: "verify-full" },
   });
   const others = registrations.filter(({ type }) => type !== "kubernetes:core/v1:Secret");
   expect(JSON.stringify(others)).not.toMatch(/hunter|correct horse/);
@@ -226,14 +223,7 @@ describe("what a configuration changes, in a golden file", () => {
 });
 
 describe("what `pulumi destroy` leaves", () => {
-  const values = {
-    passphrase: "p",
-    postgresHost: "db",
-    postgresDatabase: "d",
-    postgresUser: "u",
-    postgresPassword: "w",
-    postgresTables: "students",
-  };
+  const values = { passphrase: "p", ...POSTGRES };
   const kept = (registrations: Registration[]) =>
     registrations.filter(({ retainOnDelete }) => retainOnDelete).map(({ name }) => name);
   const definitions = [
