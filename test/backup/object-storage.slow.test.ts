@@ -5,20 +5,9 @@ import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { testDirectory, useDirectory } from "../directories";
 import { mountedBundle } from "../e2e/ca-bundle";
-import {
-  apply,
-  conditionOf,
-  edit,
-  find,
-  get,
-  namespace,
-  remove,
-  removeUntilGone,
-  tenant,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { conditionOf, removeUntilGone, untilGone, untilReady } from "../e2e/conditions";
+import { namespace, tenant, uniqueName } from "../e2e/manifests";
+import { apply, edit, find, get, remove } from "../e2e/objects";
 import { kindstack, TestOperator } from "../e2e/operator";
 import { TestAuthority } from "../tls/test-authority";
 import { ObjectStore, SCHEMES } from "./object-store";

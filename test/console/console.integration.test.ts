@@ -5,7 +5,9 @@ import { known, type LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { PLAN_TYPE, planName } from "../../stacks/contract/plan";
 import { planSpec } from "../controller/plans";
-import { apply, client, tenant, uniqueName, untilReady } from "../e2e/objects";
+import { untilReady } from "../e2e/conditions";
+import { tenant, uniqueName } from "../e2e/manifests";
+import { apply, client } from "../e2e/objects";
 import { useOperator } from "../e2e/operator";
 import { noBrowser, openBrowser } from "./browser";
 

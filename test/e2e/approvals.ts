@@ -7,7 +7,8 @@ import { InformerFactory } from "../../src/cache/informer-factory";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { eventually } from "../../src/testing/eventually";
 import type { Plan } from "../../stacks/contract/plan";
-import { CONFIG_MAP, client } from "./objects";
+import { CONFIG_MAP } from "./manifests";
+import { client } from "./objects";
 import type { Proposals } from "./proposals";
 
 /*

@@ -5,18 +5,9 @@ import { expect, it } from "vitest";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { stackName } from "../../stacks/contract/object";
 import { tenant as tenantKind } from "../../stacks/kinds/tenant/kind";
-import {
-  applyUntilReady,
-  conditionOf,
-  edit,
-  find,
-  namespace,
-  removeUntilGone,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { applyUntilReady, conditionOf, removeUntilGone, untilCondition, untilReady } from "./conditions";
+import { namespace, tenant, uniqueName } from "./manifests";
+import { edit, find } from "./objects";
 import { useOperator } from "./operator";
 
 /* The operator where the engine in Go was not built: the same program, by Pulumi's CLI. */

@@ -9,23 +9,9 @@ import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
-import {
-  apply,
-  applyUntilReady,
-  client,
-  conditionOf,
-  edit,
-  find,
-  get,
-  namespace,
-  remove,
-  removeUntilGone,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { applyUntilReady, conditionOf, removeUntilGone, untilCondition, untilGone, untilReady } from "./conditions";
+import { namespace, tenant, uniqueName } from "./manifests";
+import { apply, client, edit, find, get, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /* Whose a backend is. Two clusters are two names here; that a UID tells them apart as well is in test/backend. */

@@ -9,19 +9,8 @@ import { usageOf } from "../../stacks/kinds/capsule-tenant/object-usage";
 import { parseAmount } from "../../stacks/kinds/capsule-tenant/quantity";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
-import {
-  apply,
-  CONFIG_MAP,
-  capsuleTenant,
-  client,
-  create,
-  get,
-  NAMESPACE,
-  namespace,
-  POD,
-  RESOURCE_QUOTA,
-  uniqueName,
-} from "./objects";
+import { CONFIG_MAP, capsuleTenant, NAMESPACE, namespace, POD, RESOURCE_QUOTA, uniqueName } from "./manifests";
+import { apply, client, create, get } from "./objects";
 import { useOperator } from "./operator";
 
 afterAll(() => removeAdmission(client)); // once the operator has ended

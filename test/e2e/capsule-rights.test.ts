@@ -6,26 +6,10 @@ import { isApiError, KubernetesClient, type LiveObject, type Manifest } from "..
 import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
+import { conditionOf, removeUntilGone, untilReady, untilSynced } from "./conditions";
 import { kubectl } from "./kubectl";
-import {
-  apply,
-  CONFIG_MAP,
-  capsuleTenant,
-  client,
-  conditionOf,
-  create,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  namespace,
-  POD,
-  remove,
-  removeUntilGone,
-  uniqueName,
-  untilReady,
-  untilSynced,
-} from "./objects";
+import { CONFIG_MAP, capsuleTenant, namespace, POD, uniqueName } from "./manifests";
+import { apply, client, create, edit, eventsAbout, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 afterAll(() => removeAdmission(client)); // once the operator has ended

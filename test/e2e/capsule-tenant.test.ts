@@ -3,28 +3,20 @@ import type { LiveObject, Manifest, ResourceType } from "../../providers/kuberne
 import { eventually } from "../../src/testing/eventually";
 import { controllerReference, type KindObject } from "../../stacks/contract/object";
 import { removeAdmission } from "../admission/leftovers";
+import { removeUntilGone, untilGone, untilReady } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
 import {
-  apply,
   CAPSULE_TENANT,
   capsuleTenant,
-  client,
-  create,
-  edit,
-  find,
-  get,
   LIMIT_RANGE,
   NETWORK_POLICY,
   namespace,
   RESOURCE_QUOTA,
   ROLE_BINDING,
-  remove,
-  removeUntilGone,
   sampleFile,
   uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+} from "./manifests";
+import { apply, client, create, edit, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 afterAll(() => removeAdmission(client)); // once the operator has ended

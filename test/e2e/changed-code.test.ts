@@ -6,7 +6,8 @@ import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { CONFIG_MAP, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { useOperator } from "./operator";
 
 /*

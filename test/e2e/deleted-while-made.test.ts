@@ -9,7 +9,8 @@ import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { useDirectory } from "../directories";
-import { CONFIG_MAP, client, DEPLOYMENT, MEMCACHED, uniqueName } from "./objects";
+import { CONFIG_MAP, DEPLOYMENT, MEMCACHED, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /*

@@ -7,7 +7,7 @@ import { freePort } from "../../src/dev/ports";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
 import { type Block, blocksOf } from "./blocks";
-import { uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
 
 export const ROOT = path.resolve(__dirname, "../..");
 

@@ -11,19 +11,18 @@ import {
 } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDatabase } from "../providers/postgres/database";
-import { History } from "./history";
 import {
-  apply,
   applyUntilReady,
-  client,
   conditionOf,
   conditionTypes,
-  create,
+  removeUntilGone,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./conditions";
+import { History } from "./history";
+import {
   deploymentOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
   MEMCACHED,
   memcached,
   namespace,
@@ -31,14 +30,10 @@ import {
   podSet,
   postgresWriter,
   ROLE_BINDING,
-  remove,
-  removeUntilGone,
   tenant,
   uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+} from "./manifests";
+import { apply, client, create, edit, eventsAbout, find, get, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const database = useDatabase();

@@ -6,7 +6,8 @@ import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { controlPlane } from "../control-plane";
 import { type Request, type Step, sequences } from "./gestures";
-import { client, create, edit, find, get, namespace, remove, uniqueName } from "./objects";
+import { namespace, uniqueName } from "./manifests";
+import { client, create, edit, find, get, remove } from "./objects";
 import { canary, EDITOR, type Subject, type Subjects, withoutMarks } from "./subjects";
 
 /*

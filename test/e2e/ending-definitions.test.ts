@@ -7,7 +7,9 @@ import { podSet as podSetKind } from "../../stacks/kinds/podset/kind";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { missingPrerequisites } from "../../stacks/platform/prerequisites";
 import { controlPlane } from "../control-plane";
-import { apply, client, find, POD, POD_SET, podSet, remove, removeUntilGone, uniqueName, untilReady } from "./objects";
+import { removeUntilGone, untilReady } from "./conditions";
+import { POD, POD_SET, podSet, uniqueName } from "./manifests";
+import { apply, client, find, remove } from "./objects";
 import { kindstack, TestOperator } from "./operator";
 
 /* CRDs that are deleted while no operator runs: they wait for their objects, and these for an operator. */

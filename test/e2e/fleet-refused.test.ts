@@ -7,18 +7,9 @@ import type { Declarations, Fleet } from "../../src/fleet/artefact";
 import type { ObjectPlan, Report } from "../../src/preview/report";
 import { useDirectory } from "../directories";
 import { useDatabase } from "../providers/postgres/database";
-import {
-  client,
-  create,
-  get,
-  POSTGRES_WRITER,
-  postgresWriter,
-  remove,
-  removeUntilGone,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { removeUntilGone, untilGone, untilReady } from "./conditions";
+import { POSTGRES_WRITER, postgresWriter, uniqueName } from "./manifests";
+import { client, create, get, remove } from "./objects";
 import { MAIN, useOperator } from "./operator";
 import { makeAccount, previewsAt, usePreviewCertificate, writeKubeconfig } from "./previewer";
 

@@ -5,8 +5,9 @@ import { known, type ResourceType } from "../../providers/kubernetes/client";
 import type { Declarations } from "../../src/fleet/artefact";
 import type { Report } from "../../src/preview/report";
 import { useDirectory } from "../directories";
+import { CONFIG_MAP, uniqueName } from "./manifests";
 import { applySynced, removeKind } from "./notes";
-import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { client } from "./objects";
 import { kindstack, useOperator } from "./operator";
 import { makeAccount, previewsAt, usePreviewCertificate, writeKubeconfig } from "./previewer";
 

@@ -9,7 +9,8 @@ import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDirectory } from "../directories";
-import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { CONFIG_MAP, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /*

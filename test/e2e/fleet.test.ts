@@ -5,8 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { known, type ResourceType } from "../../providers/kubernetes/client";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { useDirectory } from "../directories";
+import { CONFIG_MAP, uniqueName } from "./manifests";
 import { applySynced, removeKind } from "./notes";
-import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { client } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /*

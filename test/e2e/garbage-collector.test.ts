@@ -6,8 +6,10 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
+import { untilGone, untilReady } from "./conditions";
 import { noKubectl } from "./kubectl";
-import { client, deploymentOf, edit, find, get, untilGone, untilReady } from "./objects";
+import { deploymentOf } from "./manifests";
+import { client, edit, find, get } from "./objects";
 import { annotate, canary, type Subject, Subjects, withoutMarks } from "./subjects";
 
 /*

@@ -9,7 +9,9 @@ import { objectKey, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
-import { apply, client, edit, POD, removeUntilGone, uniqueName, untilReady } from "./objects";
+import { removeUntilGone, untilReady } from "./conditions";
+import { POD, uniqueName } from "./manifests";
+import { apply, client, edit } from "./objects";
 import { kindstack } from "./operator";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 

@@ -7,8 +7,10 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { objectId } from "../../stacks/contract/object";
 import { testTools } from "../tools";
 import { blocksOf } from "./blocks";
+import { untilGone } from "./conditions";
 import { MAIN, missing, Reader } from "./documentation";
-import { find, namespace, remove, untilGone } from "./objects";
+import { namespace } from "./manifests";
+import { find, remove } from "./objects";
 
 /* Helm itself and kubectl in turn, by the commands of docs/install.md. Nothing runs in the cluster: it has no node. */
 const NAMESPACE = "kindstack-system";

@@ -8,29 +8,18 @@ import { statusOf } from "../../stacks/contract/kind";
 import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
 import { useDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";
+import { applyUntilReady, removeUntilGone, untilCondition, untilGone, untilReady } from "./conditions";
 import {
-  apply,
-  applyUntilReady,
-  client,
-  create,
   deploymentOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
   memcached,
   namespace,
   podSet,
   postgresWriter,
   ROLE_BINDING,
-  remove,
-  removeUntilGone,
   tenant,
   uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+} from "./manifests";
+import { apply, client, create, edit, eventsAbout, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const database = useDatabase();

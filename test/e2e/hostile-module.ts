@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { ResourceType } from "../../providers/kubernetes/client";
-import { uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
 
 /*
  * A package whose code would end the process in which it runs, or hold it. Its kinds run the same code: as a plain program,

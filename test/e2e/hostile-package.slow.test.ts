@@ -6,7 +6,8 @@ import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { MISTAKES, useHostilePackage } from "./hostile-module";
-import { client, MEMCACHED, uniqueName } from "./objects";
+import { MEMCACHED, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { TestOperator, useReplicas } from "./operator";
 
 /** Ten are asked for; fewer try the test itself out. */

@@ -5,7 +5,8 @@ import { DELETION_POLICY_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { MISTAKES, useHostilePackage } from "./hostile-module";
-import { CONFIG_MAP, client, MEMCACHED, uniqueName } from "./objects";
+import { CONFIG_MAP, MEMCACHED, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { useOperator } from "./operator";
 
 /*

@@ -4,16 +4,14 @@ import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MAX_REQUEST_BYTES } from "../../src/preview/api";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
-import { findCondition } from "../../stacks/contract/condition";
-import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { INSTALLED_IN_LABEL } from "../../stacks/contract/installation";
-import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/kinds/index";
@@ -22,29 +20,26 @@ import { platformManifests } from "../../stacks/platform/manifests";
 import { parseConfiguration } from "../../stacks/platform/parse-configuration";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
-import { testDirectory, useDirectory } from "../directories";
-import { useDatabase } from "../providers/postgres/database";
+import { STUDENTS, useDatabase } from "../providers/postgres/database";
 import { bindingFor } from "../rights";
 import { testTools } from "../tools";
 import { ApiRecorder, type Right } from "./api-recorder";
+import { removeUntilGone, untilCondition, untilGone, untilReady, untilSynced } from "./conditions";
 import {
-  client,
-  edit,
-  find,
-  get,
   memcached,
   namespace,
+  namespaceOf,
+  objectOf,
+  podSet,
   postgresWriter,
-  remove,
-  removeUntilGone,
   sampleFile,
-  tokenOf,
+  tenant,
   uniqueName,
-  untilCondition,
-  untilGone,
-  untilSynced,
-} from "./objects";
-import { kindstack, TestOperator } from "./operator";
+} from "./manifests";
+import { annotate, client, edit, find, get, pathOf, remove, tokenOf } from "./objects";
+import { kindstack, MAIN, TestOperator } from "./operator";
+import { OwnKinds } from "./own-kinds";
+import { makeAccount, previewsAt, writeKubeconfig } from "./previewer";
 
 const NAMESPACE = "kindstack-system";
 const installed = parseAllDocuments(fs.readFileSync(path.resolve(__dirname, "../../deploy/install.yaml"), "utf8")).map(
@@ -54,10 +49,7 @@ const installedOf = (kind: string) => installed.find((manifest) => manifest.kind
 
 /** Server-side apply as `kubectl apply --server-side` does it, with unknown fields refused. */
 async function apply(manifest: Manifest, query: Record<string, string> = {}): Promise<LiveObject> {
-  const { name, namespace } = manifest.metadata;
-  const { apiVersion, plural } = await client.resourceType(manifest.apiVersion, manifest.kind);
-  const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  return client.json("PATCH", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}/${name}`, {
+  return client.json("PATCH", await pathOf(manifest), {
     query: { fieldManager: "kubectl", force: "true", fieldValidation: "Strict", ...query },
     contentType: "application/apply-patch+yaml",
     body: manifest,
@@ -67,24 +59,6 @@ async function apply(manifest: Manifest, query: Record<string, string> = {}): Pr
 function withoutBookkeeping({ metadata, ...object }: LiveObject): object {
   const { managedFields: _, resourceVersion: __, ...rest } = metadata;
   return { ...object, metadata: rest };
-}
-
-/** A kubeconfig with that token, of an API server that records what it is asked. */
-function recordedKubeconfig(recorder: ApiRecorder, token: string, directory: string): string {
-  const file = path.join(directory, "account", "kubeconfig");
-  fs.mkdirSync(path.dirname(file), { recursive: true });
-  fs.writeFileSync(
-    file,
-    JSON.stringify({
-      apiVersion: "v1",
-      kind: "Config",
-      "current-context": "operator",
-      contexts: [{ name: "operator", context: { cluster: "recorded", user: "operator" } }],
-      clusters: [{ name: "recorded", cluster: { server: recorder.url, "insecure-skip-tls-verify": true } }],
-      users: [{ name: "operator", user: { token } }],
-    }),
-  );
-  return file;
 }
 
 /** Field managers of Flux and of Argo CD. */
@@ -168,27 +142,20 @@ describe("the operator under the installed service account", () => {
   const database = useDatabase();
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   /** A namespace of the sample of Capsule's Tenant, so that exists something to make. */
-  const capsuleNamespace = namespace(uniqueName("oil"), { labels: { "capsule.clastix.io/tenant": "oil" } });
+  const capsuleNamespace = namespaceOf("oil", uniqueName("oil"));
   let recorder: ApiRecorder;
   let token: string;
 
   beforeAll(async () => {
-    await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
+    await database.query(`CREATE TABLE students (${STUDENTS})`);
     token = await tokenOf(NAMESPACE, "kindstack");
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
-    const kubeconfig = recordedKubeconfig(recorder, token, operator.directory);
+    const kubeconfig = path.join(operator.directory, "account", "kubeconfig");
+    writeKubeconfig(kubeconfig, token, recorder.url);
     await apply(capsuleNamespace);
+    const ports = ["--admission-port", "0", "--metrics-port", "0", "--preview-port", "0"];
     await operator.start({
-      args: [
-        "--admission-port",
-        "0",
-        "--admission-owner",
-        "kindstack-admission",
-        "--metrics-port",
-        "0",
-        "--preview-port",
-        "0",
-      ],
+      args: [...ports, "--admission-owner", "kindstack-admission"],
       env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
     });
   });
@@ -199,15 +166,6 @@ describe("the operator under the installed service account", () => {
     recorder?.close();
   });
 
-  const until = (manifest: Manifest, status: "True" | "False") =>
-    eventually(async () => {
-      const object = await find(manifest);
-      const ready = object && findCondition(statusOf(object).conditions, "Ready");
-      expect(ready, operator.log.slice(-2_000)).toMatchObject({
-        status,
-        observedGeneration: object?.metadata.generation,
-      });
-    });
   const sample = (kind: AnyKind): Manifest => {
     const { manifest } = sampleFile(path.basename(kind.directory));
     const namespace = kind.scope === "Namespaced" ? { namespace: "default" } : {};
@@ -227,13 +185,12 @@ describe("the operator under the installed service account", () => {
     async (_name, kind) => {
       const manifest = sample(kind);
       await apply(manifest);
-      await until(manifest, "True");
+      await untilReady(manifest);
 
       await apply({ ...manifest, spec: { ...(manifest.spec as object), ...changes[kindName(kind)] } });
-      await until(manifest, "True");
+      await untilReady(manifest);
 
-      await remove(manifest);
-      await eventually(async () => expect(await find(manifest), operator.log.slice(-2_000)).toBeUndefined());
+      await removeUntilGone(manifest);
     },
   );
 
@@ -244,14 +201,14 @@ describe("the operator under the installed service account", () => {
     await untilCondition(waiting, "Synced", "False", "WaitsForApproval");
     kindstack(["approve", "memcacheds", metadata.name ?? "", "-n", "default", "--yes"]);
     await untilSynced(waiting);
-    await edit(waiting, { metadata: { annotations: { [MODE_ANNOTATION]: null } } });
+    await annotate(waiting, { [MODE_ANNOTATION]: null });
     await removeUntilGone(waiting);
   });
 
   it("counts what happens again and again in one Event", async () => {
     const manifest = postgresWriter(uniqueName("waiting"), { table: "absent" });
     await apply(manifest);
-    await until(manifest, "False");
+    await untilCondition(manifest, "Ready", "False");
 
     await eventually(() => expect(recorder.used).toContain("patch events.k8s.io/events"));
 
@@ -272,14 +229,11 @@ describe("the operator under the installed service account", () => {
   });
 
   describe("asked for previews", () => {
-    const object: Manifest & { spec: object } = {
-      apiVersion: "multitenancy.codereliant.io/v1",
-      kind: "Tenant",
-      metadata: { name: uniqueName("asked") },
-      spec: { adminEmail: "before@example.com", namespaces: [uniqueName("asked")] },
-    };
+    const name = uniqueName("asked");
+    const object = tenant(name, { adminEmail: "before@example.com", adminGroups: [], userGroups: [] });
     const namespaced = uniqueName("asked");
-    const manifests: Manifest[] = [];
+    const administrator = { kind: "ServiceAccount", name: "default", namespace: namespaced };
+    const binding = bindingFor([administrator], "cluster-admin", { name: uniqueName("admin") });
     let address: string;
     let ca: string;
     /** May ask for previews of everything, and read all objects. */
@@ -291,13 +245,10 @@ describe("the operator under the installed service account", () => {
     const ask = (words: string[], bearer: string, environment: Record<string, string> = {}) =>
       new Promise<{ exitCode: number; stdout: string; stderr: string }>((resolve) => {
         const env = { PATH: process.env.PATH, HOME: process.env.HOME, KUBECONFIG: "/nowhere", KINDSTACK_TOKEN: bearer };
-        const main = path.resolve(__dirname, "../../dist/src/cli/main.js");
+        const options = { env: { ...env, ...environment }, cwd: operator.directory };
         const server = bearer === "" ? [] : ["--server", address, "--server-ca", ca];
-        execFile(
-          process.execPath,
-          [main, ...words, ...server],
-          { env: { ...env, ...environment }, cwd: operator.directory },
-          (error, stdout, stderr) => resolve({ exitCode: error === null ? 0 : Number(error.code), stdout, stderr }),
+        execFile(process.execPath, [MAIN, ...words, ...server], options, (error, stdout, stderr) =>
+          resolve({ exitCode: error === null ? 0 : Number(error.code), stdout, stderr }),
         );
       });
     const post = (pathname: string, body: string, bearer: string) =>
@@ -310,74 +261,36 @@ describe("the operator under the installed service account", () => {
 
     beforeAll(async () => {
       await apply(object);
-      await until(object, "True");
-      address = `https://localhost:${/"previews":"[^"]*:(\d+)"/.exec(operator.log)?.[1]}`;
-      const secret = await find({
-        apiVersion: "v1",
-        kind: "Secret",
-        metadata: { name: INSPECTION_SECRET, namespace: NAMESPACE },
-      });
+      await untilReady(object);
+      address = previewsAt(operator).replace("127.0.0.1", "localhost");
+      const secret = await get(objectOf({ apiVersion: "v1", kind: "Secret" }, INSPECTION_SECRET, NAMESPACE));
       ca = path.join(operator.directory, "ca.crt");
-      fs.writeFileSync(
-        ca,
-        Buffer.from((secret as LiveObject & { data: Record<string, string> }).data["ca.crt"] ?? "", "base64"),
-      );
+      fs.writeFileSync(ca, Buffer.from((secret.data as Record<string, string>)["ca.crt"] ?? "", "base64"));
 
-      const roleName = uniqueName("asks");
-      const role: Manifest = {
-        apiVersion: "rbac.authorization.k8s.io/v1",
-        kind: "ClusterRole",
-        metadata: { name: roleName },
-        rules: [
-          { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create", "get"] },
-          ...kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["get", "list"] })),
-        ],
-      };
-      const account = (name: string) => ({ kind: "ServiceAccount", name, namespace: namespaced });
-      const made: Manifest[] = [
-        namespace(namespaced),
-        ...["reader", "limited"].map((name) => ({
-          apiVersion: "v1",
-          kind: "ServiceAccount",
-          metadata: { name, namespace: namespaced },
-        })),
-        role,
-        bindingFor([account("reader")], roleName, { name: uniqueName("asks") }),
-        bindingFor([account("limited")], roleName, { name: "asks", namespace: namespaced }),
+      const rules = [
+        { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create", "get"] },
+        ...kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["get", "list"] })),
       ];
-      for (const manifest of made) await apply(manifest);
-      manifests.push(...made.reverse());
-      [reader, limited] = [await tokenOf(namespaced, "reader"), await tokenOf(namespaced, "limited")];
+      for (const manifest of [namespace(namespaced), binding]) await apply(manifest);
+      reader = await makeAccount(namespaced, "reader", rules);
+      limited = await makeAccount(namespaced, "limited", rules, [namespaced]);
 
-      const changed = { ...object, spec: { ...object.spec, adminEmail: "after@example.com" } };
-      const documents = [
-        changed,
-        ...kinds.map((kind) => ({ ...sample(kind), metadata: { ...sample(kind).metadata, name: uniqueName("new") } })),
-      ];
-      fs.writeFileSync(
-        path.join(operator.directory, "objects.json"),
-        JSON.stringify({ apiVersion: "v1", kind: "List", items: documents }),
-      );
-      const podSet = {
-        ...sample(kinds.find(({ plural }) => plural === "podsets") as AnyKind),
-        metadata: { name: "pods", namespace: namespaced },
-      };
-      fs.writeFileSync(path.join(operator.directory, "podset.json"), JSON.stringify(podSet));
+      const changed = { ...object, spec: { ...(object.spec as object), adminEmail: "after@example.com" } };
+      const renamed = ({ metadata, ...rest }: Manifest, name: string) => ({ ...rest, metadata: { ...metadata, name } });
+      const items = [changed, ...kinds.map((kind) => renamed(sample(kind), uniqueName("new")))];
+      const list = { apiVersion: "v1", kind: "List", items };
+      fs.writeFileSync(path.join(operator.directory, "objects.json"), JSON.stringify(list));
+      fs.writeFileSync(path.join(operator.directory, "podset.json"), JSON.stringify(podSet("pods", 2, namespaced)));
     });
     afterAll(async () => {
-      for (const manifest of [object, ...manifests]) await remove(manifest);
+      for (const manifest of [object, binding, namespace(namespaced)]) await remove(manifest);
       await untilGone(object); // another operator's backend has no stack of it
     });
 
     it("gives the report that a preview with all credentials gives", async () => {
       const words = ["preview", "-f", "objects.json", "-o", "json"];
       const asked = await ask(words, reader);
-      const own = await ask(words, "", {
-        ...controlPlane().env,
-        KUBECONFIG: controlPlane().kubeconfig,
-        PULUMI_BACKEND_URL: `file://${operator.stateDirectory}`,
-        PSQL_DBNAME: database.name,
-      });
+      const own = await ask(words, "", { ...operator.backend, KUBECONFIG: controlPlane().kubeconfig });
 
       expect([asked.stderr, own.stderr]).toEqual(["", ""]);
       expect(asked.stdout).toContain("after@example.com");
@@ -393,27 +306,21 @@ describe("the operator under the installed service account", () => {
     });
 
     it("tells what the stack of an object has gone through and made", async () => {
-      const name = object.metadata.name ?? "";
-      const [history, outputs, diff] = await Promise.all([
-        ask(["history", "tenant.multitenancy", name, "-o", "json"], reader),
-        ask(["outputs", "tenant.multitenancy", name, "-o", "json"], reader),
-        ask(["diff", "tenant.multitenancy", name, "-o", "json"], reader),
-      ]);
+      const told = ["history", "outputs", "diff"].map((command) =>
+        ask([command, "tenant.multitenancy", name, "-o", "json"], reader),
+      );
+      const [history, outputs, diff] = (await Promise.all(told)).map(({ stdout }) => JSON.parse(stdout));
 
-      expect(JSON.parse(history.stdout)[0]).toMatchObject({ kind: "update", result: "succeeded" });
-      expect(JSON.parse(outputs.stdout)).toMatchObject([{ type: "Namespace" }]);
-      expect(JSON.parse(diff.stdout)).toMatchObject({ summary: { none: 1 } });
+      expect(history[0]).toMatchObject({ kind: "update", result: "succeeded" });
+      expect(outputs).toMatchObject([{ type: "Namespace" }]);
+      expect(diff).toMatchObject({ summary: { none: 1 } });
     });
 
     it("shows a state to those alone who may get states.kindstack.dev", async () => {
-      expect(await ask(["state", "export", "tenant.multitenancy", object.metadata.name ?? ""], reader)).toMatchObject({
-        exitCode: 1,
-        stderr: expect.stringContaining("may not get states.kindstack.dev"),
-      });
-      const state = await ask(
-        ["state", "export", "tenant.multitenancy", object.metadata.name ?? ""],
-        await adminToken(),
-      );
+      const words = ["state", "export", "tenant.multitenancy", name];
+      const refused = { exitCode: 1, stderr: expect.stringContaining("may not get states.kindstack.dev") };
+      expect(await ask(words, reader)).toMatchObject(refused);
+      const state = await ask(words, await tokenOf(namespaced, "default"));
       expect(JSON.parse(state.stdout)).toMatchObject({ version: expect.any(Number) });
     });
 
@@ -434,14 +341,6 @@ describe("the operator under the installed service account", () => {
       expect(await post("/v1/preview", "{}", reader)).toBe(400);
       expect(await post("/v1/preview", "x".repeat(MAX_REQUEST_BYTES + 1), reader)).toBe(413);
     });
-
-    async function adminToken(): Promise<string> {
-      const account = { kind: "ServiceAccount", name: "default", namespace: namespaced };
-      const binding = bindingFor([account], "cluster-admin", { name: uniqueName("admin") });
-      await apply(binding);
-      manifests.push(binding);
-      return tokenOf(namespaced, "default");
-    }
   });
 
   it("was refused nothing", () => {
@@ -470,9 +369,8 @@ describe("the operator under the installed service account", () => {
     ]);
   });
 
-  it.each(GITOPS)(
-    "differs in nothing from what is applied by %s, by a dry run of that tool's server-side apply",
-    (fieldManager) => expectNoDifference(installed, fieldManager),
+  it.each(GITOPS)("differs in nothing from what %s applies, by a dry run of its server-side apply", (tool) =>
+    expectNoDifference(installed, tool),
   );
 
   it("differs in nothing for Flux, by its own code, which would see a changed field", async () => {
@@ -485,13 +383,13 @@ describe("the operator under the installed service account", () => {
   });
 
   it("leaves nothing of admission behind when its role is deleted, as an uninstallation does", async () => {
-    const webhooks = await client.resourceType("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
+    const types = [
+      { apiVersion: "admissionregistration.k8s.io/v1", kind: "MutatingWebhookConfiguration" },
+      { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicy" },
+      { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" },
+    ];
     const made = async () => {
-      const policies = await client.resourceType("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy");
-      const roles = await client.resourceType("rbac.authorization.k8s.io/v1", "ClusterRole");
-      const lists = await Promise.all(
-        [webhooks, policies, roles].map((type) => client.list(type, { labelSelector: ADMISSION_LABEL })),
-      );
+      const lists = await Promise.all(types.map((type) => client.list(type, { labelSelector: ADMISSION_LABEL })));
       return lists.flatMap(({ items }) => items.map(({ metadata }) => metadata.name));
     };
     expect(await made()).toContain("tenants.capsule.clastix.io");
@@ -505,20 +403,13 @@ describe("the operator under the installed service account", () => {
   });
 
   it("can hand out the roles admin and edit and no other", async () => {
+    const bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
     const asAccount = async (role: string) => {
-      const response = await fetch(
-        `${recorder.url}/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings?dryRun=All`,
-        {
-          method: "POST",
-          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-          body: JSON.stringify({
-            apiVersion: "rbac.authorization.k8s.io/v1",
-            kind: "RoleBinding",
-            metadata: { name: uniqueName("binding") },
-            roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-          }),
-        },
-      );
+      const response = await fetch(`${recorder.url}${bindings}?dryRun=All`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: JSON.stringify(bindingFor([], role, { name: uniqueName("binding"), namespace: "default" })),
+      });
       return response.status;
     };
     expect(await Promise.all(["admin", "edit", "cluster-admin", "view"].map(asAccount))).toEqual([201, 201, 403, 403]);
@@ -529,14 +420,6 @@ describe("the operator under the installed service account", () => {
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
     );
   }
-});
-
-it("an operator in another namespace refuses to serve beside the installation, whatever its rights, and names its namespace", () => {
-  const directory = testDirectory();
-  const env = { PULUMI_BACKEND_URL: `file://${directory}`, KINDSTACK_WORK_DIR: path.join(directory, "work") };
-  expect(() => kindstack(["run", "--install-crds", "--http-port", "0"], env)).toThrow(
-    `Kindstack is installed in the namespace ${NAMESPACE}, and a cluster has one installation`,
-  );
 });
 
 describe("an operator of chosen kinds under the rights of their installation", () => {
@@ -550,7 +433,8 @@ describe("an operator of chosen kinds under the rights of their installation", (
     chosen = (await platformManifests(configuration, podSets)).filter(({ kind }) => kind !== "Deployment");
     for (const manifest of chosen) await apply(manifest);
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
-    const kubeconfig = recordedKubeconfig(recorder, await tokenOf(NAMESPACE, "kindstack"), operator.directory);
+    const kubeconfig = path.join(operator.directory, "account", "kubeconfig");
+    writeKubeconfig(kubeconfig, await tokenOf(NAMESPACE, "kindstack"), recorder.url);
     await operator.start({
       args: ["--kinds", "podsets", "--admission-port", "0", "--metrics-port", "0"],
       env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
@@ -563,19 +447,9 @@ describe("an operator of chosen kinds under the rights of their installation", (
   });
 
   it("serves them, asks for nothing that belongs to the others and is refused nothing", async () => {
-    const manifest: Manifest = {
-      apiVersion: "batch.tutorial.kubebuilder.io/v1",
-      kind: "PodSet",
-      metadata: { name: uniqueName("chosen"), namespace: "default" },
-      spec: { replicas: 1 },
-    };
+    const manifest = podSet(uniqueName("chosen"), 1);
     await apply(manifest);
-    await eventually(async () => {
-      const object = await find(manifest);
-      expect(object && findCondition(statusOf(object).conditions, "Ready"), operator.log.slice(-2_000)).toMatchObject({
-        status: "True",
-      });
-    });
+    await untilReady(manifest);
     await removeUntilGone(manifest);
 
     expect([...recorder.forbidden]).toEqual([]);
@@ -586,25 +460,19 @@ describe("an operator of chosen kinds under the rights of their installation", (
 });
 
 describe("an operator of a kind that serves several versions", () => {
-  const directory = useDirectory();
-  const folder = path.join(directory, "fleet");
-  const group = `${uniqueName("fleets")}.example.com`;
-  const fleet = (version: string): ResourceType => {
-    return { apiVersion: `${group}/${version}`, kind: "Fleet", plural: "fleets", namespaced: true };
-  };
+  const own = new OwnKinds("Fleet");
+  const folder = path.dirname(own.write("fleet/index.js", twoVersions(own)));
+  const fleet = (version: string) =>
+    objectOf({ apiVersion: `${own.group}/${version}`, kind: "Fleet" }, "one", "default");
   const operator = new TestOperator({ args: ["--kinds", folder, "--admission-port", "0"], installCrds: false });
   let manifests: Manifest[];
   let definition: Manifest;
 
   beforeAll(async () => {
-    fs.mkdirSync(folder);
-    fs.symlinkSync(path.resolve(__dirname, "../../node_modules"), path.join(directory, "node_modules"));
-    fs.writeFileSync(path.join(folder, "index.js"), TWO_VERSIONS.replace("GROUP", group));
-    const { configuration, kinds: own } = withLoadedKinds(
-      parseConfiguration({ kinds: JSON.stringify([folder]), passphrase: "p" }, "1.2.3"),
-    );
-    manifests = await platformManifests(configuration, own);
-    definition = manifests.find(({ metadata }) => metadata.name === `fleets.${group}`) as Manifest;
+    const values = { kinds: JSON.stringify([folder]), passphrase: "p" };
+    const loaded = withLoadedKinds(parseConfiguration(values, "1.2.3"));
+    manifests = await platformManifests(loaded.configuration, loaded.kinds);
+    definition = manifests.find(({ metadata }) => metadata.name === `fleets.${own.group}`) as Manifest;
     for (const manifest of manifests) await apply(manifest);
     await operator.start({ env: { KINDSTACK_NAMESPACE: NAMESPACE } });
   });
@@ -612,44 +480,31 @@ describe("an operator of a kind that serves several versions", () => {
     await operator.dispose();
     await removeAdmission(client);
     for (const manifest of installed) await apply(manifest);
-    await client.delete(fleet("v2"), "one", "default");
-    await client.mergePatch(DEFINITION_TYPE, definition.metadata.name ?? "", undefined, {
-      metadata: { labels: { [INSTALLED_IN_LABEL]: "" } },
-    });
+    await remove(fleet("v2"));
+    await edit(definition, { metadata: { labels: { [INSTALLED_IN_LABEL]: "" } } });
     await remove(definition);
   });
 
   it("has no difference for GitOps tools at rest, and is unchanged by further applies of kubectl's", async () => {
-    const served = (version: string) => known(client.get(fleet(version), "one", "default"));
-    const [{ apiVersion: stored }, { apiVersion: former }] = [fleet("v2"), fleet("v1")];
-    await apply({
-      apiVersion: stored,
-      kind: "Fleet",
-      metadata: { name: "one", namespace: "default" },
-      spec: { image: { name: "a" } },
-    });
-    await eventually(async () =>
-      expect(await served("v1"), operator.log.slice(-2_000)).toMatchObject({
-        apiVersion: former,
-        spec: { image: "a" },
-      }),
-    );
+    const former = { ...fleet("v1"), spec: { image: "a" } };
+    await apply({ ...fleet("v2"), spec: { image: { name: "a" } } });
+    await eventually(async () => expect(await find(former), operator.log.slice(-2_000)).toMatchObject(former));
 
     for (const tool of GITOPS) await expectNoDifference(manifests, tool);
     expect(await fluxDiff(manifests)).toBe("");
     const applied = () => apply(definition, { force: "false" });
     const before = await applied();
     expect(await applied()).toEqual(before);
-    expect(await served("v1")).toMatchObject({ spec: { image: "a" } });
+    expect(await get(former)).toMatchObject(former);
   });
 });
 
-const TWO_VERSIONS = `
+function twoVersions(own: OwnKinds): string {
+  return `
 const { defineKind, servedVersion, Type } = require("kindstack");
-exports.fleet = defineKind({
-  group: "GROUP", version: "v2", kind: "Fleet", plural: "fleets", singular: "fleet", scope: "Namespaced", description: "",
-  columns: [], owns: [], directory: __dirname, spec: Type.Object({ image: Type.Object({ name: Type.String() }) }),
-  status: Type.Object({}), report: () => ({}), program: () => {},
+exports.fleet = ${own.definition(
+    "Fleet",
+    `version: "v2", owns: [], spec: Type.Object({ image: Type.Object({ name: Type.String() }) }), program: () => {},
   capabilities: {
     versions: [
       servedVersion({
@@ -659,6 +514,7 @@ exports.fleet = defineKind({
         fromStored: ({ spec, annotations }) => ({ spec: { image: spec.image.name }, annotations }),
       }),
     ],
-  },
-});
+  },`,
+  )};
 `;
+}

@@ -3,28 +3,10 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import type { Condition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { applyUntilReady, conditionOf, untilGone, untilReady, untilSynced } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import {
-  apply,
-  applyUntilReady,
-  client,
-  conditionOf,
-  create,
-  deploymentOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  memcached,
-  namespace,
-  POD,
-  remove,
-  sampleFile,
-  uniqueName,
-  untilGone,
-  untilReady,
-  untilSynced,
-} from "./objects";
+import { deploymentOf, memcached, namespace, POD, sampleFile, uniqueName } from "./manifests";
+import { apply, client, create, edit, eventsAbout, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"], env: { MEMCACHED_IMAGE: "" } });

@@ -8,28 +8,9 @@ import { statusOf } from "../../stacks/contract/kind";
 import { useDirectory } from "../directories";
 import { useDatabase } from "../providers/postgres/database";
 import { COMPILER_OPTIONS } from "./compiler-options";
-import {
-  apply,
-  client,
-  conditionOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  memcached,
-  namespace,
-  podSet,
-  postgresWriter,
-  ROLE_BINDING,
-  remove,
-  removeUntilGone,
-  requestUpdate,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { conditionOf, removeUntilGone, untilCondition, untilGone, untilReady } from "./conditions";
+import { memcached, namespace, podSet, postgresWriter, ROLE_BINDING, tenant, uniqueName } from "./manifests";
+import { apply, client, edit, eventsAbout, find, get, remove, requestUpdate } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /*

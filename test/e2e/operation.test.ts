@@ -1,22 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Overview } from "../../src/status/overview";
 import { eventually } from "../../src/testing/eventually";
 import { kinds } from "../../stacks/kinds/index";
 import { Promtool } from "../stacks/platform/promtool";
+import { applyUntilReady, removeUntilGone, untilReady } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import {
-  apply,
-  applyUntilReady,
-  client,
-  eventsAbout,
-  removeUntilGone,
-  TENANT,
-  tenant,
-  uniqueName,
-  untilReady,
-} from "./objects";
+import { TENANT, tenant, uniqueName } from "./manifests";
+import { apply, client } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({
@@ -44,10 +35,8 @@ it("the alerts evaluate what a running operator exports, and tell of an object t
     const stalled = tenant(uniqueName("stalled"), { namespaces: ["reserved-two"] });
     await apply(stalled);
     const kind = 'kind="tenants.multitenancy.codereliant.io"';
-    const alerts = [
-      `KindstackObjectsStalled{${kind}}`,
-      `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`,
-    ];
+    const notSynced = `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`;
+    const alerts = [`KindstackObjectsStalled{${kind}}`, notSynced];
     // What one look sees may be on its way to what it will be.
     await eventually(async () => {
       const { text } = await operator.get("/metrics");
@@ -69,29 +58,23 @@ it("the alerts evaluate what a running operator exports, and tell of an object t
 describe("what was done for an object", () => {
   const controller = "tenants.multitenancy.codereliant.io";
   const name = uniqueName("lived");
-  let object: LiveObject;
   const before = new Map<string, number>();
   const operations = (operation: string) =>
     operator.metric("kindstack_resource_operations_total", { kind: controller, operation });
-  const updates = (operation: string) =>
-    operator.metric("kindstack_updates_total", { kind: controller, result: "succeeded", operation });
+  const updates = (operation: string) => operator.updates({ kind: controller, result: "succeeded", operation });
   /** What an earlier file has left to be deleted, this operator may have destroyed. */
   let destroyedBefore: number;
 
   beforeAll(async () => {
     for (const operation of ["create", "update", "delete"]) before.set(operation, await operations(operation));
     destroyedBefore = await updates("destroy");
-    object = await apply(tenant(name));
-    await untilReady(tenant(name));
+    await applyUntilReady(tenant(name));
     await applyUntilReady(tenant(name, { adminEmail: "new@example.com" }));
     await removeUntilGone(tenant(name));
   });
 
   it("is counted under the names that controllers have in common", async () => {
-    await eventually(async () => {
-      expect(await operator.metric("controller_runtime_active_workers", { controller })).toBe(0);
-      expect(await operator.metric("workqueue_depth", { name: "kindstack" })).toBe(0);
-    });
+    await operator.untilIdle();
     const succeeded = { controller, result: "success" };
     expect(await operator.metric("controller_runtime_reconcile_total", succeeded)).toBeGreaterThan(0);
     expect(await updates("up")).toBeGreaterThanOrEqual(2);
@@ -120,9 +103,7 @@ describe("what was done for an object", () => {
 
   it.skipIf(noKubectl)(`is shown for all kinds at once by kubectl (${noKubectl ?? "it is there"})`, async () => {
     const [lively, resting] = [uniqueName("lively"), uniqueName("resting")];
-    await apply(tenant(lively));
-    await apply(tenant(resting));
-    await Promise.all([untilReady(tenant(lively)), untilReady(tenant(resting))]);
+    await Promise.all([applyUntilReady(tenant(lively)), applyUntilReady(tenant(resting))]);
     await kubectl(["annotate", "tenant.multitenancy", resting, "kindstack.dev/paused=true"]);
 
     await eventually(async () => {
@@ -139,40 +120,12 @@ describe("what was done for an object", () => {
     const overview = JSON.parse(kindstack(["status", "-o", "json", "--metrics-url", metricsUrl])) as Overview;
     const tenants = await client.list(TENANT);
     expect(overview.kinds).toHaveLength(kinds.length);
-    expect(overview.kinds).toContainEqual(
-      expect.objectContaining({ kind: controller, objects: tenants.items.length, states: expect.anything() }),
-    );
-    expect(overview.operator).toMatchObject({
-      queue: { workers: expect.any(Number) },
-      updates: { succeeded: await operator.metric("kindstack_updates_total", { result: "succeeded" }), failed: 0 },
-    });
-    expect(overview.events).toContainEqual(
-      expect.objectContaining({
-        object: `Tenant ${name}`,
-        reason: "Deleted",
-        note: expect.stringContaining("3 deleted: "),
-      }),
-    );
+    const counted = { kind: controller, objects: tenants.items.length, states: expect.anything() };
+    expect(overview.kinds).toContainEqual(expect.objectContaining(counted));
+    const updates = { succeeded: await operator.updates({ result: "succeeded" }), failed: 0 };
+    expect(overview.operator).toMatchObject({ queue: { workers: expect.any(Number) }, updates });
+    const deleted = { object: `Tenant ${name}`, reason: "Deleted", note: expect.stringContaining("3 deleted: ") };
+    expect(overview.events).toContainEqual(expect.objectContaining(deleted));
     expect(kindstack(["status", "--metrics-url", metricsUrl])).toMatch(/^tenants\.multitenancy\S+ +\d/m);
-  });
-
-  it("is told by Events", async () => {
-    await eventually(async () => {
-      const events = await eventsAbout(object);
-      const [counted, names = ""] = String(events.find(({ reason }) => reason === "Deleted")?.note).split(": ");
-      expect(names.split("; ").sort()).toEqual([
-        `Namespace namespace/${name}`,
-        `RoleBinding rolebinding/${name}/admin`,
-        `RoleBinding rolebinding/${name}/edit`,
-      ]);
-      const told = events.map(({ reason, note }) => `${reason}: ${reason === "Deleted" ? counted : note}`);
-      expect(told.sort()).toEqual([
-        "Deleted: 3 deleted",
-        `Deleting: Custom Resource ${name} is being deleted`,
-        "Updated: 1 updated",
-        "Updated: 3 created",
-      ]);
-      expect(events.every(({ reportingController }) => reportingController === "kindstack.dev/operator")).toBe(true);
-    });
   });
 });

@@ -4,12 +4,13 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
-import { afterAll, afterEach, beforeAll } from "vitest";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { StateWatch } from "../faults/state-watch";
 import { filesUnder } from "../files";
-import { removeAllObjects, uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
+import { removeAllObjects } from "./objects";
 import { childrenOf, processesOf, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
@@ -175,6 +176,38 @@ export class TestOperator {
 
   children(): RunningProcess[] {
     return childrenOf(this.pid);
+  }
+
+  /** Variables for what works on its state: a command, or Pulumi's CLI. */
+  get backend(): Record<string, string> {
+    const own = { PULUMI_BACKEND_URL: `file://${this.stateDirectory}`, KINDSTACK_WORK_DIR: this.workDirectory };
+    return { ...controlPlane().env, ...own, ...this.#settings.env };
+  }
+
+  /** Runs a command of Kindstack on its state. @throws with what it printed, when it fails */
+  command(...words: string[]): string {
+    return kindstack(words, this.backend);
+  }
+
+  /** How many updates and destroys it has run since its start. */
+  updates(labels: Record<string, string> = {}): Promise<number> {
+    return this.metric("kindstack_updates_total", labels);
+  }
+
+  /** Waits until it has nothing to do, after so many reconciles since its start. */
+  async untilIdle(reconciles = 0): Promise<void> {
+    await eventually(async () => {
+      expect(await this.metric("controller_runtime_reconcile_total")).toBeGreaterThanOrEqual(reconciles);
+      expect(await this.metric("workqueue_depth")).toBe(0);
+      expect(await this.metric("controller_runtime_active_workers")).toBe(0);
+    });
+  }
+
+  /** Makes a change, and waits until it has looked at something since and does nothing any more. */
+  async untilLookedAt(change: () => Promise<unknown>): Promise<void> {
+    const before = await this.metric("controller_runtime_reconcile_total");
+    await change();
+    await this.untilIdle(before + 1);
   }
 
   /** The sum of a metric's samples that carry these labels. */

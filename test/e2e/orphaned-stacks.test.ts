@@ -7,20 +7,9 @@ import { kindName } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import { tenant as tenantKind } from "../../stacks/kinds/tenant/kind";
 import { controlPlane } from "../control-plane";
-import {
-  apply,
-  applyUntilReady,
-  edit,
-  find,
-  namespace,
-  podSet,
-  remove,
-  removeUntilGone,
-  tenant,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { applyUntilReady, removeUntilGone, untilGone, untilReady } from "./conditions";
+import { namespace, podSet, tenant, uniqueName } from "./manifests";
+import { apply, edit, find, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 import { PulumiProject } from "./pulumi";
 

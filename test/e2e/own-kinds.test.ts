@@ -8,7 +8,8 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDirectory } from "../directories";
 import { COMPILER_OPTIONS } from "./compiler-options";
-import { CONFIG_MAP, client, uniqueName } from "./objects";
+import { CONFIG_MAP, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { kindstack, type TestOperator, useOperator } from "./operator";
 
 /*

@@ -17,8 +17,10 @@ import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
 import { testTools } from "../tools";
+import { applyUntilReady } from "./conditions";
 import { noKubectl } from "./kubectl";
-import { applyUntilReady, capsuleTenant, client, create, find, namespace, remove, uniqueName } from "./objects";
+import { capsuleTenant, namespace, uniqueName } from "./manifests";
+import { client, create, find, remove } from "./objects";
 import { useOperator } from "./operator";
 
 /* What tools of owners do in a namespace that is not there yet, or was made a moment ago. */

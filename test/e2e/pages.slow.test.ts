@@ -8,7 +8,8 @@ import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { followPage, MAIN, missing, Reader, ROOT } from "./documentation";
-import { apply, namespace, remove, tenant } from "./objects";
+import { namespace, tenant } from "./manifests";
+import { apply, remove } from "./objects";
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
   describe("of install.md", () => {

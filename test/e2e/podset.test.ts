@@ -6,24 +6,10 @@ import { ownerDescription } from "../../stacks/contract/kind";
 import { controllerReference, type KindObject } from "../../stacks/contract/object";
 import { podSet as podSetKind } from "../../stacks/kinds/podset/kind";
 import { isCounted } from "../../stacks/kinds/podset/pods";
+import { conditionOf, removeUntilGone, untilCondition, untilReady } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import {
-  apply,
-  client,
-  conditionOf,
-  create,
-  edit,
-  get,
-  namespace,
-  POD,
-  podSet,
-  remove,
-  removeUntilGone,
-  sampleFile,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { namespace, objectOf, POD, podSet, sampleFile, uniqueName } from "./manifests";
+import { apply, client, create, edit, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"] });
@@ -78,7 +64,7 @@ describe("the sample PodSet", () => {
     const names = await untilSettled("podset-sample", 2);
     const object = (await get(manifest)) as KindObject & LiveObject;
     for (const name of names) {
-      const pod = await get({ kind: "Pod", metadata: { name, namespace: "default" } });
+      const pod = await get(objectOf(POD, name, "default"));
       expect(pod).toMatchObject({
         metadata: {
           generateName: "podset-sample-pod-",

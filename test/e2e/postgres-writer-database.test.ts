@@ -3,19 +3,9 @@ import { eventually } from "../../src/testing/eventually";
 import { FINALIZER } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  conditionOf,
-  conditionTypes,
-  edit,
-  get,
-  postgresWriter,
-  remove,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { conditionOf, conditionTypes, untilCondition, untilGone, untilReady } from "./conditions";
+import { postgresWriter, uniqueName } from "./manifests";
+import { apply, edit, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const [database, wrong] = [new TestDatabase(controlPlane().env), new TestDatabase(controlPlane().env)];

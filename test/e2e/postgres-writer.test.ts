@@ -5,26 +5,18 @@ import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDatabase } from "../providers/postgres/database";
-import { kubectl, noKubectl } from "./kubectl";
 import {
-  apply,
   applyUntilReady,
-  client,
   conditionOf,
   conditionTypes,
-  edit,
-  eventsAbout,
-  get,
-  namespace,
-  postgresWriter,
-  remove,
   removeUntilGone,
-  sampleFile,
-  uniqueName,
   untilCondition,
   untilGone,
   untilReady,
-} from "./objects";
+} from "./conditions";
+import { kubectl, noKubectl } from "./kubectl";
+import { namespace, postgresWriter, sampleFile, uniqueName } from "./manifests";
+import { apply, client, edit, eventsAbout, get, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const database = useDatabase();

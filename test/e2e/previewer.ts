@@ -2,15 +2,15 @@ import fs from "node:fs";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { beforeAll, expect } from "vitest";
-import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { controlPlane } from "../control-plane";
+import { bindingFor } from "../rights";
 import { TestAuthority } from "../tls/test-authority";
+import { objectOf } from "./manifests";
 import { client, tokenOf } from "./objects";
 import type { TestOperator } from "./operator";
 
-const RBAC = "rbac.authorization.k8s.io";
 const REVIEWS = "authorization.k8s.io/v1";
 
 /** What an operator needs to preview for others, and what these need to ask it: files in a folder of the test. */
@@ -39,28 +39,21 @@ export async function makeAccount(
   rules: PolicyRule[],
   within?: readonly string[],
 ): Promise<string> {
-  const metadata = { name, namespace };
-  const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: `${namespace}-${name}` };
-  const binding = { roleRef, subjects: [{ kind: "ServiceAccount", ...metadata }] };
-  const bindings: Manifest[] = within?.map((where) => ({
-    ...{ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", ...binding },
-    metadata: { name: roleRef.name, namespace: where },
-  })) ?? [{ apiVersion: `${RBAC}/v1`, kind: "ClusterRoleBinding", metadata: { name: roleRef.name }, ...binding }];
-  const manifests: Manifest[] = [
-    { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name: roleRef.name }, rules },
-    ...bindings,
+  const subjects = [{ kind: "ServiceAccount", name, namespace }];
+  const role = `${namespace}-${name}`;
+  const places = within?.map((where) => ({ name: role, namespace: where })) ?? [{ name: role }];
+  const manifests = [
+    objectOf({ apiVersion: "v1", kind: "ServiceAccount" }, name, namespace),
+    objectOf({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" }, role, undefined, { rules }),
+    ...places.map((place) => bindingFor(subjects, role, place)),
   ];
   for (const manifest of manifests) await client.apply(manifest);
   const user = `system:serviceaccount:${namespace}:${name}`;
   // The API server sees a right a moment after it was given.
   await eventually(async () => {
-    for (const {
-      apiGroups: [group],
-      resources: [resource],
-      verbs: [verb],
-    } of rules) {
-      const resourceAttributes = { group, resource, verb, ...(within && { namespace: within[0] }) };
+    for (const { apiGroups, resources, verbs } of rules) {
+      const asked = { group: apiGroups[0], resource: resources[0], verb: verbs[0] };
+      const resourceAttributes = { ...asked, ...(within && { namespace: within[0] }) };
       const body = { apiVersion: REVIEWS, kind: "SubjectAccessReview", spec: { user, resourceAttributes } };
       const review = await client.json("POST", `/apis/${REVIEWS}/subjectaccessreviews`, { body });
       expect(review).toMatchObject({ status: { allowed: true } });
@@ -69,10 +62,13 @@ export async function makeAccount(
   return tokenOf(namespace, name);
 }
 
-/** Writes a kubeconfig for the control plane with a token. */
-export function writeKubeconfig(file: string, token: string): void {
+/** Writes a kubeconfig with a token. @param recorder the address of a proxy before the API server */
+export function writeKubeconfig(file: string, token: string, recorder?: string): void {
   const config = new KubeConfig();
   config.loadFromFile(controlPlane().kubeconfig);
-  config.loadFromClusterAndUser(config.getCurrentCluster() as Cluster, { name: "previewer", token });
+  const direct = config.getCurrentCluster() as Cluster;
+  const cluster = recorder === undefined ? direct : { name: "recorded", server: recorder, skipTLSVerify: true };
+  config.loadFromClusterAndUser(cluster, { name: "account", token });
+  fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(file, config.exportConfig());
 }

@@ -12,7 +12,9 @@ import { useDirectory } from "../directories";
 import { OWNER, queryServer, type Server, Servers } from "../providers/postgres/servers";
 import { TestAuthority } from "../tls/test-authority";
 import { mountedBundle } from "./ca-bundle";
-import { apply, get, postgresWriter, remove, removeUntilGone, uniqueName, untilGone, untilReady } from "./objects";
+import { removeUntilGone, untilGone, untilReady } from "./conditions";
+import { postgresWriter, uniqueName } from "./manifests";
+import { apply, get, remove } from "./objects";
 import { kindstack, TestOperator, useReplicas } from "./operator";
 
 /*

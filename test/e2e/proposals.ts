@@ -13,7 +13,8 @@ import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
 import { roleFor, userNamed } from "../rights";
 import { COMPILER_OPTIONS } from "./compiler-options";
-import { CONFIG_MAP, client, NAMESPACE, uniqueName } from "./objects";
+import { CONFIG_MAP, NAMESPACE, uniqueName } from "./manifests";
+import { client } from "./objects";
 import { type RunSettings, type TestOperator, useOperator } from "./operator";
 
 /*

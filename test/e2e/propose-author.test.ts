@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { recordedAuthors } from "../../stacks/contract/author-policy";
-import { client, eventsAbout, uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
+import { client, eventsAbout } from "./objects";
 import { Proposals } from "./proposals";
 
 /*

@@ -6,7 +6,8 @@ import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import type { Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
-import { eventsAbout, uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
+import { eventsAbout } from "./objects";
 import { kindstack } from "./operator";
 import { Proposals } from "./proposals";
 

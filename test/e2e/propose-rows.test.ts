@@ -9,17 +9,9 @@ import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { PLAN_TYPE, type Plan } from "../../stacks/contract/plan";
 import { controlPlane } from "../control-plane";
 import { useDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  client,
-  conditionOf,
-  edit,
-  get,
-  postgresWriter,
-  requestUpdate,
-  uniqueName,
-  untilSynced,
-} from "./objects";
+import { conditionOf, untilSynced } from "./conditions";
+import { postgresWriter, uniqueName } from "./manifests";
+import { apply, client, edit, get, requestUpdate } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /* Rows that are there before the object whose plan waits: a plan tells whether it would have them. */

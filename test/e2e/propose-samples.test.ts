@@ -7,7 +7,9 @@ import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { controlPlane } from "../control-plane";
 import { useDatabase } from "../providers/postgres/database";
-import { apply, edit, eventsAbout, sampleFile, untilSynced } from "./objects";
+import { untilSynced } from "./conditions";
+import { sampleFile } from "./manifests";
+import { apply, edit, eventsAbout } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 /* A preview gives the digests of the operator for each kind, whatever its program reads and its provider observes. */

@@ -2,18 +2,9 @@ import { beforeAll, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
-import {
-  apply,
-  client,
-  conditionOf,
-  edit,
-  find,
-  memcached,
-  removeUntilGone,
-  uniqueName,
-  untilCondition,
-  untilSynced,
-} from "./objects";
+import { conditionOf, removeUntilGone, untilCondition, untilSynced } from "./conditions";
+import { deploymentOf, memcached, uniqueName } from "./manifests";
+import { apply, client, edit, find } from "./objects";
 import { kindstack, TestOperator, useReplicas } from "./operator";
 
 /* An upgrade of the operator alone: its modes are there, and the CRDs that they need are not. */
@@ -44,7 +35,7 @@ it("a change that is to wait is applied once they are there, and not before", as
   const stalled = await untilCondition(object, "Synced", "False", "NotServed");
   expect(conditionOf(stalled, "Stalled").message).toContain("run kindstack crds and apply what it prints");
   expect(stalled.metadata.finalizers).toBeUndefined();
-  expect(await find({ kind: "Deployment", metadata: object.metadata })).toBeUndefined();
+  expect(await find(deploymentOf(object))).toBeUndefined();
 
   for (const manifest of definitions) await apply(manifest);
   await operators[0]?.restart();

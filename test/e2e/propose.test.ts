@@ -4,8 +4,10 @@ import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { controlPlane } from "../control-plane";
+import { conditionOf, conditionTypes } from "./conditions";
 import { MAIN } from "./documentation";
-import { conditionOf, conditionTypes, eventsAbout, uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
+import { eventsAbout } from "./objects";
 import { kindstack } from "./operator";
 import { Proposals } from "./proposals";
 

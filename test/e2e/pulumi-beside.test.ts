@@ -5,17 +5,9 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDirectory } from "../directories";
-import {
-  client,
-  POD,
-  podSet,
-  removeUntilGone,
-  requestUpdate,
-  stackOf,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { removeUntilGone, stackOf, untilCondition, untilReady } from "./conditions";
+import { POD, podSet, uniqueName } from "./manifests";
+import { client, requestUpdate } from "./objects";
 import { useOperator } from "./operator";
 import { PULUMI_TIMEOUT_MS } from "./platform-team";
 import { PulumiProject } from "./pulumi";

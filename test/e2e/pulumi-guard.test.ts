@@ -7,17 +7,9 @@ import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import { useDirectory } from "../directories";
-import {
-  apply,
-  client,
-  edit,
-  removeUntilGone,
-  requestUpdate,
-  stackOf,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { removeUntilGone, stackOf, untilCondition, untilReady } from "./conditions";
+import { uniqueName } from "./manifests";
+import { apply, client, edit, requestUpdate } from "./objects";
 import { kindstack, useOperator } from "./operator";
 import { PULUMI_TIMEOUT_MS } from "./platform-team";
 import { PulumiProject } from "./pulumi";

@@ -6,7 +6,8 @@ import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
-import { find, remove, uniqueName } from "./objects";
+import { uniqueName } from "./manifests";
+import { find, remove } from "./objects";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 
 const team = usePlatformTeam();

@@ -7,19 +7,9 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
 import { TestDatabase, useDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  client,
-  create,
-  edit,
-  find,
-  namespace,
-  postgresWriter,
-  remove,
-  removeUntilGone,
-  uniqueName,
-  untilReady,
-} from "./objects";
+import { removeUntilGone, untilReady } from "./conditions";
+import { namespace, postgresWriter, uniqueName } from "./manifests";
+import { apply, client, create, edit, find, remove } from "./objects";
 import { TestOperator, useReplicas } from "./operator";
 
 const OBJECTS = 150;

@@ -2,22 +2,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { useDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  applyUntilReady,
-  client,
-  edit,
-  find,
-  get,
-  namespace,
-  postgresWriter,
-  ROLE_BINDING,
-  remove,
-  tenant,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { applyUntilReady, untilGone, untilReady } from "./conditions";
+import { namespace, postgresWriter, ROLE_BINDING, tenant, uniqueName } from "./manifests";
+import { apply, client, edit, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const database = useDatabase();

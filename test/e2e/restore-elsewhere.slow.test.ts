@@ -9,7 +9,9 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { apply, podSet, tenant, uniqueName, untilReady } from "./objects";
+import { untilReady } from "./conditions";
+import { podSet, tenant, uniqueName } from "./manifests";
+import { apply } from "./objects";
 import { kindstack, TestOperator, useOperator } from "./operator";
 
 /* A backup of one cluster, restored for another one, as in docs/operate.md: its objects have other UIDs, and nothing is made. */

@@ -2,7 +2,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { apply, get, tenant, uniqueName, untilReady } from "./objects";
+import { untilReady } from "./conditions";
+import { tenant, uniqueName } from "./manifests";
+import { apply, get } from "./objects";
 import { useOperator } from "./operator";
 
 const operator = useOperator();

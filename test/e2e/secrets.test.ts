@@ -8,20 +8,9 @@ import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { filesUnder, readIfThere } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  client,
-  get,
-  postgresWriter,
-  remove,
-  removeUntilGone,
-  tenant,
-  tokenOf,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { removeUntilGone, untilCondition, untilGone, untilReady } from "./conditions";
+import { postgresWriter, tenant, uniqueName } from "./manifests";
+import { apply, client, get, remove, tokenOf } from "./objects";
 import { TestOperator } from "./operator";
 
 /*

@@ -9,17 +9,13 @@ import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { roleFor, userNamed } from "../rights";
 import { COMPILER_OPTIONS } from "./compiler-options";
+import { removeUntilGone, untilReady } from "./conditions";
 import { kubectl } from "./kubectl";
 import {
   CAPSULE_TENANT,
   CONFIG_MAP,
   capsuleTenant,
-  client,
-  create,
   deploymentOf,
-  edit,
-  find,
-  get,
   MEMCACHED,
   memcached,
   NAMESPACE,
@@ -29,13 +25,11 @@ import {
   POSTGRES_WRITER,
   podSet,
   postgresWriter,
-  remove,
-  removeUntilGone,
   TENANT,
   tenant,
   uniqueName,
-  untilReady,
-} from "./objects";
+} from "./manifests";
+import { client, create, edit, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 /*

@@ -4,22 +4,9 @@ import { CREATED_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import {
-  apply,
-  applyUntilReady,
-  conditionOf,
-  conditionTypes,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  namespace,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { applyUntilReady, conditionOf, conditionTypes, untilCondition, untilReady } from "./conditions";
+import { namespace, objectOf, ROLE_BINDING, tenant, uniqueName } from "./manifests";
+import { apply, edit, eventsAbout, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"] });
@@ -78,7 +65,7 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
     await untilReady(tenant(second));
 
     await apply(tenant(second, { adminGroups: ["stays"], namespaces: [second, first, more] }));
-    const admins = { kind: "RoleBinding", metadata: { name: `${second}-admin-rb`, namespace: second } };
+    const admins = objectOf(ROLE_BINDING, `${second}-admin-rb`, second);
     await eventually(async () => expect((await get(admins)).subjects).toMatchObject([{ name: "stays" }]));
     expect(conditionOf(await untilConflict(second), "Stalled").message).toContain(
       `${first} belongs to Tenant ${first}`,

@@ -1,19 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { applyUntilReady, conditionOf, untilCondition } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import {
-  apply,
-  applyUntilReady,
-  conditionOf,
-  create,
-  find,
-  get,
-  namespace,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-} from "./objects";
+import { namespace, tenant, uniqueName } from "./manifests";
+import { apply, create, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 useOperator({ env: { KINDSTACK_PROTECTED_NAMESPACES: "guarded-*" } });

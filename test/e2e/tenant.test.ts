@@ -5,27 +5,10 @@ import type { HistoryEntry } from "../../src/automation/engine";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
+import { applyUntilReady, removeUntilGone, untilCondition, untilReady } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import {
-  apply,
-  applyUntilReady,
-  client,
-  create,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  namespace,
-  ROLE_BINDING,
-  remove,
-  removeUntilGone,
-  requestUpdate,
-  sampleFile,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilReady,
-} from "./objects";
+import { namespace, ROLE_BINDING, sampleFile, tenant, uniqueName } from "./manifests";
+import { apply, client, create, edit, eventsAbout, find, get, remove, requestUpdate } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"] });
@@ -226,7 +209,7 @@ describe.concurrent("a group that is dismissed loses its rights", () => {
     for (const place of [ending, kept]) {
       await edit(roleBinding(place, "admin"), { metadata: { finalizers: null } });
     }
-    await edit({ kind: "ConfigMap", metadata: held }, { metadata: { finalizers: null } });
+    await edit({ apiVersion: "v1", kind: "ConfigMap", metadata: held }, { metadata: { finalizers: null } });
     await untilReady(tenant(name));
   });
 

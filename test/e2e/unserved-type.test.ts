@@ -7,19 +7,9 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { useDirectory } from "../directories";
 import { COMPILER_OPTIONS } from "./compiler-options";
-import {
-  client,
-  conditionOf,
-  create,
-  find,
-  get,
-  namespace,
-  remove,
-  removeUntilGone,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { conditionOf, removeUntilGone, untilGone, untilReady } from "./conditions";
+import { namespace, uniqueName } from "./manifests";
+import { client, create, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 /*

@@ -1,21 +1,9 @@
 import { expect, it } from "vitest";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  client,
-  conditionOf,
-  deploymentOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
-  memcached,
-  remove,
-  uniqueName,
-  untilGone,
-  untilSynced,
-} from "./objects";
+import { conditionOf, untilGone, untilSynced } from "./conditions";
+import { deploymentOf, memcached, uniqueName } from "./manifests";
+import { apply, client, edit, eventsAbout, find, get, remove } from "./objects";
 import { useOperator } from "./operator";
 
 useOperator();

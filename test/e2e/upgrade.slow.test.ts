@@ -5,21 +5,9 @@ import { beforeAll, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { useDirectory } from "../directories";
 import { useDatabase } from "../providers/postgres/database";
-import {
-  apply,
-  capsuleTenant,
-  client,
-  edit,
-  get,
-  memcached,
-  podSet,
-  postgresWriter,
-  remove,
-  tenant,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "./objects";
+import { untilGone, untilReady } from "./conditions";
+import { capsuleTenant, memcached, podSet, postgresWriter, tenant, uniqueName } from "./manifests";
+import { apply, client, edit, get, remove } from "./objects";
 import { TestOperator, useReplicas } from "./operator";
 
 /*

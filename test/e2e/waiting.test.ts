@@ -1,28 +1,21 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { useDatabase } from "../providers/postgres/database";
+import { STUDENTS, useDatabase } from "../providers/postgres/database";
+import { applyUntilReady, conditionOf, removeUntilGone, untilCondition, untilGone, untilReady } from "./conditions";
 import {
-  apply,
-  applyUntilReady,
   capsuleTenant,
-  conditionOf,
-  edit,
-  eventsAbout,
-  find,
-  get,
+  configMap,
   memcached,
   namespace,
+  objectOf,
   podSet,
   postgresWriter,
-  remove,
-  removeUntilGone,
+  ROLE_BINDING,
   tenant,
   uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "./objects";
+} from "./manifests";
+import { apply, edit, eventsAbout, find, get, remove, requestUpdate, setFinalizers } from "./objects";
 import { useOperator } from "./operator";
 
 /* What waits for something else to end holds no worker: here there are two. */
@@ -31,7 +24,7 @@ const WORKERS = 2;
 const HELD = "example.com/held";
 
 const database = useDatabase();
-beforeAll(() => database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)"));
+beforeAll(() => database.query(`CREATE TABLE students (${STUDENTS})`));
 const operator = useOperator({
   args: ["--concurrency", String(WORKERS)],
   env: { PSQL_DBNAME: database.name },
@@ -47,15 +40,15 @@ async function expectRoomForOthers(): Promise<void> {
 /** So many Tenants, Ready, of one namespace each, which has its name and what `content` makes in it. */
 async function tenants(count: number, content: (namespace: string) => Manifest[]): Promise<string[]> {
   const names = Array.from({ length: count }, () => uniqueName("waiting"));
-  await Promise.all(names.map((name) => apply(tenant(name))));
-  for (const name of names) await untilReady(tenant(name));
+  await Promise.all(names.map((name) => applyUntilReady(tenant(name))));
   await Promise.all(names.flatMap(content).map(apply));
   return names;
 }
 
-function held(name: string, namespace: string): Manifest {
-  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace, finalizers: [HELD] } };
-}
+/** What holds its namespace. */
+const held = (namespace: string): Manifest => {
+  return { ...configMap("cm", namespace), metadata: { name: "cm", namespace, finalizers: [HELD] } };
+};
 
 async function untilAllGone(references: Manifest[]): Promise<void> {
   await eventually(async () => {
@@ -81,7 +74,7 @@ it("Tenants that are deleted while their namespaces hold PostgresWriters are gon
 });
 
 it("Tenants whose namespaces hold something with a finalizer say what they wait for, without a warning or an update, and go when that goes", async () => {
-  const names = await tenants(2 * WORKERS, (name) => [held("cm", name)]);
+  const names = await tenants(2 * WORKERS, (name) => [held(name)]);
   const [first = ""] = names;
   const objects = await Promise.all(names.map((name) => get(tenant(name))));
 
@@ -93,19 +86,19 @@ it("Tenants whose namespaces hold something with a finalizer say what they wait 
     expect(ready.message).toContain(`Namespace ${first} is being deleted`);
     expect(ready.message).toContain(`${HELD} in 1 resource instances`);
   });
-  const updates = () => operator.metric("kindstack_updates_total", { kind: "tenants.multitenancy.codereliant.io" });
+  const updates = () => operator.updates({ kind: "tenants.multitenancy.codereliant.io" });
   const before = await updates();
   await expectRoomForOthers();
   expect(await updates()).toBe(before);
   for (const object of objects) expect(await warningsAbout(object)).toEqual([]);
 
-  await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
+  await Promise.all(names.map((name) => setFinalizers(held(name), null)));
   await untilAllGone(names.map((name) => tenant(name)));
   expect(await updates()).toBe(before + names.length); // of each, the one that ends its stack
 });
 
 it("Tenants whose namespaces were deleted by hand and hold something with a finalizer say what they wait for, serve what does not, and are Ready with new namespaces when it is gone", async () => {
-  const names = await tenants(2 * WORKERS, (name) => [held("cm", name), postgresWriter("row", {}, name)]);
+  const names = await tenants(2 * WORKERS, (name) => [held(name), postgresWriter("row", {}, name)]);
   const [first = ""] = names;
   await Promise.all(names.map((name) => remove(namespace(name))));
   await expectRoomForOthers();
@@ -118,11 +111,11 @@ it("Tenants whose namespaces were deleted by hand and hold something with a fina
   const more = `${first}-more`;
   await apply(tenant(first, { namespaces: [first, more], adminGroups: ["others"] }));
   await eventually(async () => {
-    const binding = await get({ kind: "RoleBinding", metadata: { name: `${more}-admin-rb`, namespace: more } });
+    const binding = await get(objectOf(ROLE_BINDING, `${more}-admin-rb`, more));
     expect(binding).toMatchObject({ subjects: [{ name: "others" }] });
   });
 
-  await Promise.all(names.map((name) => edit(held("cm", name), { metadata: { finalizers: null } })));
+  await Promise.all(names.map((name) => setFinalizers(held(name), null)));
   for (const name of names) await untilReady(tenant(name));
   expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
   await Promise.all(names.map((name) => remove(tenant(name))));
@@ -153,13 +146,13 @@ describe("objects that another controller's finalizer keeps", () => {
     }
     await eventually(() => expect(operator.stateFiles(`${object.metadata.name}`)).toEqual([]));
 
-    const before = await operator.metric("kindstack_updates_total");
-    await edit(object, { metadata: { annotations: { "kindstack.dev/reconcile": "now" } } });
+    const before = await operator.updates();
+    await requestUpdate(object, "now");
     await edit(object, { metadata: { labels: { a: "b" } } });
     await expectRoomForOthers();
     expect(conditionOf(await get(object), "Ready").message).toBe(message);
-    expect(await operator.metric("kindstack_updates_total")).toBe(before + 2); // the other user's
-    await edit(object, { metadata: { finalizers: null } });
+    expect(await operator.updates()).toBe(before + 2); // the other user's
+    await setFinalizers(object, null);
     await untilGone(object);
   });
 });

@@ -6,7 +6,7 @@ import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
-import { namespace } from "../e2e/objects";
+import { namespace, namespaceOf } from "../e2e/manifests";
 import { type Broken, brokenSpecs, type Overrides, type SpecSchema, validSpecs } from "./spec-arbitrary";
 
 /*
@@ -158,7 +158,7 @@ export const changingKinds: readonly ChangingKind[] = [
   changingKind(capsuleTenant, {
     sound: CAPSULE_SOUND,
     accepted: CAPSULE_ACCEPTED,
-    prerequisites: (name) => [namespace(`${name}-blue`, { labels: { "capsule.clastix.io/tenant": name } })],
+    prerequisites: (name) => [namespaceOf(name, `${name}-blue`)],
   }),
   changingKind(postgresWriter, {
     sound: { table: fc.constantFrom(TABLE, `${TABLE}_2`) },

@@ -6,22 +6,9 @@ import { kubernetesLeases } from "../../src/sharding/lease-store";
 import { eventually } from "../../src/testing/eventually";
 import { isCounted } from "../../stacks/kinds/podset/pods";
 import { useDirectory } from "../directories";
-import {
-  apply,
-  client,
-  edit,
-  find,
-  get,
-  namespace,
-  POD,
-  podSet,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { untilCondition, untilGone, untilReady } from "../e2e/conditions";
+import { namespace, POD, podSet, tenant, uniqueName } from "../e2e/manifests";
+import { apply, client, edit, find, get, remove } from "../e2e/objects";
 import { TestOperator, useReplicas } from "../e2e/operator";
 
 const HOUR_MS = 3_600_000;

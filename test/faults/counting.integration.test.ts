@@ -3,11 +3,12 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Client } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
-import { KubernetesClient, known, type Manifest } from "../../providers/kubernetes/client";
+import { KubernetesClient, known } from "../../providers/kubernetes/client";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { CONFIG_MAP, find, remove, uniqueName } from "../e2e/objects";
-import { TestDatabase } from "../providers/postgres/database";
+import { CONFIG_MAP, configMap, uniqueName } from "../e2e/manifests";
+import { find, remove } from "../e2e/objects";
+import { useDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
 import { PostgresProxy } from "./postgres-proxy";
 import { StateWatch } from "./state-watch";
@@ -29,16 +30,10 @@ describe("the proxy of the API server", () => {
       proxy.close();
     };
   });
-  const configMap = (name: string): Manifest => ({
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name, namespace: "default" },
-  });
-
   it("tells writes from what is only asked, and says that they were answered once they are done", async () => {
     const [name, done] = [uniqueName("counted"), [] as string[]];
     proxy.faults = { answered: ({ intent, method }, status) => done.push(`${intent} ${method} ${status}`) > 0 };
-    await client.create(configMap(name));
+    await client.create(configMap(name, "default"));
     await known(client.get(CONFIG_MAP, name, "default"));
     await client.list(CONFIG_MAP);
     await client.delete(CONFIG_MAP, name, "default");
@@ -48,24 +43,20 @@ describe("the proxy of the API server", () => {
   it("keeps the answer to a write that was done from who asked for it", async () => {
     const name = uniqueName("cut");
     proxy.faults = { answered: () => false };
-    await expect(client.create(configMap(name))).rejects.toThrow();
-    expect(await find(configMap(name))).toHaveProperty("metadata.uid");
-    await remove(configMap(name));
+    await expect(client.create(configMap(name, "default"))).rejects.toThrow();
+    expect(await find(configMap(name, "default"))).toHaveProperty("metadata.uid");
+    await remove(configMap(name, "default"));
   });
 });
 
 describe("the proxy of PostgreSQL", () => {
   const { env } = controlPlane();
-  const database = new TestDatabase(env);
+  const database = useDatabase();
   let proxy: PostgresProxy;
   beforeAll(async () => {
-    await database.open();
     await database.query("CREATE TABLE counted (id integer)");
     proxy = await PostgresProxy.start({ host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) });
-    return async () => {
-      proxy.close();
-      await database.close();
-    };
+    return () => proxy.close();
   });
   const connect = async () => {
     const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;

@@ -2,7 +2,9 @@ import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { applyUntilReady, client, ROLE_BINDING, remove, tenant, uniqueName } from "../e2e/objects";
+import { applyUntilReady } from "../e2e/conditions";
+import { ROLE_BINDING, tenant, uniqueName } from "../e2e/manifests";
+import { client, remove } from "../e2e/objects";
 import {
   COUNTED,
   type Counted,

@@ -5,23 +5,9 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { FINALIZER } from "../../stacks/contract/object";
-import {
-  apply,
-  create,
-  edit,
-  find,
-  get,
-  NAMESPACE,
-  namespace,
-  postgresWriter,
-  remove,
-  removeUntilGone,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { removeUntilGone, untilCondition, untilGone, untilReady } from "../e2e/conditions";
+import { NAMESPACE, namespace, postgresWriter, tenant, uniqueName } from "../e2e/manifests";
+import { apply, create, edit, find, get, remove } from "../e2e/objects";
 import { TestAuthority } from "../tls/test-authority";
 import { useFaultOperator } from "./fault-operator";
 

@@ -2,21 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  applyUntilReady,
-  conditionOf,
-  edit,
-  find,
-  get,
-  postgresWriter,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { applyUntilReady, conditionOf, untilCondition, untilGone, untilReady } from "../e2e/conditions";
+import { postgresWriter, tenant, uniqueName } from "../e2e/manifests";
+import { apply, edit, find, get, remove } from "../e2e/objects";
 import { useFaultOperator } from "./fault-operator";
 
 /** How bad it gets. */

@@ -5,19 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  conditionOf,
-  edit,
-  get,
-  namespace,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { conditionOf, untilCondition, untilGone, untilReady } from "../e2e/conditions";
+import { namespace, tenant, uniqueName } from "../e2e/manifests";
+import { apply, edit, get, remove } from "../e2e/objects";
 import { type TestOperator, useOperator } from "../e2e/operator";
 
 /** A small file system of its own in place of a directory, which no one but the operator and its children sees. */

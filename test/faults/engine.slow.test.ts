@@ -4,20 +4,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { FINALIZER } from "../../stacks/contract/object";
-import {
-  apply,
-  applyUntilReady,
-  conditionOf,
-  find,
-  get,
-  namespace,
-  remove,
-  tenant,
-  uniqueName,
-  untilCondition,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { applyUntilReady, conditionOf, untilCondition, untilGone, untilReady } from "../e2e/conditions";
+import { namespace, tenant, uniqueName } from "../e2e/manifests";
+import { apply, find, get, remove } from "../e2e/objects";
 import { useOperator } from "../e2e/operator";
 
 const UPDATE_TIMEOUT_S = 10;

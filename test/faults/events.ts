@@ -2,22 +2,9 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  create,
-  deploymentOf,
-  edit,
-  find,
-  get,
-  memcached,
-  namespace,
-  postgresWriter,
-  remove,
-  tenant,
-  uniqueName,
-  untilGone,
-  untilReady,
-} from "../e2e/objects";
+import { untilGone, untilReady } from "../e2e/conditions";
+import { deploymentOf, memcached, namespace, postgresWriter, tenant, uniqueName } from "../e2e/manifests";
+import { apply, create, edit, find, get, remove } from "../e2e/objects";
 import type { ApiFaults, WatchEvent } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
 

@@ -2,16 +2,9 @@ import fc from "fast-check";
 import { Compile } from "typebox/compile";
 import { describe, expect, it } from "vitest";
 import { kindName } from "../../stacks/contract/kind";
-import {
-  apply,
-  create,
-  memcached,
-  namespace,
-  podSet,
-  postgresWriter,
-  removeUntilGone,
-  uniqueName,
-} from "../e2e/objects";
+import { removeUntilGone } from "../e2e/conditions";
+import { memcached, namespace, podSet, postgresWriter, uniqueName } from "../e2e/manifests";
+import { apply, create } from "../e2e/objects";
 import { changingKinds } from "./changing-kinds";
 import { expectNoBugs, follow, sequences, untilSettled, usePlace } from "./generated";
 import { expectNothingOf } from "./scenario";

@@ -1,12 +1,12 @@
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, expect, vi } from "vitest";
+import { beforeAll, expect, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { controlPlane } from "../control-plane";
-import { apply, create, get, remove, removeAllObjects, replaceSpec, uniqueName } from "../e2e/objects";
-import { TestOperator } from "../e2e/operator";
-import { TestDatabase } from "../providers/postgres/database";
+import { uniqueName } from "../e2e/manifests";
+import { apply, create, get, remove, replaceSpec } from "../e2e/objects";
+import { type TestOperator, useOperator } from "../e2e/operator";
+import { useDatabase } from "../providers/postgres/database";
 import { type ChangingKind, generatedObject, PROTECTED, withWords } from "./changing-kinds";
 import { createTables, type Existence, existenceOf, expectNothingOf, type Place } from "./scenario";
 import type { Broken } from "./spec-arbitrary";
@@ -40,26 +40,14 @@ export function sequences({ sound, accepted, refused }: ChangingKind): fc.Arbitr
 
 /** An operator with a database of its own, for the tests of one file. */
 export function usePlace(): Place & { operator: TestOperator } {
-  const { env } = controlPlane();
-  const database = new TestDatabase(env);
-  const operator = new TestOperator({
+  const database = useDatabase();
+  const operator = useOperator({
     args: ["--concurrency", "8"],
-    env: { KINDSTACK_PROTECTED_NAMESPACES: PROTECTED },
+    env: { KINDSTACK_PROTECTED_NAMESPACES: PROTECTED, PSQL_DBNAME: database.name },
   });
   const place = { operator, state: folderStore(operator), database, table: "" };
   beforeAll(async () => {
-    await database.open();
     place.table = await createTables(database);
-    await operator.start({ env: { PSQL_DBNAME: database.name } });
-  });
-  afterEach(({ task }) => {
-    const log = operator.takeLog();
-    if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);
-  });
-  afterAll(async () => {
-    await removeAllObjects();
-    await operator.dispose();
-    await database.close();
   });
   return place;
 }
@@ -134,12 +122,9 @@ export function untilSettled(manifest: Manifest, { well = false } = {}): Promise
 
 /** How often an object was changed makes no difference to what exists. */
 function withoutGenerations(existence: Existence | undefined): unknown {
-  const objects = existence?.objects.map(
-    ({ generation: _, status: { observedGeneration: __, ...status }, ...rest }) => ({
-      ...rest,
-      status,
-    }),
-  );
+  const objects = existence?.objects.map(({ generation: _, status, ...rest }) => {
+    return { ...rest, status: { ...status, observedGeneration: undefined } };
+  });
   return { ...existence, objects };
 }
 

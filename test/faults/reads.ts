@@ -6,21 +6,9 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  client,
-  edit,
-  find,
-  get,
-  memcached,
-  POD,
-  podSet,
-  postgresWriter,
-  remove,
-  tenant,
-  uniqueName,
-  untilReady,
-} from "../e2e/objects";
+import { untilReady } from "../e2e/conditions";
+import { DEPLOYMENT, memcached, objectOf, POD, podSet, postgresWriter, tenant, uniqueName } from "../e2e/manifests";
+import { apply, client, edit, find, get, remove } from "../e2e/objects";
 import type { ApiFaults, ApiRequest, List } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
 import { existenceOf, expectNothingOf, type Place } from "./scenario";
@@ -163,10 +151,7 @@ export function describeReads({ seeds, faultyMs }: Choice): void {
       const before = await pods();
       await whileFaulty(async () => {
         await remove(before[0] as LiveObject);
-        await edit(
-          { kind: "Deployment", metadata: { name: `${name}-m`, namespace: "default" } },
-          { spec: { replicas: 3 } },
-        );
+        await edit(objectOf(DEPLOYMENT, `${name}-m`, "default"), { spec: { replicas: 3 } });
         await faulty.database.query(`UPDATE ${place.table} SET age = 99 WHERE id = $1`, [`default/${name}-w`]);
       });
       // The operator lists every few seconds, so that each fault happens sooner or later.

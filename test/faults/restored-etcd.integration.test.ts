@@ -17,7 +17,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { useDirectory } from "../directories";
-import { CONFIG_MAP, POSTGRES_WRITER, postgresWriter, ROLE_BINDING, TENANT, tenant } from "../e2e/objects";
+import { CONFIG_MAP, POSTGRES_WRITER, postgresWriter, ROLE_BINDING, TENANT, tenant } from "../e2e/manifests";
 import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 

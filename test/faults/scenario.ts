@@ -6,27 +6,23 @@ import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import {
-  apply,
   capsuleTenant,
-  client,
   DEPLOYMENT,
-  edit,
-  find,
-  get,
   LIMIT_RANGE,
   memcached,
   NAMESPACE,
   NETWORK_POLICY,
   namespace,
+  namespaceOf,
   POD,
   podSet,
   postgresWriter,
   RESOURCE_QUOTA,
   ROLE_BINDING,
-  remove,
   tenant,
   uniqueName,
-} from "../e2e/objects";
+} from "../e2e/manifests";
+import { apply, client, edit, find, get, remove } from "../e2e/objects";
 import { RECORDS, type TestDatabase } from "../providers/postgres/database";
 import { noneWithoutTable, type StateStore } from "./state-store";
 
@@ -75,8 +71,7 @@ export const ALL_SUBJECTS = Object.keys(SUBJECTS) as Subject[];
 export const ALL_KINDS = ALL_SUBJECTS.filter((subject) => subject !== "PostgresWriter");
 
 function writer(scenario: string, name: string, table: string): Manifest {
-  const manifest = postgresWriter(name, { table });
-  return { ...manifest, metadata: { name, namespace: rowsNamespace(scenario) } };
+  return postgresWriter(name, { table }, rowsNamespace(scenario));
 }
 
 /** Has the objects of no other scenario. */
@@ -108,7 +103,7 @@ export class Scenario {
   async create(): Promise<void> {
     await apply(namespace(rowsNamespace(this.name)));
     if (this.#subjects.includes("CapsuleTenant")) {
-      await apply(namespace(`${this.name}-blue`, { labels: { "capsule.clastix.io/tenant": `${this.name}-capsule` } }));
+      await apply(namespaceOf(`${this.name}-capsule`, `${this.name}-blue`));
     }
     await Promise.all(this.#objects.map(apply));
   }

@@ -12,19 +12,9 @@ import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
-import {
-  apply,
-  client,
-  create,
-  find,
-  get,
-  namespace,
-  remove,
-  removeAllObjects,
-  replaceSpec,
-  uniqueName,
-  untilGone,
-} from "../e2e/objects";
+import { untilGone } from "../e2e/conditions";
+import { namespace, uniqueName } from "../e2e/manifests";
+import { apply, client, create, find, get, remove, removeAllObjects, replaceSpec } from "../e2e/objects";
 import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";

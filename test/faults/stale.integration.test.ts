@@ -2,20 +2,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import {
-  apply,
-  client,
-  create,
-  edit,
-  find,
-  get,
-  NAMESPACE,
-  postgresWriter,
-  remove,
-  tenant,
-  uniqueName,
-  untilReady,
-} from "../e2e/objects";
+import { untilReady } from "../e2e/conditions";
+import { NAMESPACE, namespace, postgresWriter, tenant, uniqueName } from "../e2e/manifests";
+import { apply, client, create, edit, find, get, remove } from "../e2e/objects";
 import { useFaultOperator } from "./fault-operator";
 import { OldView } from "./old-view";
 
@@ -100,6 +89,6 @@ describe("an operator that starts with the view of an API server that is behind"
     const after = await snapshot();
     expect(after.namespaces).toEqual(expect.arrayContaining(before.namespaces));
     expect(after).toMatchObject({ rows: before.rows, owners: before.owners });
-    expect(await find({ kind: "Namespace", metadata: { name: `${name}-c` } })).toHaveProperty("metadata.uid");
+    expect(await find(namespace(`${name}-c`))).toHaveProperty("metadata.uid");
   });
 });

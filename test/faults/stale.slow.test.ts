@@ -4,26 +4,20 @@ import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { untilReady, untilSynced } from "../e2e/conditions";
 import {
-  apply,
   capsuleTenant,
-  client,
-  create,
-  edit,
-  find,
-  get,
   LIMIT_RANGE,
   NAMESPACE,
   namespace,
+  objectOf,
   POD,
   podSet,
   RESOURCE_QUOTA,
   ROLE_BINDING,
-  remove,
   uniqueName,
-  untilReady,
-  untilSynced,
-} from "../e2e/objects";
+} from "../e2e/manifests";
+import { apply, client, create, edit, find, get, remove } from "../e2e/objects";
 import { useFaultOperator } from "./fault-operator";
 import { OldView } from "./old-view";
 
@@ -101,13 +95,13 @@ describe("an operator to which its objects are shown as they are, and what they 
     }
     await edit(grown, { spec: { replicas: 4 } });
     const [removed = ""] = await podsOf(mended);
-    await remove({ kind: "Pod", metadata: { name: removed, namespace: "default" } });
+    await remove(objectOf(POD, removed, "default"));
     await eventually(async () => {
       expect(await namespacesIn(oil)).toEqual(["kept", "new"]);
       expect(await namespacesIn(gas)).toEqual(["moved"]);
       expect(await podsOf(grown)).toHaveLength(4);
       expect(await podsOf(mended)).toHaveLength(2);
-      expect(await find({ kind: "Pod", metadata: { name: removed, namespace: "default" } })).toBeUndefined();
+      expect(await find(objectOf(POD, removed, "default"))).toBeUndefined();
     });
     await Promise.all(all.map(untilReady));
     await untilAtRest(oil, ["kept", "new"]);

@@ -20,6 +20,7 @@ import { declaredObjects } from "../../stacks/up/objects";
 import { registerObjects } from "../../stacks/up/register";
 import { openEngineIn } from "../automation/engine-in";
 import { useDirectory } from "../directories";
+import * as conditions from "../e2e/conditions";
 import * as objects from "../e2e/objects";
 import { filesUnder } from "../files";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -96,11 +97,11 @@ const manifestOf = (name: string, spec: object = {}): Manifest & { metadata: { n
 const apply = (name: string, spec?: object) => objects.apply(manifestOf(name, spec));
 const get = (name: string) => objects.get(manifestOf(name));
 const untilReady = (name: string, status: Condition["status"] = "True") =>
-  objects.untilCondition(manifestOf(name), "Ready", status);
+  conditions.untilCondition(manifestOf(name), "Ready", status);
 
 async function remove(name: string): Promise<void> {
   await objects.remove(manifestOf(name));
-  await objects.untilGone(manifestOf(name));
+  await conditions.untilGone(manifestOf(name));
 }
 
 const heldSecret = (name: string) => known(cluster.client.get(SECRET, name, cluster.namespace));
@@ -217,7 +218,7 @@ describe("a program in the SDK's runtime", () => {
   it("names the resource that failed and the plugin's words in the condition, and recovers", async () => {
     await apply("failing", { path: "forbidden" });
     const object = await untilReady("failing", "False");
-    const ready = objects.conditionOf(object, "Ready");
+    const ready = conditions.conditionOf(object, "Ready");
     expect(ready).toMatchObject({ reason: "UpdateFailed" });
     expect(ready.message).toMatch(/^failing\/entry: .*the vault refuses the path forbidden/);
     expect((await cluster.find("failing"))?.data).toMatchObject({ length: "16" }); // the rest was made
@@ -232,12 +233,12 @@ describe("a program in the SDK's runtime", () => {
     const [uid, made] = [(await cluster.find("upstream"))?.metadata.uid, await entry("upstream")];
     await apply("upstream", { label: "not a label" });
     const object = await untilReady("upstream", "False");
-    expect(objects.conditionOf(object, "Ready").message).toMatch(/^upstream\/secret: /);
+    expect(conditions.conditionOf(object, "Ready").message).toMatch(/^upstream\/secret: /);
     expect((await cluster.find("upstream"))?.metadata).toMatchObject({ uid });
     expect(await entry("upstream")).toBe(made);
     await apply("upstream", { fails: true });
     await eventually(async () => {
-      expect(objects.conditionOf(await get("upstream"), "Ready").message).toBe("the program fails");
+      expect(conditions.conditionOf(await get("upstream"), "Ready").message).toBe("the program fails");
     });
     expect(await entry("upstream")).toBe(made);
     await apply("upstream", { label: "fine" });
@@ -249,7 +250,7 @@ describe("a program in the SDK's runtime", () => {
   it("fails alone, while the programs of other objects run", async () => {
     await Promise.all([apply("throws", { fails: true }), apply("works")]);
     const [throws] = await Promise.all([untilReady("throws", "False"), untilReady("works")]);
-    const ready = objects.conditionOf(throws, "Ready");
+    const ready = conditions.conditionOf(throws, "Ready");
     expect(ready).toMatchObject({ reason: "InternalError", message: "the program fails" });
   });
 

@@ -8,6 +8,9 @@ import { controlPlane } from "../../control-plane";
 /** The records of who owns which row, with the names of their tables. */
 export const RECORDS = "kindstack_ownership.records JOIN kindstack_ownership.tables ON tables.id = table_id";
 
+/** The columns of the source document's table. */
+export const STUDENTS = "id text PRIMARY KEY, name text, age integer, country text";
+
 /** Variables that a test may have set and the next one must not see. */
 const OPTIONAL = [
   ...["KINDSTACK_POSTGRES_TABLES", "PGSSLMODE", "PGPASSFILE"],
@@ -77,7 +80,7 @@ export class TestDatabase {
   }
 
   /** A table of its own for a test, as the source document has it. */
-  async createStudents(columns = "id text PRIMARY KEY, name text, age integer, country text"): Promise<string> {
+  async createStudents(columns = STUDENTS): Promise<string> {
     const table = `students_${randomBytes(6).toString("hex")}`;
     await this.query(`CREATE TABLE ${table} (${columns})`);
     return table;
