@@ -38,17 +38,17 @@ export type ConflictFinder = (resources: readonly PlannedResource[]) => Promise<
 const DATABASE_READS_AT_ONCE = 4;
 
 /** Finds conflicts with what plans saw, and in the database, which it only reads. A database that does not answer is asked once more, for all. */
-export function conflictFinder(): ConflictFinder {
+export function conflictFinder(inspect = inspectRow): ConflictFinder {
   let unreachable: unknown;
   const limit = pLimit(DATABASE_READS_AT_ONCE);
   const findInDatabase: typeof inspectRow = (inputs, claimant) =>
     limit(async () => {
       if (unreachable !== undefined) throw unreachable;
       try {
-        return await inspectRow(inputs, claimant).catch((error: unknown) => {
+        return await inspect(inputs, claimant).catch((error: unknown) => {
           // A process that was busy for as long has not looked at the answer either.
           if (failureOf(error).reason !== "ConnectionTimeout") throw error;
-          return inspectRow(inputs, claimant);
+          return inspect(inputs, claimant);
         });
       } catch (error) {
         if (sqlStateOf(error) === undefined) unreachable = error;
@@ -73,9 +73,8 @@ async function findObstacle(
   findInDatabase: typeof inspectRow,
   { conflicts, overwritten }: Obstacles,
 ): Promise<void> {
-  if (inputs === undefined || operation === "delete") return;
   if (given !== undefined) {
-    const { manifest, owner, adopt = true } = given;
+    const { manifest, owner, adopt } = given;
     // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return;
     const owners = ownersAllowed(live, ownersOf(owner, old), appliedBefore(old));
@@ -85,19 +84,20 @@ async function findObstacle(
     conflicts.push({ urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` });
     return;
   }
-  if (inputs[PROVIDER_PROPERTY] !== ROW_STUB) return;
+  if (inputs?.[PROVIDER_PROPERTY] !== ROW_STUB) return;
   const row = inputs as unknown as RowInputs;
-  const { incarnation, location } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
-  const made = incarnation === undefined || location === undefined ? {} : { made: { incarnation, location } };
+  const { incarnation, location } = (old?.outputs ?? {}) as unknown as RowOutputs;
+  const made = operation === "update" && { made: { incarnation, location } };
   const found = await findInDatabase(row, { owners: ownersOf(row.owner, old), ...made });
   if (found.refusal !== undefined) {
     const { reason, message } = found.refusal;
     conflicts.push({ urn, message: `${reason}: ${message}` });
   } else if (found.live !== undefined) {
-    const fields = Object.entries(found.live).map(([name, before]) => ({
-      ...{ path: `values.${name}`, before, after: row.values[name] },
-    }));
-    overwritten.set(urn, fields);
+    const values = Object.entries(found.live);
+    overwritten.set(
+      urn,
+      values.map(([name, before]) => ({ path: `values.${name}`, before, after: row.values[name] })),
+    );
   }
 }
 

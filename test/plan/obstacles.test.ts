@@ -1,31 +1,116 @@
-import { expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { type ClassifiedError, RetryableError, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { ROW_STUB } from "../../providers/postgres/row";
+import type { inspectRow, RowFinding } from "../../providers/postgres/row-inspection";
+import type { PlannedChange } from "../../src/automation/planned-changes";
 import type { PlannedResource } from "../../src/plan/effects";
-import { refusalsOf } from "../../src/plan/obstacles";
+import { conflictFinder, refusalsOf } from "../../src/plan/obstacles";
 import { acme, globex, marksOf } from "../objects";
 
 const manifest: Manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "web", namespace: "default" } };
 
-/** An update of an object, as a plan has it. */
-function updateOf(holder: typeof acme): PlannedResource {
-  const inputs: ObjectInputs = { manifest, owner: acme };
-  const metadata = { ...manifest.metadata, ...marksOf(holder, { created: true }), uid: "u", resourceVersion: "1" };
+function resource(change: Partial<PlannedChange>, more: Partial<PlannedResource> = {}): PlannedResource {
   return {
-    change: { urn: "urn", type: "t", name: "web", operation: "create", inputs: { ...inputs } },
+    change: { urn: "urn", type: "t", name: "web", operation: "create", ...change },
     shown: { name: "web", type: "ConfigMap", operation: "update", fields: [] },
-    inputs,
-    live: { ...manifest, metadata } as LiveObject,
+    ...more,
   };
 }
 
-it("an object of another owner is refused, with who has it", async () => {
-  const refusals = await refusalsOf([updateOf(globex)]);
+describe("an object", () => {
+  /** One that is to be applied, where there is one with this metadata. */
+  function objectWith(metadata: object | undefined, given: Partial<ObjectInputs> = {}, operation = "create") {
+    const inputs: ObjectInputs = { manifest, owner: acme, ...given };
+    const live = metadata && { ...manifest, metadata: { ...manifest.metadata, uid: "u", ...metadata } };
+    const change = { operation: operation as PlannedChange["operation"], inputs: { ...inputs } };
+    return resource(change, { inputs, live: live as LiveObject | undefined });
+  }
+  const ofGlobex = marksOf(globex, { created: true });
+  const find = (object: PlannedResource) => conflictFinder()([object]);
 
-  expect([...refusals.keys()]).toEqual(["urn"]);
-  expect(refusals.get("urn")).toMatch(/^Conflict: .*Tenant\.multitenancy\.codereliant\.io\/globex/);
+  it("of another owner is refused, with who has it", async () => {
+    const { conflicts } = await find(objectWith(ofGlobex));
+    expect(conflicts).toEqual([
+      {
+        ...{ urn: "urn", id: "v1/ConfigMap/default/web", holder: globex.description },
+        message: expect.stringMatching(/^Conflict: ConfigMap web belongs to Tenant\..*\/globex\./),
+      },
+    ]);
+    expect([...(await refusalsOf([objectWith(ofGlobex)])).keys()]).toEqual(["urn"]);
+  });
+
+  it.each<[string, PlannedResource, number]>([
+    ["of its owner is not", objectWith(marksOf(acme, { created: true })), 0],
+    ["that is not there is created", objectWith(undefined), 0],
+    ["that is being deleted is waited for", objectWith({ ...ofGlobex, deletionTimestamp: "now" }), 0],
+    ["that no one manages is adopted", objectWith({}), 0],
+    ["is not adopted where the program says so", objectWith({}, { adopt: false }), 1],
+    ["that lost its label stays its owner's all the same", objectWith({}, { adopt: false }, "update"), 0],
+  ])("%s", async (_, object, expected) => {
+    expect((await find(object)).conflicts).toHaveLength(expected);
+  });
 });
 
-it("the owner's object is not", async () => {
-  expect(await refusalsOf([updateOf(acme)])).toEqual(new Map());
+describe("a row", () => {
+  const location = { schema: "public", name: "students" };
+  const inputs = { table: "students", key: { id: "a" }, values: { age: 23 }, owner: acme };
+  const row = (change: Partial<PlannedChange> = {}) =>
+    resource({ inputs: { __provider: ROW_STUB, ...inputs }, ...change });
+  const rows = (count: number) => Array.from({ length: count }, (_, index) => row({ urn: `urn-${index}` }));
+  /** A database that answers with these, one after the other, and what is found in it. */
+  const findIn = async (resources: PlannedResource[], ...answers: (RowFinding | ClassifiedError)[]) => {
+    const inspect = vi.fn<typeof inspectRow>(async () => {
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      if (answer instanceof Error) throw answer;
+      return answer ?? {};
+    });
+    return { ...(await conflictFinder(inspect)(resources)), inspect };
+  };
+
+  it("is refused with the reason that the write would fail with", async () => {
+    const { conflicts, overwritten } = await findIn([row()], {
+      refusal: new TerminalError("TableMissing", "no table"),
+    });
+    expect(conflicts).toEqual([{ urn: "urn", message: "TableMissing: no table" }]);
+    expect(overwritten.size).toBe(0);
+  });
+
+  it("that a creation takes over shows what is overwritten", async () => {
+    const { overwritten } = await findIn([row()], { live: { age: "22" } });
+    expect(overwritten.get("urn")).toEqual([{ path: "values.age", before: "22", after: 23 }]);
+  });
+
+  it.each<[PlannedChange["operation"], object]>([
+    ["update", { owners: [acme.uid, "former"], made: { incarnation: "i", location } }],
+    ["replace", { owners: [acme.uid, "former"] }],
+  ])("of an %s is looked for as what it was made as, if it stays that", async (operation, claimant) => {
+    const outputs = { ...inputs, owner: { uid: "former" }, incarnation: "i", location };
+    const { inspect } = await findIn([row({ operation, old: { inputs, outputs } })], {});
+    expect(inspect).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(inputs), claimant);
+  });
+
+  it("that is deleted, and what is of another provider, is not looked for", async () => {
+    const { inputs: _, ...deleted } = row({ operation: "delete" }).change;
+    expect((await findIn([resource(deleted), resource({ inputs })], {})).inspect).not.toHaveBeenCalled();
+  });
+
+  it("is looked for once more after a time-out, which may have been the asking process's own", async () => {
+    const { unknown, overwritten } = await findIn([row()], new RetryableError("ConnectionTimeout", ""), { live: {} });
+    expect([unknown.size, overwritten.size]).toEqual([0, 1]);
+  });
+
+  it("is not looked for any more once the database has not answered", async () => {
+    const refused = new RetryableError("ConnectionFailed", "refused");
+    const { unknown, inspect } = await findIn(rows(9), refused);
+    expect(unknown).toEqual(new Map(rows(9).map(({ change }) => [change.urn, refused])));
+    expect(inspect).toHaveBeenCalledTimes(4);
+  });
+
+  it("is looked for after an error that is of another row alone", async () => {
+    const cause = Object.assign(new Error("locked"), { code: "55P03", severity: "ERROR" });
+    const { unknown } = await findIn(rows(9), new RetryableError("LockTimeout", "locked", { cause }), {});
+    expect(unknown.size).toBe(1);
+  });
 });
