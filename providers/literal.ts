@@ -78,6 +78,12 @@ const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 /** What people read in place of a secret; the engine writes the same. */
 export const MASKED = "[secret]";
 
+/** Whether a text is anywhere in a value. */
+export function holds(value: unknown, text: string): boolean {
+  if (typeof value !== "object" || value === null) return value === text;
+  return Object.values(value).some((part) => holds(part, text));
+}
+
 /** A value as the engine takes it for a secret, which it encrypts in a state. */
 export function sealed(value: unknown): Properties {
   return { [SIGNATURE_KEY]: SECRET_SIGNATURE, value };

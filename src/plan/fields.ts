@@ -5,7 +5,7 @@ import { isRecord } from "../../providers/kubernetes/field-path";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { MASKED } from "../../providers/literal";
+import { holds, MASKED } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { driftIn } from "../automation/event-log";
 import type { PlannedChange } from "../automation/planned-changes";
@@ -126,9 +126,11 @@ function withoutRecords({ metadata, status: _, ...fields }: LiveObject): object 
 function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] {
   const { kind, apiVersion } = (manifest ?? {}) as Partial<Manifest>;
   const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
+  // What a secret was, or is in the cluster, may be one as well.
+  const isOfSecret = (sides: object) => Object.keys(sides).length > 1 && holds(sides, MASKED);
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),
-    ...(hidden.includes(path[0] === "initial" ? path[2] : path[0])
+    ...(hidden.includes(path[0] === "initial" ? path[2] : path[0]) || isOfSecret(values)
       ? Object.fromEntries(Object.keys(values).map((side) => [side, MASKED]))
       : values),
   }));

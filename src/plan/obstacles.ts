@@ -1,7 +1,9 @@
 import pLimit from "p-limit";
 import { failureOf } from "../../providers/errors";
 import { ownersAllowed } from "../../providers/kubernetes/apply-effect";
+import { isRecord } from "../../providers/kubernetes/field-path";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { MASKED } from "../../providers/literal";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
@@ -69,7 +71,7 @@ export function conflictFinder(inspect = inspectRow): ConflictFinder {
 
 /** @throws Error when it cannot be told */
 async function findObstacle(
-  { change: { urn, operation, inputs, old }, inputs: given, live }: PlannedResource,
+  { change: { urn, operation, inputs, old, secretInputs }, inputs: given, live }: PlannedResource,
   findInDatabase: typeof inspectRow,
   { conflicts, overwritten }: Obstacles,
 ): Promise<void> {
@@ -88,16 +90,17 @@ async function findObstacle(
   const row = inputs as unknown as RowInputs;
   const { incarnation, location } = (old?.outputs ?? {}) as unknown as RowOutputs;
   const made = operation === "update" && { made: { incarnation, location } };
-  const found = await findInDatabase(row, { owners: ownersOf(row.owner, old), ...made });
+  const { values } = (secretInputs?.() ?? row) as Pick<RowInputs, "values">;
+  const found = await findInDatabase({ ...row, values }, { owners: ownersOf(row.owner, old), ...made });
   if (found.refusal !== undefined) {
     const { reason, message } = found.refusal;
     conflicts.push({ urn, message: `${reason}: ${message}` });
   } else if (found.live !== undefined) {
-    const values = Object.entries(found.live);
-    overwritten.set(
-      urn,
-      values.map(([name, before]) => ({ path: `values.${name}`, before, after: row.values[name] })),
-    );
+    const fields = Object.entries(found.live).map(([name, live]) => {
+      const after = isRecord(row.values) ? row.values[name] : MASKED;
+      return { path: `values.${name}`, before: after === MASKED ? MASKED : live, after };
+    });
+    overwritten.set(urn, fields);
   }
 }
 

@@ -2,7 +2,7 @@ import pLimit from "p-limit";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { MESSAGES } from "../../providers/kubernetes/messages";
 import { groupOf, isSecret, typeName } from "../../providers/kubernetes/object-types";
-import { MASKED, NOT_KNOWN } from "../../providers/literal";
+import { holds, MASKED, NOT_KNOWN } from "../../providers/literal";
 import type { PlannedResource } from "../plan/effects";
 import { appliedFields } from "../plan/fields";
 import { type ClusterView, NO_AUTHOR, type Verdict, verdictOf } from "./cluster-view";
@@ -103,11 +103,6 @@ function sentManifest({ inputs, change }: PlannedResource): Manifest | undefined
 
 function isTypeMissing({ reason, message }: ApiError): boolean {
   return reason === "UnknownKind" || MESSAGES.notServed.test(message);
-}
-
-function holds(value: unknown, text: string): boolean {
-  if (typeof value !== "object" || value === null) return value === text;
-  return Object.values(value).some((part) => holds(part, text));
 }
 
 /** What quotas count by its plural alone, besides as `count/…`. */

@@ -3,7 +3,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { isSecret } from "../../providers/kubernetes/object-types";
 import { known, type Lookup } from "../../providers/kubernetes/types";
-import { MASKED } from "../../providers/literal";
+import { holds, MASKED } from "../../providers/literal";
 import { objectKey } from "../../stacks/contract/object";
 import type { PlannedChange } from "../automation/planned-changes";
 import { typeWord } from "../automation/urn";
@@ -100,14 +100,9 @@ async function unreadable(
   const manifests = [inputs?.manifest, old?.inputs.manifest].filter((one) => one !== undefined) as Manifest[];
   const isOfSecret = manifests.some((one) => typeof one === "string" || isSecret(one));
   if (operation === "delete" || inputs === undefined) return undefined; // tells nothing but that
-  if (isOfSecret || secrets.has(name) || holdsSecret(old)) return "secrets are not compared with declarations";
+  if (isOfSecret || secrets.has(name) || holds(old, MASKED)) return "secrets are not compared with declarations";
   const isThere = old !== undefined || resource?.live !== undefined || resource?.lookupError !== undefined;
   if (!isThere || inputs.manifest === undefined) return undefined;
   const may = await Promise.all(manifests.map((one) => cluster.mayRead(one)));
   return may.every(Boolean) ? undefined : "you may not get it, so it is not compared with declarations";
-}
-
-function holdsSecret(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return value === MASKED;
-  return Object.values(value).some(holdsSecret);
 }

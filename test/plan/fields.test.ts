@@ -105,3 +105,25 @@ describe("the fields that change", () => {
     ]);
   });
 });
+
+describe("secrets", () => {
+  const secret = "[secret]";
+
+  it("that became one, or are one no longer, hide what they were", () => {
+    const before = { a: "x", b: secret, c: ["z"] };
+    const after = { a: secret, b: "y", c: ["z", secret], d: [secret] };
+    const pair = { before: secret, after: secret };
+    expect(changedFields({ ...change(before, after), differsAt: () => true })).toEqual([
+      ...["a", "b", "c"].map((path) => ({ path, ...pair })),
+      { path: "d", after: [secret] },
+    ]);
+  });
+
+  it("of a drifted object are told if it is they that drifted, and hide what is there", () => {
+    const manifest = { data: { a: secret, b: secret } };
+    const drift = [{ field: "data.a", wanted: secret, live: "x" }];
+    const drifted = change({ manifest }, { manifest }, { manifest, drifted: true, drift });
+    const live = { data: { a: "x", b: "y" } };
+    expect(changedFields(drifted, live as never)).toEqual([{ path: "data.a", before: secret, after: secret }]);
+  });
+});

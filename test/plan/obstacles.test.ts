@@ -55,7 +55,7 @@ describe("an object", () => {
 
 describe("a row", () => {
   const location = { schema: "public", name: "students" };
-  const inputs = { table: "students", key: { id: "a" }, values: { age: 23 }, owner: acme };
+  const inputs = { table: "students", key: { id: "a" }, values: { age: 23, password: "[secret]" }, owner: acme };
   const row = (change: Partial<PlannedChange> = {}) =>
     resource({ inputs: { __provider: ROW_STUB, ...inputs }, ...change });
   const rows = (count: number) => Array.from({ length: count }, (_, index) => row({ urn: `urn-${index}` }));
@@ -77,9 +77,15 @@ describe("a row", () => {
     expect(overwritten.size).toBe(0);
   });
 
-  it("that a creation takes over shows what is overwritten", async () => {
-    const { overwritten } = await findIn([row()], { live: { age: "22" } });
-    expect(overwritten.get("urn")).toEqual([{ path: "values.age", before: "22", after: 23 }]);
+  it("that a creation takes over shows what is overwritten, and no secret, which it is looked for with", async () => {
+    const secretInputs = () => ({ ...inputs, values: { age: 23, password: "new" } });
+    const live = { live: { age: "22", password: "old" } };
+    const { overwritten, inspect } = await findIn([row({ secretInputs })], live);
+    const password = { path: "values.password", before: "[secret]", after: "[secret]" };
+    expect(overwritten.get("urn")).toEqual([{ path: "values.age", before: "22", after: 23 }, password]);
+    expect(inspect).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(secretInputs()), { owners: [acme.uid] });
+    const whole = row({ secretInputs, inputs: { __provider: ROW_STUB, ...inputs, values: "[secret]" } });
+    expect((await findIn([whole], live)).overwritten.get("urn")).toContainEqual(password);
   });
 
   it.each<[PlannedChange["operation"], object]>([
