@@ -88,7 +88,7 @@ export async function plannedResources(
     if (operation === "same" || (operation === "delete" && moves.isKept(change))) return [];
     const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
     const id = touchedObject(change);
-    const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
+    const manifest = (inputs?.manifest ?? old?.inputs.manifest) as Manifest;
     const lookup = id === undefined ? undefined : await look(manifest);
     const live = lookup?.outcome === "found" ? lookup.object : undefined;
     const planned = (operation: ResourcePlan["operation"], fields: FieldChange[]): PlannedResource => {
@@ -136,8 +136,8 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
   const after = new Map<string, PlannedChange>();
   for (const change of changes) {
     const [old, next] = [identify(change.old?.inputs), identify(change.inputs)];
-    if (old !== undefined && (change.operation === "delete" || next !== old)) before.set(old, change);
-    if (next !== undefined && change.operation !== "delete") after.set(next, change);
+    if (old !== undefined && next !== old) before.set(old, change);
+    if (next !== undefined) after.set(next, change);
   }
   return {
     /** Whether what a resource had is another's by then, so that it is not deleted. */
@@ -147,8 +147,7 @@ function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
     },
     /** What another resource has of that which this one will manage. */
     sourceOf(change: PlannedChange): PlannedChange["old"] {
-      const former = before.get(identify(change.inputs) ?? "");
-      return former === change ? undefined : former?.old;
+      return before.get(identify(change.inputs) ?? "")?.old;
     },
     /** Whether a resource is replaced by one of the same thing, which must go first. */
     isInPlace: (change: PlannedChange): boolean => identify(change.old?.inputs) === identify(change.inputs),
@@ -159,7 +158,7 @@ function fieldsOf(word: ResourcePlan["operation"], from: PlannedChange, live: Li
   const { inputs = {} } = from;
   if (word === "create" || word === UNCHECKED) return createdFields(inputs);
   if (word !== "adopt") return changedFields(from, live);
-  return "manifest" in inputs ? adoptedFields(live, inputs.manifest as Manifest) : createdFields(inputs);
+  return live === undefined ? createdFields(inputs) : adoptedFields(live, inputs.manifest as Manifest);
 }
 
 /** @param lookup of a Kubernetes object */
@@ -177,8 +176,8 @@ function deletionOf(
     return operation === "delete" && deletedWith !== undefined && deletedWith.uid === uid ? "delete" : "release";
   }
   if (!outputs.created) return "release";
-  if (lookup === undefined || lookup.outcome === "unknown") return UNCHECKED;
-  if (lookup.outcome === "absent") return "delete";
+  if (lookup?.outcome === "absent") return "delete";
+  if (lookup?.outcome !== "found") return UNCHECKED;
   const live = lookup.object;
   const holder = ownerUidOf(live);
   const isStillOurs = holder === undefined ? live.metadata.uid === outputs.uid : holder === outputs.owner.uid;
@@ -195,6 +194,6 @@ function applicationOf(
   if (operation === "replace" && !keepsOld) return "replace";
   if (effect === undefined || effect === "wait") return operation === "update" ? "update" : "create";
   // One that only lost its label is no other's.
-  if (effect === "adopt" && operation === "update" && live?.metadata.uid === old?.outputs.uid) return "update";
+  if (effect === "adopt" && live?.metadata.uid === old?.outputs.uid) return "update";
   return effect;
 }

@@ -3,6 +3,7 @@ import { isInternal } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isRecord } from "../../providers/kubernetes/field-path";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { isSecret } from "../../providers/kubernetes/object-types";
 import { withoutOwnReferences } from "../../providers/kubernetes/owner-references";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { holds, MASKED } from "../../providers/literal";
@@ -19,8 +20,8 @@ const HIDDEN: readonly string[] = ["owner", "replaceOnChanges", "deletedWith"];
  *
  * @param live the Kubernetes object as it is, if it is known: after a refresh it tells what has drifted
  */
-export function changedFields({ old, inputs, differsAt }: PlannedChange, live?: LiveObject): FieldChange[] {
-  if (old === undefined || inputs === undefined) return [];
+export function changedFields({ old, inputs = {}, differsAt }: PlannedChange, live?: LiveObject): FieldChange[] {
+  if (old === undefined) return [];
   const recorded = isObjectOutputs(old.outputs) ? withoutOwnReferences(old.outputs) : old.outputs;
   let fields = Object.keys(inputs)
     .filter((name) => !HIDDEN.includes(name) && !isInternal(name))
@@ -60,8 +61,8 @@ function secretsThatDiffer(
 }
 
 /** The fields of an object that exists already which its adoption changes. */
-export function adoptedFields(live: LiveObject | undefined, manifest: Manifest): FieldChange[] {
-  return live === undefined ? [] : shown(compareWithLive(live, manifest), manifest);
+export function adoptedFields(live: LiveObject, manifest: Manifest): FieldChange[] {
+  return shown(compareWithLive(live, manifest), manifest);
 }
 
 /** The values of what is created: those that the program gives; of a Kubernetes object, its manifest's. */
@@ -115,17 +116,16 @@ function compareWithLive(live: LiveObject, manifest: Manifest): Difference[] {
 const RECORDS: readonly string[] = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
 
 function withoutRecords({ metadata, status: _, ...fields }: LiveObject): object {
-  const { labels, annotations, ownerReferences, finalizers } = metadata;
-  const others = (texts: Readonly<Record<string, string>> = {}) =>
+  const { labels = {}, annotations = {}, ownerReferences = [], finalizers } = metadata;
+  const others = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).filter(([key]) => !RECORDS.includes(key)));
-  const references = ownerReferences?.filter(({ uid }) => uid !== labels?.[OWNER_UID_LABEL]) ?? [];
+  const references = ownerReferences.filter(({ uid }) => uid !== labels[OWNER_UID_LABEL]);
   const kept = { labels: others(labels), annotations: others(annotations), ownerReferences: references, finalizers };
   return { ...fields, metadata: kept };
 }
 
 function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] {
-  const { kind, apiVersion } = (manifest ?? {}) as Partial<Manifest>;
-  const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
+  const hidden: unknown[] = isRecord(manifest) && isSecret(manifest as Manifest) ? ["data", "stringData"] : [];
   // What a secret was, or is in the cluster, may be one as well.
   const isOfSecret = (sides: object) => Object.keys(sides).length > 1 && holds(sides, MASKED);
   return fields.map(({ path, ...values }) => ({
@@ -209,7 +209,7 @@ function commonStart(a: Items, b: Items): number {
 function formatPath(path: Difference["path"]): string {
   return path
     .map((part, index) => {
-      if (typeof part === "number" || !/^[a-z_][\w-]*$/i.test(part)) return `[${JSON.stringify(part)}]`;
+      if (!/^[a-z_][\w-]*$/i.test(String(part))) return `[${JSON.stringify(part)}]`;
       return index === 0 ? part : `.${part}`;
     })
     .join("");

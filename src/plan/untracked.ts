@@ -45,14 +45,16 @@ export function untrackedBeside(
   return distinct([...findUntracked(owned, touched), ...others.filter((object) => !touched.has(objectId(object)))]);
 }
 
-/** Whether a kind has what others make deleted with its objects. */
-export function deletesOthers({ capabilities: { watches = [] } }: AnyKind): boolean {
-  return watches.some(({ deletedWithObject }) => deletedWithObject);
+/** What a kind watches that is deleted with its objects though others made it. */
+const othersOf = ({ capabilities: { watches = [] } }: AnyKind) =>
+  watches.filter(({ deletedWithObject }) => deletedWithObject);
+
+export function deletesOthers(kind: AnyKind): boolean {
+  return othersOf(kind).length > 0;
 }
 
 /** Of the objects that others made, those that are deleted with the one of this key, and are not yet. */
 export async function deletedWith(kind: AnyKind, key: string, objects: readonly LiveObject[]): Promise<LiveObject[]> {
-  const watches = kind.capabilities.watches?.filter(({ deletedWithObject }) => deletedWithObject) ?? [];
   const remaining = objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  return watchedFor(watches, key, remaining);
+  return watchedFor(othersOf(kind), key, remaining);
 }

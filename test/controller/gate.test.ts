@@ -144,7 +144,8 @@ describe("what an approved operation that was cut off has left to do", () => {
     const created = (spec: object, uid = object.metadata.uid): PlannedResource => {
       const metadata = { name: "web-1", uid: "w", labels: { [OWNER_UID_LABEL]: uid } };
       const live = liveObject({ ...manifest, metadata, spec });
-      return { ...resource("create", "one"), live, inputs: { manifest } as PlannedResource["inputs"] & object };
+      const owner = { uid: object.metadata.uid, description: "Memcached" };
+      return { ...resource("create", "one"), live, inputs: { manifest, owner } };
     };
     const nothing = new Map([["one", withObserved(undefined, "one", "Create", null, {})]]);
     const basis = { kind: memcached, object, programDigest: "p", references: [] };

@@ -44,18 +44,26 @@ async function plan(changes: PlannedChange[], lookup: Lookup, operation: PlanOpe
 const words = async (...args: Parameters<typeof plan>) => (await plan(...args)).map(({ shown }) => shown.operation);
 
 describe("what a creation does to what is no Kubernetes object", () => {
-  const row: PlannedChange = { ...change("create"), inputs: { table: "students", values: { id: "a", age: 23 } } };
-  const wordsWith = async (live: unknown) => {
+  const row: PlannedChange = {
+    ...change("create"),
+    inputs: { __provider: "gone", table: "students", values: { id: "a", age: 23 } },
+  };
+  const wordsWith = async (live: unknown, of = row) => {
     const observed = new Map([["u", withObserved(undefined, "u", "Create", live, row.inputs)]]);
     const changing = { kind: memcached, uid: acme.uid, operation: "update" } as const;
-    const [planned] = await plannedResources([row], async () => ABSENT, changing, observed);
+    const [planned] = await plannedResources([of], async () => found(), changing, observed);
     return [planned?.shown.operation, planned?.shown.fields.map(({ path }) => path)];
   };
 
   it("tells what exists already from what does not", async () => {
     const fields = ["table", "values.id", "values.age"];
     expect(await wordsWith(null)).toEqual(["create", fields]);
-    expect(await wordsWith({ row: { id: "a", age: 22 }, of: null })).toEqual(["adopt", fields]);
+    const existing = { row: { id: "a", age: 22 }, of: null };
+    expect(await wordsWith(existing)).toEqual(["adopt", fields]);
+    // The steps of a replacement are observed together, and an object tells by itself.
+    const [replaced] = await wordsWith(existing, { ...row, operation: "replace", old: { inputs: {}, outputs: {} } });
+    expect(replaced).toBe("replace");
+    expect((await wordsWith(existing, change("create")))[0]).toBe("update");
   });
 });
 
@@ -77,7 +85,13 @@ describe("what a deletion does to a Kubernetes object", () => {
       "delete",
       "release",
     ],
-    ["releases one of that name that a user has made since", outputsOf(), found({ uid: "other" }), "delete", "release"],
+    [
+      "releases one of that name that a user has made since, as a copy",
+      outputsOf(),
+      found({ ...marksOf(acme, { created: true }), labels: {}, uid: "other" }),
+      "delete",
+      "release",
+    ],
     [
       "deletes what has lost its owner's label",
       outputsOf(),
@@ -88,6 +102,13 @@ describe("what a deletion does to a Kubernetes object", () => {
     ["releases what is retained", outputsOf({ [RETAINED]: true }), found(), "delete", "release"],
     ["deletes what others made with its object", existing, found(), "delete", "delete"],
     ["releases that where the object stays", existing, found(), "update", "release"],
+    [
+      "releases what ends with another object",
+      outputsOf({ existing: true, deletedWith: { ...dependent, uid: globex.uid } }),
+      found(),
+      "delete",
+      "release",
+    ],
     ["releases what others made and keep", outputsOf({ existing: true }), found(), "delete", "release"],
     ["leaves all of it where the stack is released", outputsOf(), found(), "release", "orphan"],
     ["deletes what is no Kubernetes object", { id: "row" }, ABSENT, "delete", "delete"],
@@ -98,6 +119,7 @@ describe("what a deletion does to a Kubernetes object", () => {
 
 describe("what an apply does to a Kubernetes object", () => {
   const unlabelled = { labels: {} };
+  const sealed = { ...inputsOf(MANIFEST), manifest: "[secret]" };
   it.each<[string, PlannedChange, Lookup, string]>([
     ["creates what is not there", change("create"), ABSENT, "create"],
     ["is not known to create what cannot be looked up", change("create"), UNKNOWN, "unchecked"],
@@ -110,36 +132,84 @@ describe("what an apply does to a Kubernetes object", () => {
     ["makes again what is gone", change("update"), ABSENT, "create"],
     ["updates, as the state has it, what cannot be looked up", change("update"), UNKNOWN, "update"],
     ["replaces", change("replace"), ABSENT, "replace"],
+    [
+      "replaces what is not to keep any of its fields",
+      { ...change("update"), inputs: { ...inputsOf(MANIFEST), adopt: "replace" } },
+      found(unlabelled),
+      "replace",
+    ],
+    ["creates what is a secret as a whole", { ...change("create"), inputs: sealed }, found(), "create"],
+    ["updates what is a secret as a whole", { ...change("update"), inputs: sealed }, found(), "update"],
   ])("%s", async (_, planned, lookup, expected) => {
     expect(await words([planned], lookup)).toEqual([expected]);
   });
 
   it("leaves out what stays the same, and names the rest in order", async () => {
-    const changes = ["b", "a"].map((name) => ({ ...change("create"), urn: name, name }));
+    const changes = ["b", "c", "a"].map((name) => ({ ...change("create"), urn: name, name }));
     const resources = await plan([change("same"), ...changes], ABSENT);
-    expect(resources.map(({ shown }) => `${shown.type} ${shown.name}`)).toEqual(["ConfigMap a", "ConfigMap b"]);
-    expect(resources).toMatchObject([{ effect: "create" }, {}]);
+    expect(resources.map(({ shown }) => `${shown.type} ${shown.name}`)).toEqual(
+      ["a", "b", "c"].map((name) => `ConfigMap ${name}`),
+    );
   });
 
   it("says what could not be looked up, and why", async () => {
+    const named = { path: "metadata.namespace", after: "default" };
     const [created] = await plan([change("create")], UNKNOWN);
     expect(created).toMatchObject({
-      shown: { notChecked: "whether it is created: forbidden" },
+      shown: { notChecked: "whether it is created: forbidden", fields: [named] },
       lookupError: new Error("forbidden"),
     });
     const [deleted] = await plan([change("delete")], UNKNOWN);
     expect(deleted?.shown.notChecked).toBe("whether it is deleted: forbidden");
+    const [updated] = await plan([change("update")], UNKNOWN);
+    expect(updated?.shown).not.toHaveProperty("notChecked");
+    expect(updated).not.toHaveProperty("effect");
+  });
+
+  it("has the object as it is and is to be, with the fields that change", async () => {
+    const manifest = { ...MANIFEST, data: { a: "1" } };
+    const [planned] = await plan([{ ...change("update"), inputs: inputsOf(manifest) }], found());
+    expect(planned).toMatchObject({ inputs: { manifest }, live: { metadata: { uid: "uid-web" } }, effect: "update" });
+    expect(planned?.shown.fields).toEqual([{ path: "data", after: { a: "1" } }]);
   });
 });
 
 describe("a resource under another name in the program", () => {
   const renamed = { ...change("create"), urn: "new", name: "renamed" };
+  const [web, api] = [MANIFEST, manifestOf("api")];
+  const replacement = (name: string, from: Manifest, to: Manifest): PlannedChange => {
+    const old = { inputs: inputsOf(from), outputs: outputsOf({ manifest: from }) };
+    return { ...change("replace"), urn: name, name, old, inputs: inputsOf(to) };
+  };
 
-  it("moves, and its former name deletes nothing", async () => {
-    const resources = await plan([change("delete"), renamed], found());
+  it("moves with what changes, and its former name deletes nothing", async () => {
+    const inputs = inputsOf({ ...MANIFEST, data: { a: "1" } });
+    const resources = await plan([change("delete"), { ...renamed, inputs }], found());
     expect(resources.map(({ shown }) => [shown.name, shown.operation, shown.fields])).toEqual([
-      ["renamed", "move", []],
+      ["renamed", "move", [{ path: "data", after: { a: "1" } }]],
     ]);
+  });
+
+  it("is no move of another object", async () => {
+    expect(await words([change("delete"), { ...renamed, inputs: inputsOf(api) }], found())).toEqual([
+      "delete",
+      "update",
+    ]);
+  });
+
+  it("moves both ways", async () => {
+    expect(await words([replacement("a", web, api), replacement("b", api, web)], found())).toEqual(["move", "move"]);
+  });
+
+  it("is a replacement where what it had is another's by no name", async () => {
+    const former = { ...replacement("b", api, api), operation: "delete" } as const;
+    const { inputs: _, ...deleted } = former;
+    expect(await words([replacement("a", web, api), deleted], found())).toEqual(["replace"]);
+  });
+
+  it("is a replacement in place only of what keeps its name in the cluster", async () => {
+    const effectOf = async (to: Manifest) => (await plan([replacement("a", web, to)], ABSENT))[0]?.effect;
+    expect([await effectOf(web), await effectOf(api)]).toEqual(["replace", "create"]);
   });
 
   it("is created where it is gone", async () => {
@@ -159,6 +229,7 @@ it("the id of an object is that of a whole manifest", () => {
     { ...MANIFEST, kind: 1 },
     { ...MANIFEST, apiVersion: 1 },
     { ...MANIFEST, metadata: {} },
+    { ...MANIFEST, metadata: undefined },
   ]) {
     expect(idOf(torn)).toBeUndefined();
   }

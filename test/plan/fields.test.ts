@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { Properties } from "../../providers/provider";
-import { changedFields, changedPaths } from "../../src/plan/fields";
+import {
+  adoptedFields,
+  appliedFields,
+  changedFields,
+  changedPaths,
+  createdFields,
+  givenFields,
+} from "../../src/plan/fields";
+import { acme, liveObject, marksOf } from "../objects";
 
 const change = (before: Properties, after: Properties, outputs: Properties = before) => ({
   urn: "urn",
@@ -88,7 +96,16 @@ describe("the fields that change", () => {
         ],
       ],
       ["that becomes empty", [a], [], [{ path: "items[0]", before: a }]],
-      ["where names are the same", [x, a, a], [x, a], [{ path: "items[2]", before: a }]],
+      ["where names are the same", [b, a, a], [b, a], [{ path: "items[2]", before: a }]],
+      [
+        "that gets names",
+        [{ port: 1 }],
+        [a, b],
+        [
+          { path: "items[0].name", after: "a" },
+          { path: "items[1]", after: b },
+        ],
+      ],
     ])("are those of the items %s", (_, before, after, fields) => {
       expect(fieldsOf({ items: before }, { items: after })).toEqual(fields);
     });
@@ -104,10 +121,53 @@ describe("the fields that change", () => {
       { path: "spec.args[1]", before: "c", after: "b" },
     ]);
   });
+
+  it("are told as a whole where a list is not of objects alone", () => {
+    const before = { grows: [1], changes: [1, 2], mixed: [{ a: 1 }, 2], longer: [{ a: 1 }, 2], text: "a" };
+    const after = { grows: [1, 2], changes: [1, 3], mixed: [{ a: 2 }, 2], longer: [{ a: 1 }, 2, 3], text: ["a"] };
+    expect(changedPaths(before, after)).toEqual(["grows", "changes", "mixed", "longer", "text"]);
+  });
+
+  it("are those of the state alone where no drift was found, or nothing is known of what is alive", () => {
+    const [manifest, live] = [{ spec: { replicas: 1 } }, { spec: { replicas: 2 } }];
+    expect(changedFields(change({ manifest }, { manifest }), live as never)).toEqual([]);
+    expect(changedFields(change({ manifest }, { manifest }, { manifest, drifted: true }))).toEqual([]);
+  });
+
+  it("are what the program gives otherwise, whatever a refresh has found", () => {
+    const drifted = change(
+      { values: { age: 1, name: "x" } },
+      { values: { age: 1, name: "y" } },
+      { values: { age: 3 } },
+    );
+    expect(givenFields(drifted)).toEqual([{ path: "values.name", before: "x", after: "y" }]);
+    const { old: _, ...created } = drifted;
+    expect(givenFields(created)).toEqual([]);
+  });
 });
 
 describe("secrets", () => {
   const secret = "[secret]";
+
+  it("that differ are told by their paths, though both sides read the same", () => {
+    const env = [{ value: secret }, { value: secret }];
+    const given = (more: object) => ({ manifest: { env, ...more }, values: { password: secret } });
+    const both = change(given({ gone: { a: 1 }, come: null }), given({ gone: null, come: { a: 1 } }));
+    const others = [
+      { path: "gone", before: { a: 1 }, after: null },
+      { path: "come", before: null, after: { a: 1 } },
+    ];
+    const pair = { before: secret, after: secret };
+    const differsAt = (path: readonly unknown[]) =>
+      ["manifest.env.1.value", "values.password"].includes(path.join(".")) && path[2] !== "1";
+    expect(changedFields({ ...both, differsAt })).toEqual([
+      ...others,
+      { path: "env[1].value", ...pair },
+      { path: "values.password", ...pair },
+    ]);
+    expect(changedFields({ ...both, differsAt: () => false })).toEqual(others);
+    expect(changedFields(both)).toEqual(others);
+  });
 
   it("that became one, or are one no longer, hide what they were", () => {
     const before = { a: "x", b: secret, c: ["z"] };
@@ -126,4 +186,61 @@ describe("secrets", () => {
     const live = { data: { a: "x", b: "y" } };
     expect(changedFields(drifted, live as never)).toEqual([{ path: "data.a", before: secret, after: secret }]);
   });
+});
+
+describe("what is created", () => {
+  it("has the values of the program, without what belongs to the provider", () => {
+    const row = { owner: acme, __provider: "a", table: "a", values: { tags: ["x", {}], none: undefined } };
+    expect(createdFields(row)).toEqual([
+      { path: "table", after: "a" },
+      { path: "values.tags[0]", after: "x" },
+      { path: "values.tags[1]", after: {} },
+    ]);
+  });
+
+  const ofType = (apiVersion: string, kind: string) => {
+    const metadata = { name: "web", ownerReferences: [{ uid: "a" }] };
+    const manifest = { apiVersion, kind, metadata, data: { a: "1" } };
+    const initial = { fieldManager: "m", manifest: { ...manifest, data: { b: "2" } } };
+    return createdFields({ manifest, initial, adopt: false });
+  };
+
+  it.each([
+    ["v1", "ConfigMap", "1", "2"],
+    ["example.com/v1", "Secret", "1", "2"],
+    ["v1", "Secret", "[secret]", "[secret]"],
+  ])("of a Kubernetes object are its values and its initial ones: %s %s", (apiVersion, kind, a, b) => {
+    expect(ofType(apiVersion, kind)).toEqual([
+      { path: "data.a", after: a },
+      { path: "initial.manifest.data.b", after: b },
+    ]);
+  });
+});
+
+it("an adoption changes the references to owners that are the manifest's own, and no others", () => {
+  const [own, theirs] = ["own", "theirs"].map((uid) => ({ apiVersion: "v1", kind: "Pod", name: uid, uid }));
+  const manifest = { ...{ apiVersion: "v1", kind: "Pod" }, metadata: { name: "a", ownerReferences: [own] as never } };
+  const liveWith = (references: unknown) => liveObject({ metadata: { ownerReferences: references as never } });
+  expect(adoptedFields(liveWith([theirs, own]), manifest)).toEqual([]);
+  const added = { path: "metadata.ownerReferences[0]", after: own };
+  expect([liveWith([theirs]), liveWith(undefined)].map((live) => adoptedFields(live, manifest))).toEqual([
+    [added],
+    [added],
+  ]);
+});
+
+it("an apply changes what it does, and not what only records it", () => {
+  const { labels, annotations = {} } = marksOf(acme, { created: true });
+  const reference = { apiVersion: "v1", kind: "Pod", name: "b" };
+  const theirs = { ...reference, uid: "theirs" };
+  const before = liveObject({ metadata: { ownerReferences: [theirs], finalizers: ["a"] }, spec: { a: 1 }, status: {} });
+  const metadata = { resourceVersion: "101", ownerReferences: [{ ...reference, uid: acme.uid }], annotations };
+  const after = liveObject({ metadata: { ...metadata, labels: { ...labels, b: "1" } }, spec: { a: 2 } });
+  expect(appliedFields(before, after)).toEqual([
+    { path: "spec.a", before: 1, after: 2 },
+    { path: "metadata.labels.b", after: "1" },
+    { path: "metadata.ownerReferences[0]", before: theirs },
+    { path: "metadata.finalizers", before: ["a"] },
+  ]);
+  expect(appliedFields(liveObject({}), liveObject({}))).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { type ClassifiedError, RetryableError, TerminalError } from "../../providers/errors";
+import { type ClassifiedError, RetryableError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { inspectRow, RowFinding } from "../../providers/postgres/row-inspection";
@@ -41,6 +42,15 @@ describe("an object", () => {
     expect([...(await refusalsOf([objectWith(ofGlobex)])).keys()]).toEqual(["urn"]);
   });
 
+  it("that grants rights, and that the state has, is not refused for a label that others have changed", async () => {
+    const binding = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" };
+    const { live, change, ...others } = objectWith(ofGlobex);
+    const object = { ...others, live: { ...live, ...binding } as LiveObject };
+    const old = { inputs: {}, outputs: { __provider: OBJECT_STUB, fields: "f", uid: "u", manifest } };
+    expect((await find({ ...object, change: { ...change, old } })).conflicts).toEqual([]);
+    expect((await find({ ...object, change })).conflicts).toHaveLength(1);
+  });
+
   it.each<[string, PlannedResource, number]>([
     ["of its owner is not", objectWith(marksOf(acme, { created: true })), 0],
     ["that is not there is created", objectWith(undefined), 0],
@@ -49,7 +59,8 @@ describe("an object", () => {
     ["is not adopted where the program says so", objectWith({}, { adopt: false }), 1],
     ["that lost its label stays its owner's all the same", objectWith({}, { adopt: false }, "update"), 0],
   ])("%s", async (_, object, expected) => {
-    expect((await find(object)).conflicts).toHaveLength(expected);
+    const { conflicts, unknown } = await find(object);
+    expect([conflicts.length, unknown.size]).toEqual([expected, 0]);
   });
 });
 
@@ -58,7 +69,6 @@ describe("a row", () => {
   const inputs = { table: "students", key: { id: "a" }, values: { age: 23, password: "[secret]" }, owner: acme };
   const row = (change: Partial<PlannedChange> = {}) =>
     resource({ inputs: { __provider: ROW_STUB, ...inputs }, ...change });
-  const rows = (count: number) => Array.from({ length: count }, (_, index) => row({ urn: `urn-${index}` }));
   /** A database that answers with these, one after the other, and what is found in it. */
   const findIn = async (resources: PlannedResource[], ...answers: (RowFinding | ClassifiedError)[]) => {
     const inspect = vi.fn<typeof inspectRow>(async () => {
@@ -68,14 +78,6 @@ describe("a row", () => {
     });
     return { ...(await conflictFinder(inspect)(resources)), inspect };
   };
-
-  it("is refused with the reason that the write would fail with", async () => {
-    const { conflicts, overwritten } = await findIn([row()], {
-      refusal: new TerminalError("TableMissing", "no table"),
-    });
-    expect(conflicts).toEqual([{ urn: "urn", message: "TableMissing: no table" }]);
-    expect(overwritten.size).toBe(0);
-  });
 
   it("that a creation takes over shows what is overwritten, and no secret, which it is looked for with", async () => {
     const secretInputs = () => ({ ...inputs, values: { age: 23, password: "new" } });
@@ -107,16 +109,13 @@ describe("a row", () => {
     expect([unknown.size, overwritten.size]).toEqual([0, 1]);
   });
 
-  it("is not looked for any more once the database has not answered", async () => {
+  it("is not looked for any more once the database has not answered, as an error of another row is", async () => {
+    const rows = Array.from({ length: 9 }, (_, index) => row({ urn: `urn-${index}` }));
     const refused = new RetryableError("ConnectionFailed", "refused");
-    const { unknown, inspect } = await findIn(rows(9), refused);
-    expect(unknown).toEqual(new Map(rows(9).map(({ change }) => [change.urn, refused])));
+    const { unknown, inspect } = await findIn(rows, refused);
+    expect(unknown).toEqual(new Map(rows.map(({ change }) => [change.urn, refused])));
     expect(inspect).toHaveBeenCalledTimes(4);
-  });
-
-  it("is looked for after an error that is of another row alone", async () => {
     const cause = Object.assign(new Error("locked"), { code: "55P03", severity: "ERROR" });
-    const { unknown } = await findIn(rows(9), new RetryableError("LockTimeout", "locked", { cause }), {});
-    expect(unknown.size).toBe(1);
+    expect((await findIn(rows, new RetryableError("LockTimeout", "locked", { cause }), {})).unknown.size).toBe(1);
   });
 });

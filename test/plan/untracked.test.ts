@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { findUntracked } from "../../src/plan/untracked";
+import type { PlannedChange } from "../../src/automation/planned-changes";
+import { deletedWith, findUntracked, untrackedBeside } from "../../src/plan/untracked";
+import { memcached } from "../../stacks/kinds/memcached/kind";
 import { acme, applied, marksOf, namespace } from "../objects";
 
 describe("untracked resources", () => {
@@ -35,4 +37,25 @@ describe("untracked resources", () => {
     const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
     expect(findUntracked([copy], new Set())).toEqual([]);
   });
+
+  it("are, of a plan, neither what it changes nor, of others' objects, what it changes", () => {
+    const [changed, cut, theirs] = [namespace("changed", made), namespace("cut", made), namespace("theirs", made)];
+    const change: PlannedChange = { urn: "u", type: "t", name: "n", operation: "delete" };
+    const ofObject = { ...change, old: { inputs: { manifest: changed }, outputs: {} } };
+    const ofRow = { ...change, old: { inputs: { table: "a" }, outputs: {} } };
+    expect(untrackedBeside([changed, cut], [ofRow, ofObject], [changed, theirs])).toEqual([cut, theirs]);
+  });
+});
+
+it("what others made is deleted with its object if the kind says so, and it is not on its way out", async () => {
+  const type = { apiVersion: "v1", kind: "Namespace" };
+  const keysOf = () => ["acme"];
+  const watches = [{ ...type, keysOf, selectorOf: () => "", deletedWithObject: true }];
+  const capabilities = (given: object) => ({ ...memcached, capabilities: given }) as typeof memcached;
+  const objects = [namespace("theirs"), namespace("leaving", { deletionTimestamp: "2026-01-01T00:00:00Z" })];
+  const found = await deletedWith(capabilities({ watches }), "acme", objects);
+  expect(found).toEqual([objects[0]]);
+  const seen = watches.map((watch) => ({ ...watch, deletedWithObject: false }));
+  expect(await deletedWith(capabilities({ watches: seen }), "acme", objects)).toEqual([]);
+  expect(await deletedWith(capabilities({}), "acme", objects)).toEqual([]);
 });
