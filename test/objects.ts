@@ -61,6 +61,14 @@ export function tenantObject(
   };
 }
 
+/** A Memcached of two replicas. */
+export function memcachedObject(metadata: Partial<ObjectMeta> = {}): KindObject & LiveObject {
+  const type = { apiVersion: "cache.example.com/v1alpha1", kind: "Memcached" };
+  const named = { name: "cache", namespace: "default", uid: "uid-cache", resourceVersion: "1", generation: 1 };
+  const spec = { size: 2, containerPort: 11211 };
+  return { ...type, metadata: { ...named, ...metadata } as KindObject["metadata"], spec };
+}
+
 type Told = `${string}=${Condition["status"]} ${string}`;
 
 /** The object with these conditions, such as `Ready=True Succeeded`. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { KindContext, Reconcile } from "../../src/controller/context";
 import type { KindCache } from "../../src/controller/kind-cache";
 import type { ObjectItem } from "../../src/controller/object-item";
@@ -14,23 +14,18 @@ import { objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
-import { liveObject } from "../objects";
+import { liveObject, marksOf } from "../objects";
 import { lookupOf } from "../providers/kubernetes/lookup-of";
 import { stub } from "../stub";
 
 const object = (name: string, namespace?: string) =>
   ({ metadata: { name, uid: `uid-${name}`, ...(namespace && { namespace }) } }) as LiveObject;
 
-/** A Pod of the PodSet `default/web`, as it was made for this owner. */
-const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kubebuilder.io/default/web") =>
-  liveObject({
-    metadata: {
-      name,
-      namespace: "default",
-      labels: { [OWNER_UID_LABEL]: ownerUid },
-      annotations: { [OWNER_ANNOTATION]: owner },
-    },
-  });
+/** A Pod that was made for this owner. */
+const pod = (name: string, uid: string, owner = "default/web", namespace = "default") => {
+  const description = `PodSet.batch.tutorial.kubebuilder.io/${owner}`;
+  return liveObject({ metadata: { name, namespace, ...marksOf({ uid, description }, { created: false }) } });
+};
 
 /** Reads the inputs of an object whose caches show this of what it owns. */
 function read(client: KubernetesClient, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
@@ -38,12 +33,10 @@ function read(client: KubernetesClient, kind: AnyKind, key: string, object: Live
   const context = stub<KindContext>({ client, kind, cache });
   const state = stub<ObjectState>({ expectations: new Expectations() });
   const reconcile = stub<Reconcile>({ context, item: stub<ObjectItem>({ key }), object, state });
-  return readInputs(viewOf(reconcile), kind, {
-    spec: undefined,
-    ...object,
-    metadata: { generation: 1, ...object.metadata },
-  });
+  return readInputs(viewOf(reconcile), kind, { spec: {}, ...object, metadata: { generation: 1, ...object.metadata } });
 }
+
+type Rest<T extends unknown[]> = T extends [unknown, ...infer Others] ? Others : never;
 
 /** An API server that has these Pods, and notes what it is asked for. */
 function server(listed: LiveObject[], single: LiveObject[] = []) {
@@ -52,41 +45,30 @@ function server(listed: LiveObject[], single: LiveObject[] = []) {
     list,
     find: async (object) => lookupOf(single.find(({ metadata }) => metadata.name === object.metadata.name)),
   });
-  return {
-    list,
-    read: (kind: AnyKind, key: string, of: LiveObject, cached?: LiveObject[]) => read(client, kind, key, of, cached),
-  };
+  return { list, read: (...of: Rest<Parameters<typeof read>>) => read(client, ...of) };
 }
 
 describe("what a program is shown of the cluster", () => {
   it("is asked for by the object's own labels, in its namespace", async () => {
-    const { list, read } = server([pod("web-1", "uid-web")]);
-    expect(await read(podSet, "default/web", object("web", "default"))).toEqual({
-      owned: [pod("web-1", "uid-web")],
-      watched: [],
-      referenced: new Map(),
-    });
-    expect(list.mock.calls).toEqual([
-      [
-        { apiVersion: "v1", kind: "Pod" },
-        { labelSelector: `${OWNER_UID_LABEL}=uid-web`, namespace: "default" },
-      ],
-    ]);
+    const owned = [pod("web-1", "uid-web")];
+    const { list, read } = server(owned);
+    const seen = await read(podSet, "default/web", object("web", "default"));
+    expect(seen).toEqual({ owned, watched: [], referenced: new Map() });
+    const selector = { labelSelector: `${OWNER_UID_LABEL}=uid-web`, namespace: "default" };
+    expect(list).toHaveBeenCalledExactlyOnceWith({ apiVersion: "v1", kind: "Pod" }, selector);
   });
 
   it("is, for what a kind observes, only what is for the object", async () => {
     const { list, read } = server([]);
     await read(capsuleTenant, "oil", object("oil"));
-    const selectors = list.mock.calls.map(([, options]) => options);
-    const [ofTenant, ofOwner] = ["capsule.clastix.io/tenant=oil", `${OWNER_UID_LABEL}=uid-oil`];
-    expect([...new Set(selectors.map((options) => JSON.stringify(options)))].sort()).toEqual(
-      [ofTenant, ofOwner].map((labelSelector) => JSON.stringify({ labelSelector })),
-    );
+    const selectors = new Set(list.mock.calls.map(([, options]) => JSON.stringify(options)));
+    const expected = ["capsule.clastix.io/tenant=oil", `${OWNER_UID_LABEL}=uid-oil`];
+    expect([...selectors].sort()).toEqual(expected.map((labelSelector) => JSON.stringify({ labelSelector })));
   });
 
   it("has what was made for a predecessor, as far as that is still there and has no other owner", async () => {
     const cached = ["kept", "gone", "taken"].map((name) => pod(name, "uid-before"));
-    const taken = pod("taken", "uid-other", "PodSet.batch.tutorial.kubebuilder.io/default/other");
+    const taken = pod("taken", "uid-other", "default/other");
     const { read } = server([], [pod("kept", "uid-before"), taken]);
     const { owned } = await read(podSet, "default/web", object("web", "default"), cached);
     expect(owned).toEqual([pod("kept", "uid-before")]);
@@ -111,10 +93,7 @@ describe("what a program is shown of the cluster", () => {
   });
 
   it("has what it made in another namespace, as far as that is its own still", async () => {
-    const elsewhere = (name: string, uid: string) => {
-      const { metadata, ...rest } = pod(name, uid);
-      return { ...rest, metadata: { ...metadata, namespace: "shared" } } as LiveObject;
-    };
+    const elsewhere = (name: string, uid: string) => pod(name, uid, "default/web", "shared");
     const pods = [elsewhere("web-1", "uid-web"), elsewhere("web-2", "uid-web")];
     const { read } = server([], [elsewhere("web-1", "uid-web"), elsewhere("web-2", "uid-other")]);
     const { owned } = await read(podSet, "default/web", made(...pods));
@@ -136,11 +115,8 @@ describe("what a program is shown of the cluster", () => {
 
   it("costs no request for a kind that goes by nothing in the cluster", async () => {
     const { list, read } = server([]);
-    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({
-      owned: [],
-      watched: [],
-      referenced: new Map(),
-    });
+    const seen = await read(memcached, "default/cache", object("cache", "default"));
+    expect(seen).toEqual({ owned: [], watched: [], referenced: new Map() });
     expect(list).not.toHaveBeenCalled();
   });
 });

@@ -17,12 +17,8 @@ import {
 import { describeChanges, describeFailures, describeResult, outcomeOf } from "../../src/controller/describe";
 import { type Condition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 
-const conflict: UpdateFailure = {
-  resource: "namespace/acme",
-  errorClass: "terminal",
-  reason: "Conflict",
-  message: "Namespace acme belongs to globex",
-};
+const belongsToGlobex = { reason: "Conflict", message: "Namespace acme belongs to globex" } as const;
+const conflict: UpdateFailure = { errorClass: "terminal", resource: "namespace/acme", ...belongsToGlobex };
 const refused: UpdateFailure = { errorClass: "retryable", reason: "ConnectionRefused", message: "connection refused" };
 
 /** `Synced=True` and the like. */
@@ -40,10 +36,8 @@ describe("after an update", () => {
   it("that only the author can heal, the object is stalled and says why", () => {
     const conditions = failedConditions([conflict]);
     expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=True"]);
-    expect(find(conditions, "Stalled")).toMatchObject({
-      reason: "Conflict",
-      message: "namespace/acme: Namespace acme belongs to globex",
-    });
+    const message = "namespace/acme: Namespace acme belongs to globex";
+    expect(find(conditions, "Stalled")).toMatchObject({ reason: "Conflict", message });
   });
 
   it("that failed in both ways, the object is tried again", () => {
@@ -70,18 +64,16 @@ describe("while an object is paused", () => {
   it("it is not reconciling, says why and how to change that, and keeps what its Synced says", () => {
     const conditions = pausedConditions(undefined, [], find(SUCCEEDED_CONDITIONS, "Synced") as Condition);
     expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
-    expect(conditions[1]).toMatchObject({
-      reason: "Paused",
-      message: "reconciliation is paused by the annotation kindstack.dev/paused",
-    });
+    const message = "reconciliation is paused by the annotation kindstack.dev/paused";
+    expect(conditions[1]).toMatchObject({ reason: "Paused", message });
   });
 
   it("and something waits, it says what, and is not synced, until nothing waits any more", () => {
     const was = {
-      ...find(SUCCEEDED_CONDITIONS, "Synced"),
+      ...(find(SUCCEEDED_CONDITIONS, "Synced") as Condition),
       observedGeneration: 3,
       lastTransitionTime: "",
-    } as Condition;
+    };
     const conditions = pausedConditions(undefined, ["The spec has changed", "Deployment a/b is missing"], was);
     const message =
       "reconciliation is paused by the annotation kindstack.dev/paused; until it is removed, nothing is updated or deleted. " +
@@ -89,26 +81,21 @@ describe("while an object is paused", () => {
     expect(find(conditions, "Paused")?.message).toBe(message);
     const synced = find(conditions, "Synced") as Condition;
     expect(synced).toEqual({ type: "Synced", status: "False", reason: "Paused", message, observedGeneration: 3 });
-    expect(find(pausedConditions(undefined, [], synced), "Synced")).toMatchObject({
-      status: "True",
-      reason: "Succeeded",
-    });
+    const ended = pausedConditions(undefined, [], synced);
+    expect(find(ended, "Synced")).toMatchObject({ status: "True", reason: "Succeeded" });
   });
 
   it("it keeps an error", () => {
     const was = find(failedConditions([conflict]), "Synced") as Condition;
-    expect(summary(pausedConditions(undefined, ["The spec has changed"], was))).toEqual([
-      "Reconciling=False",
-      "Paused=True",
-    ]);
+    const conditions = pausedConditions(undefined, ["The spec has changed"], was);
+    expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
   });
 
   it("by an annotation that cannot be understood, it says which", () => {
     const problem = 'annotation kindstack.dev/deletion-policy: "Retain" must be Orphan or Delete';
-    expect(find(pausedConditions(problem, [], undefined), "Paused")).toMatchObject({
-      reason: "InvalidAnnotation",
-      message: `${problem}; until it is corrected, nothing is updated or deleted`,
-    });
+    const message = `${problem}; until it is corrected, nothing is updated or deleted`;
+    const conditions = pausedConditions(problem, [], undefined);
+    expect(find(conditions, "Paused")).toMatchObject({ reason: "InvalidAnnotation", message });
   });
 });
 
@@ -120,30 +107,24 @@ it("while a user undoes every repair, an object is not as it says, has a field c
   expect(find(conditions, "Synced")).toMatchObject({ reason: "FieldConflict", message });
 });
 
-describe("isUnfinished", () => {
-  const written = (conditions: readonly NewCondition[]) => mergeConditions([], conditions, new Date());
-
-  it("is an update that runs, was cut off, or failed and will be tried again", () => {
-    expect(isUnfinished(written(updatingConditions("Creating", false)))).toBe(true);
-    expect(isUnfinished(written(updatingConditions("Updating", true)))).toBe(true);
-    expect(isUnfinished(written(failedConditions([refused])))).toBe(true);
-  });
-
-  it("is not one that succeeded, that only the author can heal, or that has given way to the deletion", () => {
-    expect(isUnfinished(written(SUCCEEDED_CONDITIONS))).toBe(false);
-    expect(isUnfinished(written(failedConditions([conflict])))).toBe(false);
-    expect(isUnfinished(written(backOffConditions(["v1/Pod/default/a"])))).toBe(false);
-    expect(isUnfinished(written(deletingConditions([])))).toBe(false);
-    expect(isUnfinished(written(deletingConditions([refused])))).toBe(false);
-    expect(isUnfinished(undefined)).toBe(false);
-  });
+it.each<[string, readonly NewCondition[], boolean]>([
+  ["runs, a first one", updatingConditions("Creating", false), true],
+  ["runs", updatingConditions("Updating", true), true],
+  ["failed and will be tried again", failedConditions([refused]), true],
+  ["succeeded", SUCCEEDED_CONDITIONS, false],
+  ["only its author can heal", failedConditions([conflict]), false],
+  ["backs off", backOffConditions(["v1/Pod/default/a"]), false],
+  ["has given way to the deletion", deletingConditions([]), false],
+  ["has given way to a deletion that failed", deletingConditions([refused]), false],
+  ["no one has told of", [], false],
+])("an update may be unfinished, or not, that %s", (_, conditions, expected) => {
+  expect(isUnfinished(mergeConditions([], conditions, new Date()))).toBe(expected);
 });
 
 describe("texts", () => {
   it("join failures, each with its resource", () => {
-    expect(describeFailures([conflict, refused])).toBe(
-      "namespace/acme: Namespace acme belongs to globex; connection refused",
-    );
+    const text = "namespace/acme: Namespace acme belongs to globex; connection refused";
+    expect(describeFailures([conflict, refused])).toBe(text);
   });
 
   it("are cut where a condition would grow without bound", () => {
@@ -156,9 +137,8 @@ describe("texts", () => {
 
   it("have no effect on a terminal, whatever they quote", () => {
     const message = 'invalid input: "\u001b[2J\u009b2J\u202egnp.exe\r"\nDETAIL: <b>|`@team`';
-    expect(describeFailures([{ ...refused, resource: "row\u0007", message }])).toBe(
-      'row\\u0007: invalid input: "\\u001b[2J\\u009b2J\\u202egnp.exe\\u000d"\nDETAIL: <b>|`@team`',
-    );
+    const text = 'row\\u0007: invalid input: "\\u001b[2J\\u009b2J\\u202egnp.exe\\u000d"\nDETAIL: <b>|`@team`';
+    expect(describeFailures([{ ...refused, resource: "row\u0007", message }])).toBe(text);
   });
 
   it("name what changed, and nothing that did not", () => {

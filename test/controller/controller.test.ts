@@ -46,7 +46,7 @@ const reconciler = {
 const warn = vi.fn();
 let cached: LiveObject[];
 let held: boolean;
-let failure: unknown;
+let objects: Pick<Informer, "list" | "get"> & { failure: unknown };
 let controller: Controller;
 const freshness = { reset: vi.fn(), wrote: vi.fn() };
 
@@ -54,7 +54,6 @@ beforeEach(() => {
   vi.resetAllMocks();
   cached = [object];
   held = true;
-  failure = undefined;
   const shards: NonNullable<ControllerEnvironment["shards"]> = {
     holds: () => held,
     work: async (_, signal, work) => {
@@ -71,22 +70,9 @@ beforeEach(() => {
     queue: stub<WorkQueue<ObjectItem>>(queue),
     shards,
   });
-  const objects = {
-    list: () => cached,
-    get: () => cached[0],
-    get failure() {
-      return failure;
-    },
-  };
-  controller = new Controller(
-    memcached,
-    environment,
-    stub<Informer>(objects),
-    { own: [], owned: [] },
-    freshness,
-    stub<Reconciler>(reconciler),
-    [],
-  );
+  objects = { list: () => cached, get: () => cached[0], failure: undefined };
+  const stubs = [stub<Informer>(objects), { own: [], owned: [] }, freshness, stub<Reconciler>(reconciler)] as const;
+  controller = new Controller(memcached, environment, ...stubs, []);
 });
 
 describe("the end of an object", () => {
@@ -241,8 +227,8 @@ describe("a restore of the API server's data", () => {
 
 it("why the objects of a kind are not seen as they are is told in the API server's words, and not where it does not answer: it would take no status either", () => {
   expect(controller.unseenOf(object)).toBeUndefined();
-  failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
+  objects.failure = new ApiError(500, "InternalError", "etcdserver: request timed out");
   expect(controller.unseenOf(object)).toMatchObject({ message: expect.stringContaining("request timed out") });
-  failure = new ApiError(0, "Unreachable", "the API server did not answer");
+  objects.failure = new ApiError(0, "Unreachable", "the API server did not answer");
   expect(controller.unseenOf(object)).toBeUndefined();
 });

@@ -4,17 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { fakeDelay } from "../fake-delay";
+import { liveObject, tenantObject } from "../objects";
 
-const writer: LiveObject = {
-  apiVersion: "demo.yash.com/v1",
-  kind: "PostgresWriter",
-  metadata: { namespace: "ns", name: "a", uid: "uid-a", resourceVersion: "12" },
-};
-const tenant: LiveObject = {
-  apiVersion: "multitenancy.codereliant.io/v1",
-  kind: "Tenant",
-  metadata: { name: "t", uid: "uid-t", resourceVersion: "13" },
-};
+const writer = liveObject({
+  ...{ apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", metadata: { namespace: "ns", name: "a" } },
+});
+const tenant = tenantObject();
 
 interface Created extends Manifest {
   note: string;
@@ -66,10 +61,12 @@ async function record(object = writer, message = "2 resources created"): Promise
 function recordMany(count: number, what = "message"): void {
   for (let i = 0; i < count; i++) recorder.event(writer, "Normal", "Updated", `${what} ${i}`);
 }
+const warn = (message: string) => recorder.event(writer, "Warning", "UpdateFailed", message);
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 describe("EventRecorder", () => {
   it("writes an events.k8s.io/v1 Event beside the object", async () => {
-    recorder.event(writer, "Warning", "UpdateFailed", "table missing");
+    warn("table missing");
     await recorder.flush();
     expect(created).toEqual([
       {
@@ -81,14 +78,7 @@ describe("EventRecorder", () => {
         reason: "UpdateFailed",
         action: "UpdateFailed",
         note: "table missing",
-        regarding: {
-          apiVersion: "demo.yash.com/v1",
-          kind: "PostgresWriter",
-          namespace: "ns",
-          name: "a",
-          uid: "uid-a",
-          resourceVersion: "12",
-        },
+        regarding: { apiVersion: writer.apiVersion, kind: writer.kind, ...writer.metadata },
         reportingController: "kindstack.dev/operator",
         reportingInstance: os.hostname().slice(0, 128),
       },
@@ -113,18 +103,9 @@ describe("EventRecorder", () => {
     await record();
     await record();
     expect(created).toHaveLength(1);
-    expect(patched).toEqual([
-      {
-        name: "event-1",
-        namespace: "ns",
-        patch: { series: { count: 2, lastObservedTime: "2026-01-02T03:05:05.678000Z" } },
-      },
-      {
-        name: "event-1",
-        namespace: "ns",
-        patch: { series: { count: 3, lastObservedTime: "2026-01-02T03:05:05.678000Z" } },
-      },
-    ]);
+    const lastObservedTime = "2026-01-02T03:05:05.678000Z";
+    const [event, ...series] = [{ name: "event-1", namespace: "ns" }, { count: 2 }, { count: 3 }];
+    expect(patched).toEqual(series.map((one) => ({ ...event, patch: { series: { ...one, lastObservedTime } } })));
   });
 
   it("writes once what was repeated before it could be written", async () => {
@@ -169,11 +150,8 @@ describe("EventRecorder", () => {
     await record(writer, "x".repeat(1024));
     await record(writer, `xx${"é".repeat(1000)}`);
     await record(writer, "🚀".repeat(1000));
-    expect(created.map(({ note }) => note)).toEqual([
-      "x".repeat(1024),
-      `xx${"é".repeat(509)}…`,
-      `${"🚀".repeat(255)}…`,
-    ]);
+    const notes = ["x".repeat(1024), `xx${"é".repeat(509)}…`, `${"🚀".repeat(255)}…`];
+    expect(created.map(({ note }) => note)).toEqual(notes);
     for (const { note } of created) expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
   });
 
@@ -194,9 +172,9 @@ describe("EventRecorder", () => {
   });
 
   it("releases what is normal before it drops a warning", async () => {
-    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came first");
+    warn("a warning that came first");
     recordMany(120);
-    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came last");
+    warn("a warning that came last");
     await recorder.flush();
     expect(created).toHaveLength(100);
     expect(created.filter(({ note }) => note.startsWith("a warning"))).toHaveLength(2);
@@ -204,20 +182,20 @@ describe("EventRecorder", () => {
 
   it("writes fifty at once, then two a second, and warnings first", async () => {
     recordMany(60);
-    await vi.advanceTimersByTimeAsync(0);
+    await pass(0);
     expect(created).toHaveLength(50);
-    recorder.event(writer, "Warning", "UpdateFailed", "a warning");
-    await vi.advanceTimersByTimeAsync(1_500);
+    warn("a warning");
+    await pass(1_500);
     expect(created.slice(50).map(({ note }) => note)).toEqual(["a warning", "message 50", "message 51"]);
-    await vi.advanceTimersByTimeAsync(60_000);
+    await pass(60_000);
     expect(created).toHaveLength(61);
   });
 
   it("writes one more for twenty writes to objects", async () => {
     recordMany(90);
-    await vi.advanceTimersByTimeAsync(0);
+    await pass(0);
     for (let i = 0; i < 400; i++) recorder.wrote();
-    await vi.advanceTimersByTimeAsync(500);
+    await pass(500);
     expect(created).toHaveLength(50 + 20 + 1);
     await recorder.flush();
   });
@@ -226,7 +204,7 @@ describe("EventRecorder", () => {
     for (let second = 0; second < 100; second++) {
       recordMany(20, `second ${second}`);
       for (let i = 0; i < 20; i++) recorder.wrote();
-      await vi.advanceTimersByTimeAsync(1_000);
+      await pass(1_000);
     }
     expect(created.length).toBeLessThanOrEqual(50 + 200 + 100);
     await recorder.flush();
@@ -234,9 +212,9 @@ describe("EventRecorder", () => {
 
   it("allows fifty at once again after a rest", async () => {
     recordMany(50);
-    await vi.advanceTimersByTimeAsync(60_000);
+    await pass(60_000);
     recordMany(60, "next");
-    await vi.advanceTimersByTimeAsync(0);
+    await pass(0);
     expect(created).toHaveLength(100);
     await recorder.flush();
   });
@@ -262,13 +240,11 @@ describe("EventRecorder", () => {
 
   it("does not wait for ever for an API server that does not answer", async () => {
     vi.spyOn(client, "create").mockReturnValueOnce(new Promise(() => {}));
-    recorder.event(writer, "Normal", "Updated", "done");
     const flushed = vi.fn();
-    const flush = recorder.flush().then(flushed);
-    await vi.advanceTimersByTimeAsync(4_999);
+    const recorded = record().then(flushed);
+    await pass(4_999);
     expect(flushed).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(1);
-    await flush;
-    expect(flushed).toHaveBeenCalledOnce();
+    await pass(1);
+    await recorded;
   });
 });

@@ -13,10 +13,12 @@ import type { Condition } from "../../stacks/contract/condition";
 /** Facts that a test changes, of whatever group. */
 export type Changes = Partial<ObjectFacts & Settings & StackFacts & DriftFacts & LastFacts & Timing>;
 
-export function ready(status: Condition["status"], observedGeneration: number): Condition[] {
-  const lastTransitionTime = "2026-01-01T00:00:00Z";
-  return [{ type: "Synced", status, reason: "Any", message: "", observedGeneration, lastTransitionTime }];
+/** A condition of the object's present generation. */
+export function told(type: string, reason: string, status: Condition["status"] = "True"): Condition {
+  return { type, status, reason, message: "", observedGeneration: 3, lastTransitionTime: "2026-01-01T00:00:00Z" };
 }
+
+export const synced = (status: Condition["status"]) => told("Synced", "Any", status);
 
 /** An object whose last update succeeded for generation 3 with program p1. */
 const AT_REST: Facts = {
@@ -24,7 +26,7 @@ const AT_REST: Facts = {
     metadata: { uid: "uid-1", generation: 3 },
     status: {
       observedGeneration: 3,
-      conditions: ready("True", 3),
+      conditions: [synced("True")],
       stack: { name: "stack", program: "p1", resources: [] },
     },
     isTombstone: false,

@@ -4,27 +4,19 @@ import type { FieldDrift } from "../../providers/provider";
 import type { StackResource } from "../../src/automation/event-log";
 import { alterationsIn, revertsIn } from "../../src/controller/repairs";
 
-const deployment = (corrected: FieldDrift[], outputs: object = {}): StackResource => ({
-  urn: "urn:a",
-  type: "kubernetes:Deployment",
-  name: "deployment/cache",
-  operation: "update",
-  outputs: {
-    __provider: OBJECT_STUB,
-    manifest: { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "cache", namespace: "default" } },
-    fields: "",
-    ...outputs,
-  },
-  corrected,
-});
-const row = (corrected: FieldDrift[], outputs: object = {}): StackResource => ({
-  urn: "urn:r",
-  type: "postgres:Row",
-  name: "row/a",
-  operation: "update",
-  outputs: { values: {}, ...outputs },
-  corrected,
-});
+const deployment = (corrected: FieldDrift[], more: object = {}): StackResource => {
+  const resource = {
+    urn: "urn:a",
+    type: "kubernetes:Deployment",
+    name: "deployment/cache",
+    operation: "update",
+  } as const;
+  const manifest = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "cache", namespace: "default" } };
+  return { ...resource, outputs: { __provider: OBJECT_STUB, manifest, fields: "", ...more }, corrected };
+};
+const row = (corrected: FieldDrift[], values: object = {}): StackResource => {
+  return { urn: "urn:r", type: "postgres:Row", name: "row/a", operation: "update", outputs: { values }, corrected };
+};
 const replicas: FieldDrift = { field: "spec.replicas", wanted: 1, live: 3, by: "kubectl-edit" };
 
 describe("what a repair put right", () => {
@@ -46,7 +38,7 @@ describe("what a repair put right", () => {
 
   it("shows no values of what has a secret", () => {
     const corrected = [{ field: "country", wanted: "s3cret", live: "other" }];
-    expect(textsOf([row(corrected, { values: { country: "[secret]" } })])).toEqual(["row/a: country … → …"]);
+    expect(textsOf([row(corrected, { country: "[secret]" })])).toEqual(["row/a: country … → …"]);
   });
 
   it("shortens values, and lets none take effect on a terminal", () => {

@@ -14,16 +14,12 @@ import type { PlannedResource } from "../../src/plan/effects";
 import type { StackPlan } from "../../src/plan/plan";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import { memcached } from "../../stacks/kinds/memcached/kind";
-import { liveObject } from "../objects";
+import { liveObject, memcachedObject } from "../objects";
 import { stub } from "../stub";
 import { facts } from "./facts";
 import { planSpec } from "./plans";
 
-const object: LiveObject = {
-  apiVersion: "cache.example.com/v1alpha1",
-  kind: "Memcached",
-  metadata: { name: "cache", namespace: "default", uid: "uid-of-cache", resourceVersion: "1", generation: 1 },
-};
+const object = memcachedObject();
 const key = createSecretKey(Buffer.alloc(32));
 
 function resource(operation: "create" | "update" | "replace" | "delete", urn: string = operation): PlannedResource {
@@ -61,10 +57,8 @@ function pass(
       if (begun === undefined) return undefined;
       const { digest, steps, object: other } = begun.spec;
       const { metadata, ...type } = object;
-      const spec = planSpec(
-        { ...metadata, ...type, generation: 1, ...other },
-        { digest, steps: steps as PlanSpec["steps"] },
-      );
+      const of = { ...metadata, ...type, generation: 1, ...other };
+      const spec = planSpec(of, { digest, steps: steps as PlanSpec["steps"] });
       return stub<Plan>({ spec, status: { state: begun.state ?? "Applying" } });
     },
     write: async () => {},
@@ -97,7 +91,7 @@ it.each([
 it("a plan that waits shows all that it would do, and names the object as it is", async () => {
   const plan = planOf([resource("update")], { untracked: [cut] });
   expect(await pass("all", plan)).toMatchObject({
-    spec: { object: { kind: "Memcached", namespace: "default", name: "cache", uid: "uid-of-cache" } },
+    spec: { object: { kind: "Memcached", namespace: "default", name: "cache", uid: "uid-cache" } },
     decision: undefined,
     resources: [
       { operation: "update", name: "update" },
@@ -122,12 +116,14 @@ describe("what passes", () => {
 });
 
 describe("what an approved operation that was cut off has left to do", () => {
-  const { digest, steps } = planDigests(key, {
-    ...planOf([resource("create", "one"), resource("update", "two")]),
-    ...{ kind: memcached, object, programDigest: "p", references: [] },
-  });
-  const begun = { spec: { digest, steps: [...steps.values()].map((step) => ({ digest: step })) } };
-  const approves = (one: string) => (one === digest ? "Approve" : undefined);
+  /** The plan that is being applied, and its approval. */
+  const begin = (plan: StackPlan) => {
+    const basis = { kind: memcached, object, programDigest: "p", references: [] };
+    const { digest, steps } = planDigests(key, { ...plan, ...basis });
+    const begun = { spec: { digest, steps: [...steps.values()].map((step) => ({ digest: step })) } };
+    return { digest, begun, approves: (one: string) => (one === digest ? "Approve" : undefined) } as const;
+  };
+  const { digest, begun, approves } = begin(planOf([resource("create", "one"), resource("update", "two")]));
   const rest = planOf([resource("update", "two")]);
 
   it("needs no other approval", async () => {
@@ -148,10 +144,7 @@ describe("what an approved operation that was cut off has left to do", () => {
       return { ...resource("create", "one"), live, inputs: { manifest, owner } };
     };
     const nothing = new Map([["one", withObserved(undefined, "one", "Create", null, {})]]);
-    const basis = { kind: memcached, object, programDigest: "p", references: [] };
-    const first = planDigests(key, { ...planOf([resource("create", "one")], { observed: nothing }), ...basis });
-    const begun = { spec: { digest: first.digest, steps: [...first.steps.values()].map((digest) => ({ digest })) } };
-    const approves = (one: string) => (one === first.digest ? "Approve" : undefined);
+    const { begun, approves } = begin(planOf([resource("create", "one")], { observed: nothing }));
     const observed = new Map([["one", withObserved(undefined, "one", "Create", manifest, {})]]);
     const rest = (...of: Parameters<typeof created>) => planOf([created(...of)], { observed });
     expect(await pass("all", rest({ a: 1 }), approves, begun)).toMatchObject({ type: "pass" });
@@ -179,10 +172,8 @@ describe("what an approved operation that was cut off has left to do", () => {
 
   it("waits where it was rejected since", async () => {
     const decide = (one: string) => (one === digest ? "Approve" : "Reject");
-    expect(await pass("all", rest, decide, begun)).toMatchObject({
-      type: "proposed",
-      decision: { decision: "Reject" },
-    });
+    const passed = await pass("all", rest, decide, begun);
+    expect(passed).toMatchObject({ type: "proposed", decision: { decision: "Reject" } });
   });
 });
 

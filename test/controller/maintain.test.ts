@@ -7,26 +7,20 @@ import { ObjectState } from "../../src/controller/object-state";
 import { kindApiVersion } from "../../stacks/contract/kind";
 import type { CommonStatus } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { liveObject } from "../objects";
 import { stub } from "../stub";
 import { facts } from "./facts";
 
 const RECORDED = "v1/ResourceQuota/acme-blue/capsule-acme-0";
-const quota: LiveObject = {
-  apiVersion: "v1",
-  kind: "ResourceQuota",
-  metadata: { namespace: "acme-blue", name: "capsule-acme-0", uid: "uid-quota", resourceVersion: "5" },
-};
+const quota = liveObject({ kind: "ResourceQuota", metadata: { namespace: "acme-blue", name: "capsule-acme-0" } });
 
 /** Maintains a tenant whose update has made one quota. @returns what the kind was called with */
 async function maintainWith(shown: LiveObject | undefined) {
   const maintained = vi.fn(async () => undefined);
-  const object: LiveObject = {
-    apiVersion: kindApiVersion(capsuleTenant),
-    kind: "Tenant",
-    metadata: { name: "acme", uid: "uid-acme", resourceVersion: "1" },
-    spec: { owner: { name: "alice", kind: "User" } },
-    status: { stack: { name: "tenant.acme", program: "p", resources: [{ id: RECORDED, fields: "f" }] } },
-  };
+  const status: CommonStatus = { stack: { name: "s", program: "p", resources: [{ id: RECORDED, fields: "f" }] } };
+  const spec = { owner: { name: "alice", kind: "User" } };
+  const type = { apiVersion: kindApiVersion(capsuleTenant), kind: "Tenant" };
+  const object = liveObject({ ...type, metadata: { name: "acme" }, spec, status });
   const context = {
     kind: { ...capsuleTenant, capabilities: { maintain: maintained } },
     client: stub<KindContext["client"]>({}),
@@ -37,7 +31,7 @@ async function maintainWith(shown: LiveObject | undefined) {
     writer: stub<KindContext["writer"]>({}),
   };
   const step = { context, object, state: new ObjectState(), logger: pino({ level: "silent" }) };
-  expect(await maintain({ ...step, facts: facts({ status: object.status as CommonStatus }) })).toBe(0);
+  expect(await maintain({ ...step, facts: facts({ status }) })).toBe(0);
   return maintained;
 }
 

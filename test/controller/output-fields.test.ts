@@ -5,21 +5,12 @@ import type { OutputsOf } from "../../stacks/contract/capabilities";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { memcachedObject } from "../objects";
 
-const resource = (name: string, outputs: Record<string, unknown>) => ({
-  urn: `urn:${name}`,
-  type: "t",
-  name,
-  operation: "same" as const,
-  outputs,
-});
-const object = {
-  apiVersion: "cache.example.com/v1alpha1",
-  kind: "Memcached",
-  metadata: { name: "a", namespace: "b", uid: "u", resourceVersion: "1", generation: 1 },
-  spec: { size: 1, containerPort: 1 },
-  status: { url: "s3://a" },
+const resource = (name: string, outputs: Record<string, unknown>) => {
+  return { urn: `urn:${name}`, type: "t", name, operation: "same" as const, outputs };
 };
+const object = { ...memcachedObject(), status: { url: "s3://a" } };
 const giving = (give: (of: OutputsOf, object: KindObject) => unknown): AnyKind => ({
   ...memcached,
   capabilities: { outputs: { url: give } },
@@ -28,20 +19,16 @@ const giving = (give: (of: OutputsOf, object: KindObject) => unknown): AnyKind =
 describe("fields of the status that outputs give", () => {
   it("are what the kind makes of the outputs of its resources, also of plugins", async () => {
     const kind = giving((of) => `${of("bucket")?.url}/${of("folder")?.path}${of("none")?.id ?? ""}`);
-    expect(
-      await outputFields(kind, object, [resource("bucket", { url: "s3://a" }), resource("folder", { path: "b" })]),
-    ).toEqual({
-      url: "s3://a/b",
-    });
+    const resources = [resource("bucket", { url: "s3://a" }), resource("folder", { path: "b" })];
+    expect(await outputFields(kind, object, resources)).toEqual({ url: "s3://a/b" });
     expect(await outputFields(memcached, object, [])).toBeUndefined();
   });
 
   it("never show what the engine keeps as a secret", async () => {
     const all = giving((of) => of("password"));
     const outputs = { result: "[secret]", length: 3, of: ["[secret]", 1], data: { key: "[secret]", plain: "p" } };
-    expect(await outputFields(all, object, [resource("password", outputs)])).toEqual({
-      url: { length: 3, of: [1], data: { plain: "p" } },
-    });
+    const shown = { length: 3, of: [1], data: { plain: "p" } };
+    expect(await outputFields(all, object, [resource("password", outputs)])).toEqual({ url: shown });
   });
 
   it("stay until the next update, and go when it gives none", async () => {

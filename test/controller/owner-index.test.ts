@@ -6,6 +6,7 @@ import { objectItem } from "../../src/controller/object-item";
 import { BURST_DELAY_MS, OwnerIndex } from "../../src/controller/owner-index";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, globex, marksOf, namespace } from "../objects";
+import { stub } from "../stub";
 
 const first = acme;
 const second = { ...acme, uid: "uid-of-the-second" };
@@ -16,17 +17,15 @@ async function indexWith(...uids: string[]) {
   const woken: string[] = [];
   const delays: number[] = [];
   let change: (change: ObjectChange) => void = () => {};
-  const factory = {
-    create: async (_type: unknown, { onChange }: { onChange(change: ObjectChange): void }) => {
-      change = onChange;
-      return {} as Informer;
-    },
-  } as InformerFactory;
+  const create: InformerFactory["create"] = async (_type, { onChange }) => {
+    change = onChange;
+    return {} as Informer;
+  };
   const addAfter = ({ key }: { key: string }, ms: number) => {
     woken.push(key);
     delays.push(ms);
   };
-  const index = new OwnerIndex(factory, { addAfter }, { released: () => {} });
+  const index = new OwnerIndex(stub<InformerFactory>({ create }), { addAfter }, { released: () => {} });
   await index.watch({ apiVersion: "v1", kind: "Namespace" });
   for (const uid of uids) index.set(uid, item);
   return { index, woken, delays, changed: (one: ObjectChange) => change(one) };

@@ -8,9 +8,9 @@ import { PlanStore } from "../../src/controller/plan-store";
 import { installKinds } from "../../src/operator/install";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { APPROVAL_TYPE, type ApprovalSpec, MAX_APPROVED_PLANS } from "../../stacks/contract/approval";
-import { kindName, kindType } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { PLAN_TYPE, type PlanSpec, planName } from "../../stacks/contract/plan";
+import { PLAN_TYPE, type PlanSpec, type PlanStatus, planName } from "../../stacks/contract/plan";
 import { podSet } from "../../stacks/kinds/podset/kind";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
@@ -60,12 +60,14 @@ async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<L
 
 const find = (object: LiveObject, digest: string) => store.decisionOn(podSet, object, digest);
 const pending = { state: "Pending" } as const;
+const write = (object: LiveObject, spec: PlanSpec, status: PlanStatus = pending, kind: AnyKind = podSet) =>
+  store.write({ client: cluster.client, kind }, object, spec, status);
 
 describe("a plan", () => {
   it("is an object in its object's namespace, which owns it; one of the same digest keeps its cause", async () => {
     const object = await makePodSet("written");
     const spec = planOf(object);
-    await store.write({ client: cluster.client, kind: podSet }, object, spec, pending);
+    await write(object, spec);
     expect(store.get(podSet, object)).toMatchObject({ spec, status: pending }); // before any event
     const first = store.get(podSet, object);
     expect(first?.metadata).toMatchObject({
@@ -74,16 +76,12 @@ describe("a plan", () => {
       ownerReferences: [{ kind: "PodSet", name: "written", uid: object.metadata.uid }],
     });
 
-    await store.write(
-      { client: cluster.client, kind: podSet },
-      object,
-      { ...spec, cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" } },
-      pending,
-    );
+    const cause = { reason: "Drifted", at: "2026-11-25T13:00:00Z" };
+    await write(object, { ...spec, cause });
     expect(store.get(podSet, object)?.metadata.resourceVersion).toBe(first?.metadata.resourceVersion);
 
-    const next = planOf(object, { cause: { reason: "Drifted", at: "2026-11-25T13:00:00Z" }, steps: [] });
-    await store.write({ client: cluster.client, kind: podSet }, object, next, { ...pending, message: "another" });
+    const next = planOf(object, { cause, steps: [] });
+    await write(object, next, { ...pending, message: "another" });
     const plans = await cluster.client.list(PLAN_TYPE, { namespace: cluster.namespace });
     expect(plans.items.filter(({ metadata }) => metadata.name === first?.metadata.name)).toMatchObject([
       { spec: next, status: { state: "Pending", message: "another" } },
@@ -92,14 +90,14 @@ describe("a plan", () => {
     await store.remove({ client: cluster.client, kind: podSet }, object);
     expect(store.get(podSet, object)).toBeUndefined();
     await store.remove({ client: cluster.client, kind: podSet }, object);
-    await store.write({ client: cluster.client, kind: podSet }, object, next, pending); // made again, whatever the cache shows
+    await write(object, next); // made again, whatever the cache shows
     const name = planName(podSet, object.metadata);
     expect(await known(cluster.client.get(PLAN_TYPE, name, cluster.namespace))).toMatchObject({ spec: next });
   });
 
   it("is told of when others delete it", async () => {
     const object = await makePodSet("deleted");
-    await store.write({ client: cluster.client, kind: podSet }, object, planOf(object), pending);
+    await write(object, planOf(object));
     await cluster.client.delete(PLAN_TYPE, planName(podSet, object.metadata), cluster.namespace);
     await expect.poll(() => changed).toContain(`${cluster.namespace}/deleted`);
     expect(store.get(podSet, object)).toBeUndefined();
@@ -111,7 +109,7 @@ describe("a plan", () => {
     const spec = { adminEmail, adminGroups: ["a"], userGroups: ["u"], namespaces: ["n"] };
     const object = await cluster.client.create({ ...kindType(tenant), metadata, spec });
     const plan = planOf(object);
-    await store.write({ client: cluster.client, kind: tenant }, object, plan, pending);
+    await write(object, plan, pending, tenant);
     expect(store.get(tenant, object)?.metadata).toMatchObject({ namespace: operators });
     expect(store.get(tenant, object)?.metadata.ownerReferences).toMatchObject([{ uid: object.metadata.uid }]);
 
@@ -132,16 +130,14 @@ describe("a plan", () => {
     await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers } });
     await cluster.client.delete(NAMESPACE, ending);
     const plan = planOf(object);
-    await store.write({ client: cluster.client, kind: podSet }, object, plan, pending);
+    await write(object, plan);
     expect(store.get(podSet, object)?.metadata).toMatchObject({ namespace: operators });
     expect(store.get(podSet, object)?.metadata.ownerReferences).toBeUndefined();
 
     await decide(operators, { object: { kind: kindName(podSet), name: "ending" }, digest: plan.digest });
     expect(find(object, plan.digest)).toBeUndefined(); // of another object, without the namespace
-    await decide(operators, {
-      object: { kind: kindName(podSet), namespace: ending, name: "ending" },
-      digest: plan.digest,
-    });
+    const named = { kind: kindName(podSet), namespace: ending, name: "ending" };
+    await decide(operators, { object: named, digest: plan.digest });
     await expect.poll(() => find(object, plan.digest)).toMatchObject({ decision: "Approve" });
     await cluster.client.mergePatch(kindType(podSet), "ending", ending, { metadata: { finalizers: [] } });
   });
@@ -156,14 +152,11 @@ describe("a decision", () => {
     expect(find(one, digest())).toBeUndefined();
     expect(find(other, plan.digest)).toBeUndefined();
 
-    const digests = [planOf(one).digest, planOf(other).digest] as const;
-    await decide(operators, { digests: [...digests] });
-    const rejection = await decide(cluster.namespace, {
-      digests: [...digests],
-      decision: "Reject",
-      reason: "not on a Friday",
-    });
-    await expect.poll(() => find(one, digests[0])).toMatchObject({ decision: "Reject", reason: "not on a Friday" });
+    const digests: [string, string] = [digest(), digest()];
+    await decide(operators, { digests });
+    const rejected = { decision: "Reject", reason: "not on a Friday" } as const;
+    const rejection = await decide(cluster.namespace, { digests, ...rejected });
+    await expect.poll(() => find(one, digests[0])).toMatchObject(rejected);
     expect(find(other, digests[1])).toMatchObject({ decision: "Reject" });
     const approval = await decide(cluster.namespace, { digests: [digests[0]], decision: "Approve" });
     const isNewer = approval.metadata.creationTimestamp !== rejection.metadata.creationTimestamp;
@@ -178,18 +171,15 @@ describe("a decision", () => {
     await decide(cluster.namespace, { digests });
     await expect.poll(() => find(object, digests.at(-1) ?? "")).toMatchObject({ decision: "Approve" });
     expect(digests.filter((one) => find(object, one) === undefined)).toEqual([]);
-    await expect(decide(cluster.namespace, { digests: [...digests, digest()] })).rejects.toThrow(
-      "must have at most 1000",
-    );
+    const tooMany = decide(cluster.namespace, { digests: [...digests, digest()] });
+    await expect(tooMany).rejects.toThrow("must have at most 1000");
   });
 
   it("of an author is told and ignored, of one plan or several, unless it is a rejection or another user has approved", async () => {
     const object = await makePodSet("authored");
     const [{ digest: own }, listed] = [planOf(object), digest()];
-    const { spec } = await decide(cluster.namespace, {
-      object: { kind: kindName(podSet), name: "authored" },
-      digest: own,
-    });
+    const named = { kind: kindName(podSet), name: "authored" };
+    const { spec } = await decide(cluster.namespace, { object: named, digest: own });
     const { approver } = spec as ApprovalSpec;
     const by = (digest: string, ...authors: string[]) => store.decisionOn(podSet, object, digest, authors)?.decision;
     await expect.poll(() => by(own, "olga")).toBe("Approve");
@@ -208,7 +198,7 @@ describe("a decision", () => {
     const plan = planOf(object);
     await decide(cluster.namespace, { object: { kind: kindName(podSet), name: "early" }, digest: plan.digest });
     await expect.poll(() => find(object, plan.digest)).toMatchObject({ decision: "Approve" });
-    await store.write({ client: cluster.client, kind: podSet }, object, plan, pending);
+    await write(object, plan);
     await expect.poll(() => changed).toContain(`${cluster.namespace}/early`);
   });
 

@@ -5,12 +5,18 @@ import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from 
 import type { Informer } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { PlanStore, type PlanStoreOptions } from "../../src/controller/plan-store";
-import { PLAN_TYPE, type PlanSpec, type PlanStatus } from "../../stacks/contract/plan";
+import { PLAN_TYPE, type PlanSpec } from "../../stacks/contract/plan";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { tenantObject } from "../objects";
 import { stub } from "../stub";
 
 const TYPE = { ...PLAN_TYPE, plural: "plans", namespaced: true };
+
+const optionsOf = (client: KubernetesClient, create: InformerFactory["create"]): PlanStoreOptions => ({
+  ...{ client, informers: stub<InformerFactory>({ create }), namespace: "default", onChange: () => {} },
+  planKey: async () => createSecretKey(Buffer.alloc(32)),
+  logger: pino({ level: "silent" }),
+});
 
 it("watches nothing where the API server serves plans and no approvals", async () => {
   const resourceType = async (_: string, kind: string) => {
@@ -18,15 +24,7 @@ it("watches nothing where the API server serves plans and no approvals", async (
     return TYPE;
   };
   const create = vi.fn(async () => stub<Informer>({}));
-  const options: PlanStoreOptions = {
-    client: stub<KubernetesClient>({ resourceType }),
-    informers: stub<InformerFactory>({ create }),
-    planKey: async () => createSecretKey(Buffer.alloc(32)),
-    namespace: "default",
-    onChange: () => {},
-    logger: pino({ level: "silent" }),
-  };
-  expect(await PlanStore.open(options)).toBeUndefined();
+  expect(await PlanStore.open(optionsOf(stub<KubernetesClient>({ resourceType }), create))).toBeUndefined();
   expect(create).not.toHaveBeenCalled();
 });
 
@@ -38,27 +36,13 @@ it("forgets what it wrote when the API server's data was restored: its versions 
     created: true,
   });
   const client = stub<KubernetesClient>({ resourceType: async () => TYPE, apply });
-  const options: PlanStoreOptions = {
-    client,
-    informers: stub<InformerFactory>({
-      create: async (_type, { onRestore }) => {
-        restore ??= onRestore;
-        return plans;
-      },
-    }),
-    planKey: async () => createSecretKey(Buffer.alloc(32)),
-    namespace: "default",
-    onChange: () => {},
-    logger: pino({ level: "silent" }),
-  };
+  const options = optionsOf(client, async (_type, { onRestore }) => {
+    restore ??= onRestore;
+    return plans;
+  });
   const object = tenantObject();
   const store = await PlanStore.open(options);
-  await store?.write(
-    { client, kind: tenant },
-    object,
-    { digest: "d", cause: {} } as PlanSpec,
-    { state: "Pending" } as PlanStatus,
-  );
+  await store?.write({ client, kind: tenant }, object, { digest: "d", cause: {} } as PlanSpec, { state: "Pending" });
   expect(store?.get(tenant, object)).toBeDefined();
   restore?.();
   expect(store?.get(tenant, object)).toBeUndefined();

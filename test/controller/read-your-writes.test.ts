@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { ReadYourWrites } from "../../src/controller/own-writes";
 import { liveObject } from "../objects";
 
@@ -19,8 +18,7 @@ describe("a status", () => {
 });
 
 describe("what was written", () => {
-  const object = (resourceVersion: string, uid = "a") =>
-    ({ apiVersion: "v1", kind: "A", metadata: { name: "a", uid, resourceVersion } }) as LiveObject;
+  const object = (resourceVersion: string, uid = "a") => liveObject({ metadata: { uid, resourceVersion } });
   const older = object("999");
 
   it("is kept until the cache shows it", () => {
@@ -30,6 +28,22 @@ describe("what was written", () => {
     expect(writes.latest(older)).toBe(written);
     writes.shown(object("1000"));
     expect(writes.latest(older)).toBe(older);
+  });
+
+  it("is not kept when a list shows what is newer", () => {
+    const writes = new ReadYourWrites();
+    writes.record(object("1000"));
+    const newer = object("1001");
+    expect(writes.latest(newer)).toBe(newer);
+    writes.forgetShown([newer]);
+    expect(writes.latest(older)).toBe(older);
+  });
+
+  it("is not taken for another object of that name", () => {
+    const writes = new ReadYourWrites();
+    writes.record(object("1000"));
+    const successor = object("999", "another");
+    expect(writes.latest(successor)).toBe(successor);
   });
 
   it("is not kept when its event came before the answer", () => {

@@ -7,23 +7,20 @@ import { findCondition } from "../../stacks/contract/condition";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { liveObject, memcachedObject } from "../objects";
 
 const NOW = new Date("2026-01-02T03:04:05Z");
 const LATER = new Date("2026-01-02T04:04:05Z");
 
-const deployment = (availableReplicas: number, conditions: object[] = []): LiveObject => ({
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name: "cache", namespace: "default", uid: "d", resourceVersion: "1" },
-  spec: { replicas: 2 },
-  status: {
-    replicas: 2,
-    updatedReplicas: 2,
-    readyReplicas: availableReplicas,
-    availableReplicas,
-    conditions: [{ type: "Available", status: availableReplicas > 1 ? "True" : "False" }, ...conditions],
-  },
-});
+const deployment = (availableReplicas: number, conditions: object[] = []): LiveObject => {
+  const available = { type: "Available", status: availableReplicas > 1 ? "True" : "False" };
+  const replicas = { replicas: 2, updatedReplicas: 2, readyReplicas: availableReplicas, availableReplicas };
+  return liveObject({
+    ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "cache", namespace: "default" } },
+    spec: { replicas: 2 },
+    status: { ...replicas, conditions: [available, ...conditions] },
+  });
+};
 const works = deployment(2);
 const starts = deployment(0);
 const fails = deployment(0, [{ type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" }]);
@@ -42,20 +39,17 @@ async function updated(
   { owned = [works], isSeen = true, unserved, kind = memcached, now = NOW }: Seen = {},
   before: object = {},
 ): Promise<LiveObject> {
-  const object: LiveObject = {
-    apiVersion: "cache.example.com/v1alpha1",
-    kind: "Memcached",
-    metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1 },
-    spec: { size: 2, containerPort: 11211 },
-    status: before,
-  };
+  const object = { ...memcachedObject(), status: before };
   const stack = { name: "s", program: "p", resources: [{ id: objectId(works), fields: "f" }] };
   const shown = { objects: owned, isSeen: () => isSeen, unserved: () => unserved };
-  return {
-    ...object,
-    status: await composeStatus(kind, object, shown, { ...(conditions && { conditions }), stack }, now),
-  };
+  const change = { ...(conditions && { conditions }), stack };
+  return { ...object, status: await composeStatus(kind, object, shown, change, now) };
 }
+
+/** The kind with another rule of its own. */
+const readyBy = (readyWhen: NonNullable<AnyKind["capabilities"]["readyWhen"]>): AnyKind => {
+  return { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } };
+};
 
 const conditionsOf = ({ status }: LiveObject) => (status as { conditions: never[] }).conditions;
 const STANDARD = ["Ready", "Synced", "Reconciling", "Stalled"];
@@ -69,11 +63,8 @@ const messageOf = (object: LiveObject, type: string) => findCondition(conditions
 describe("Ready", () => {
   it("is not, and the object is Reconciling, while what it made does not work yet", async () => {
     const waiting = await updated(SUCCEEDED_CONDITIONS, { owned: [starts] });
-    expect(summary(waiting)).toEqual([
-      "Ready=False Progressing",
-      "Synced=True Succeeded",
-      "Reconciling=True Progressing",
-    ]);
+    const told = ["Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Progressing"];
+    expect(summary(waiting)).toEqual(told);
     expect(messageOf(waiting, "Reconciling")).toBe("Deployment default/cache: 0 of 2 are available");
     expect(messageOf(waiting, "Ready")).toBe(messageOf(waiting, "Reconciling"));
   });
@@ -96,11 +87,8 @@ describe("Ready", () => {
   });
 
   it("is not, and the object is Stalled, when what it made has failed", async () => {
-    expect(summary(await updated(SUCCEEDED_CONDITIONS, { owned: [fails] }))).toEqual([
-      "Ready=False ResourceFailed",
-      "Synced=True Succeeded",
-      "Stalled=True ResourceFailed",
-    ]);
+    const told = ["Ready=False ResourceFailed", "Synced=True Succeeded", "Stalled=True ResourceFailed"];
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { owned: [fails] }))).toEqual(told);
   });
 
   it("is not while the caches have not seen what was applied", async () => {
@@ -110,64 +98,45 @@ describe("Ready", () => {
 
   it("is unknown where the API server does not serve the type of what was applied, whatever a cache still shows", async () => {
     const unserved = unknownKind(works);
-    expect(summary(await updated(SUCCEEDED_CONDITIONS, { unserved }))).toEqual([
-      "Ready=Unknown UnknownKind",
-      "Synced=True Succeeded",
-    ]);
+    const told = ["Ready=Unknown UnknownKind", "Synced=True Succeeded"];
+    expect(summary(await updated(SUCCEEDED_CONDITIONS, { unserved }))).toEqual(told);
     expect(summary(await updated(SUCCEEDED_CONDITIONS, { unserved, owned: [] }))[0]).toBe("Ready=Unknown UnknownKind");
   });
 
   it("is as Synced is when that is not True, whatever works", async () => {
     const refused = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
-    expect(summary(await updated(failedConditions([refused])))).toEqual([
-      "Ready=False Away",
-      "Synced=False Away",
-      "Reconciling=True Retrying",
-    ]);
-    expect(summary(await updated(updatingConditions("Creating", false)))).toEqual([
-      "Ready=Unknown Creating",
-      "Synced=Unknown Creating",
-      "Reconciling=True Creating",
-    ]);
+    const away = ["Ready=False Away", "Synced=False Away", "Reconciling=True Retrying"];
+    expect(summary(await updated(failedConditions([refused])))).toEqual(away);
+    const creating = ["Ready=Unknown Creating", "Synced=Unknown Creating", "Reconciling=True Creating"];
+    expect(summary(await updated(updatingConditions("Creating", false)))).toEqual(creating);
   });
 
   it("leaves the Reconciling of an update that runs", async () => {
     const ready = await updated(SUCCEEDED_CONDITIONS);
     const updating = await updated(updatingConditions("Updating", true), { owned: [starts] }, ready.status as object);
-    expect(summary(updating)).toEqual([
-      "Ready=False Progressing",
-      "Synced=True Succeeded",
-      "Reconciling=True Updating",
-    ]);
+    const told = ["Ready=False Progressing", "Synced=True Succeeded", "Reconciling=True Updating"];
+    expect(summary(updating)).toEqual(told);
   });
 
   it("goes by the kind's own rule where it has one", async () => {
-    const capabilities = { ...memcached.capabilities, readyWhen: () => ["the moon is not full"] };
-    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind: { ...memcached, capabilities } });
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind: readyBy(() => ["the moon is not full"]) });
     expect(summary(waiting)[0]).toBe("Ready=False Progressing");
     expect(messageOf(waiting, "Ready")).toBe("the moon is not full");
-    const always = { ...memcached.capabilities, readyWhen: () => [] };
-    const other = await updated(SUCCEEDED_CONDITIONS, {
-      owned: [starts],
-      kind: { ...memcached, capabilities: always },
-    });
+    const other = await updated(SUCCEEDED_CONDITIONS, { owned: [starts], kind: readyBy(() => []) });
     expect(summary(other)[0]).toBe("Ready=True Succeeded");
   });
 
   it("says that the kind's own rule fails", async () => {
-    const readyWhen = () => {
+    const failing = readyBy(() => {
       throw new RangeError("no such Pod");
-    };
-    const failing = await updated(SUCCEEDED_CONDITIONS, {
-      kind: { ...memcached, capabilities: { ...memcached.capabilities, readyWhen } },
     });
-    expect(messageOf(failing, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
+    const status = await updated(SUCCEEDED_CONDITIONS, { kind: failing });
+    expect(messageOf(status, "Ready")).toBe("readyWhen of Memcached fails: no such Pod");
   });
 
   it("names five of many", async () => {
-    const texts = ["a", "b", "c", "d", "e", "f", "g"];
-    const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
-    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind: { ...memcached, capabilities } });
+    const kind = readyBy(() => ["a", "b", "c", "d", "e", "f", "g"]);
+    const waiting = await updated(SUCCEEDED_CONDITIONS, { kind });
     expect(messageOf(waiting, "Ready")).toBe("a; b; c; d; e; and 2 more");
   });
 });

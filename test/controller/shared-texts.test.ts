@@ -1,31 +1,19 @@
 import { expect, it } from "vitest";
 import { textSharing } from "../../src/controller/shared-texts";
+import { liveObject } from "../objects";
 
-const object = (index: number, status?: unknown) =>
-  JSON.parse(
-    JSON.stringify({
-      apiVersion: "demo.example.com/v1",
-      kind: "Sample",
-      metadata: {
-        name: `n${index}`,
-        uid: `u${index}`,
-        resourceVersion: `${index}`,
-        finalizers: ["kindstack.dev/stack"],
-      },
-      spec: { text: "kept" },
-      status: status ?? {
-        conditions: [
-          { type: "Ready", status: "True", reason: "Ready", message: `m${index % 7}`, observedGeneration: 1 },
-        ],
-      },
-    }),
-  );
+const object = (index: number, status: unknown = conditionsOf({ status: "True", message: `m${index % 7}` })) => {
+  const metadata = { name: `n${index}`, resourceVersion: `${index}`, finalizers: ["kindstack.dev/stack"] };
+  return structuredClone(liveObject({ metadata, spec: { text: "kept" }, status }));
+};
+const conditionsOf = (condition: object) => {
+  return { conditions: [{ type: "Ready", reason: "Ready", observedGeneration: 1, ...condition }] };
+};
 
 it("leaves what objects say, also with more texts than it keeps", () => {
   const share = textSharing();
   for (let index = 0; index < 3_000; index++) {
-    const message = `only of ${index}`;
-    const own = { conditions: [{ type: "Ready", message }] };
+    const own = conditionsOf({ message: `only of ${index}` });
     expect(share(object(index))).toEqual(object(index));
     expect(share(object(index, own))).toEqual(object(index, own));
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "../../../stacks/contract/kind";
 import { memcached } from "../../../stacks/kinds/memcached/kind";
+import { liveObject } from "../../objects";
 import { counting, destroyed, Harness, reconciled } from "./harness";
 
 describe("what a program reads besides the spec", () => {
@@ -14,18 +15,16 @@ describe("what a program reads besides the spec", () => {
     },
   };
   const secret = (resourceVersion: string) =>
-    ({ apiVersion: "v1", kind: "Secret", metadata: { name: "login", uid: "s", resourceVersion } }) as LiveObject;
-  const reading = async (version?: string) => {
-    const harness = new Harness(referring);
-    harness.secret = version === undefined ? undefined : secret(version);
-    harness.reference = { object: harness.secret, cacheVersion: version ?? "50" };
-    await harness.reconcile();
-    return harness;
-  };
+    liveObject({ kind: "Secret", metadata: { name: "login", resourceVersion } });
   const shown = (harness: Harness, version: string | undefined, cacheVersion = version ?? "60") => {
     harness.secret = version === undefined ? undefined : secret(version);
     harness.reference = { object: harness.secret, cacheVersion };
     return harness.reconcile();
+  };
+  const reading = async (version?: string) => {
+    const harness = new Harness(referring);
+    await shown(harness, version, version ?? "50");
+    return harness;
   };
 
   it("is recorded, and another update follows when it comes, changes or goes", async () => {
@@ -93,17 +92,17 @@ describe("a kind whose program depends on what is alive", () => {
   });
 
   /** One that the cache does not show any more, or not yet, what it made. */
-  async function behind(shownOwned: LiveObject[]): Promise<Harness> {
-    const needsReconcile = (_: unknown, owned: readonly LiveObject[]) =>
-      owned.length === 1 ? [] : ["none instead of 1"];
+  async function behind(): Promise<Harness> {
+    const needsReconcile = (_: unknown, { length }: readonly LiveObject[]) =>
+      length === 1 ? [] : ["none instead of 1"];
     const harness = await reconciled(counting({ needsReconcile }));
     await harness.reconcile();
-    harness.shownOwned = shownOwned;
+    harness.shownOwned = [];
     return harness;
   }
 
   it("is not updated for what is short only in a cache that is behind", async () => {
-    const harness = await behind([]);
+    const harness = await behind();
     const before = harness.updates;
     expect(await harness.reconcile()).toBe("done");
     expect(harness.updates).toBe(before);
@@ -113,7 +112,7 @@ describe("a kind whose program depends on what is alive", () => {
   });
 
   it("goes by what the API server has, whatever a cache shows", async () => {
-    const harness = await behind([]);
+    const harness = await behind();
     harness.changeSpec();
     await harness.reconcile();
     const found = expect.objectContaining({ kind: "Deployment" });
@@ -128,28 +127,27 @@ describe("a kind whose program depends on what is alive", () => {
 });
 
 describe("a cache that is behind", () => {
-  const successor = (harness: Harness, changes: object): LiveObject => ({
-    ...harness.object,
-    metadata: { ...harness.object.metadata, resourceVersion: "200", ...changes },
-  });
+  /** An object that has changed so, which the cache does not show yet. */
+  function changed(changes: object): Harness {
+    const harness = new Harness();
+    harness.shown = harness.object;
+    harness.setMetadata({ resourceVersion: "200", ...changes });
+    return harness;
+  }
 
   it.each([
     ["has a newer spec", { generation: 2 }],
     ["was deleted and made again under its name", { uid: "uid-successor" }],
     ["is being deleted", { deletionTimestamp: "2026-01-01T00:00:00Z" }],
   ])("leads to no update of an object that %s, until it has caught up", async (_, changes) => {
-    const harness = new Harness();
-    harness.shown = harness.object;
-    harness.object = successor(harness, changes);
+    const harness = changed(changes);
     expect(await harness.reconcile()).toBe("retry");
     expect(harness.updates).toBe(0);
     expect(harness.object.status).toBeUndefined();
   });
 
   it("is asked again, and then leads to one", async () => {
-    const harness = new Harness();
-    harness.shown = harness.object;
-    harness.object = successor(harness, { generation: 2 });
+    const harness = changed({ generation: 2 });
     await harness.reconcile();
     harness.shown = undefined;
     await harness.reconcile();

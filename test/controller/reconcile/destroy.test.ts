@@ -40,10 +40,8 @@ it("a destroy whose state cannot be read when its wait is over says so", async (
   const harness = await reconciled();
   const pending = harness.delete();
   const unreadable: UpdateFailure = { errorClass: "retryable", reason: "Unreadable", message: "away" };
-  harness.destroys.push(
-    destroyed({ result: "failed" }, { failures: [pending] }),
-    destroyed({ result: "failed" }, { failures: [unreadable] }),
-  );
+  const failedBy = (failure: UpdateFailure) => destroyed({ result: "failed" }, { failures: [failure] });
+  harness.destroys.push(failedBy(pending), failedBy(unreadable));
   await harness.reconcile();
   harness.remove();
   expect(await harness.reconcile()).toEqual({ dependency: "Unreadable" });
@@ -61,20 +59,17 @@ describe("a deletion with --cascade=orphan", () => {
   it.each([
     ["no record", {}],
     ["the record of an earlier one that was refused", { [ORPHANED_ANNOTATION]: "2025-12-31T00:00:00Z" }],
-  ])(
-    "with %s keeps what the object made, and is recorded before the garbage collector forgets it",
-    async (_, before) => {
-      const harness = await reconciled();
-      deleting(harness, before, "orphan");
-      harness.reconciler.noteChange(harness.object);
-      deleting(harness, before); // the garbage collector was quicker
-      expect(await harness.reconcile()).toEqual({ requeueAfterMs: 0 });
-      expect(harness.released).toEqual([]);
-      expect(harness.object.metadata.annotations).toEqual({ [ORPHANED_ANNOTATION]: "2026-01-01T00:00:00Z" });
-      await harness.reconcile();
-      expect(harness.released).toEqual([true]);
-    },
-  );
+  ])("with %s keeps resources, and is recorded before the garbage collector forgets it", async (_, before) => {
+    const harness = await reconciled();
+    deleting(harness, before, "orphan");
+    harness.reconciler.noteChange(harness.object);
+    deleting(harness, before); // the garbage collector was quicker
+    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 0 });
+    expect(harness.released).toEqual([]);
+    expect(harness.object.metadata.annotations).toEqual({ [ORPHANED_ANNOTATION]: "2026-01-01T00:00:00Z" });
+    await harness.reconcile();
+    expect(harness.released).toEqual([true]);
+  });
 
   it("is recorded once, though others remove the record", async () => {
     const harness = await reconciled();
@@ -124,12 +119,8 @@ describe("a deletion after an update that was cut off", () => {
 
   it("is finished once the state's backend is the operator's again", async () => {
     const harness = own();
-    harness.backend.refusal = {
-      errorClass: "retryable",
-      reason: "BackendForeign",
-      message: "another's",
-      dependency: "b",
-    };
+    const foreign = { reason: "BackendForeign", message: "another's", dependency: "b" } as const;
+    harness.backend.refusal = { errorClass: "retryable", ...foreign };
     harness.delete();
     expect(await harness.settle()).toEqual({ dependency: "b" });
     harness.backend.refusal = undefined;
@@ -175,8 +166,7 @@ describe("a deletion after an update that was cut off", () => {
     const harness = own();
     harness.refusal = refusal();
     harness.delete();
-    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
-    harness.setMetadata({ annotations });
+    harness.setMetadata({ annotations: { [DELETION_POLICY_ANNOTATION]: "Orphan" } });
     harness.destroys.push(destroyed());
     await harness.settle();
     expect(harness.released).toEqual([true]);

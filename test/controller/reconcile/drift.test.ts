@@ -69,19 +69,19 @@ describe("a conflict", () => {
     expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
   });
 
-  it.each(["changes the spec", "asks for an update"])(
-    "is over when its author %s, until it is found again",
-    async (act) => {
-      const harness = await fieldConflict();
-      act === "changes the spec" ? harness.changeSpec() : harness.request();
-      await harness.reconcile();
-      expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
-      expect(harness.synced()?.status).toBe("True");
-      harness.edit();
-      expect(await harness.reconcile()).toBe("done");
-      expect(harness.fieldConflict()?.status).toBe("False");
-    },
-  );
+  it.each<[string, (harness: Harness) => void]>([
+    ["changes the spec", (harness) => harness.changeSpec()],
+    ["asks for an update", (harness) => harness.request()],
+  ])("is over when its author %s, until it is found again", async (_, act) => {
+    const harness = await fieldConflict();
+    act(harness);
+    await harness.reconcile();
+    expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
+    expect(harness.synced()?.status).toBe("True");
+    harness.edit();
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.fieldConflict()?.status).toBe("False");
+  });
 
   it("is told of any pace, and over when a repair stays for longer than any before", async () => {
     const harness = await fieldConflict(new Harness(), 15_000);
@@ -112,10 +112,8 @@ describe("what ends by itself again and again", () => {
   const completed = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
   /** An object whose replacement has ended as well. */
   async function failing(others: () => string[] = () => []): Promise<Harness> {
-    const harness = new Harness(
-      counting({ needsReconcile: (_, owned) => [...completed(owned), ...others()], completed }),
-    );
-    await harness.reconcile();
+    const needsReconcile = (_: unknown, owned: readonly LiveObject[]) => [...completed(owned), ...others()];
+    const harness = await reconciled(counting({ needsReconcile, completed }));
     harness.end();
     expect(await harness.reconcile()).toBe("done");
     expect(harness.updates).toBe(2);
@@ -195,7 +193,6 @@ describe("a clock that is set back", () => {
     setBack();
     harness.edit();
     expect(await harness.reconcile()).toBe("done");
-
     expect(harness.updates).toBe(before + 1);
   });
 

@@ -29,26 +29,25 @@ describe("an object whose changes wait for an approval", () => {
     return harness;
   }
 
-  /** An approved update of two resources has failed. */
-  async function failedOnTheWay(): Promise<Harness> {
-    const harness = await changed("Propose", [
-      change("update"),
-      { ...change("update"), urn: "second", name: "second" },
-    ]);
-    decide(harness, "Approve");
-    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
+  /** One that was applied, and whose deletion waits. */
+  async function deletedLater(): Promise<Harness> {
+    const harness = await changed("Propose", [change("same")]);
+    harness.planned = [change("delete")];
+    harness.delete();
     await harness.reconcile();
     return harness;
   }
 
-  function decide(
-    harness: Harness,
-    decision: PlanDecision["decision"],
-    digest = harness.plan?.spec.digest ?? "",
-  ): void {
+  function decide(harness: Harness, decision: PlanDecision["decision"], digest = harness.plan?.spec.digest ?? "") {
     const at = "2026-01-01T00:00:00Z";
     const expiresAt = Date.now() + 60_000;
     harness.decisions.set(digest, { decision, approver: "jane", reason: "CHG-1", at, digest, expiresAt });
+  }
+
+  /** The plan that waits is approved, and the object reconciled for that. */
+  async function approve(harness: Harness): Promise<void> {
+    decide(harness, "Approve");
+    await harness.reconcile();
   }
 
   it("has a plan, says so, and nothing is done", async () => {
@@ -85,8 +84,7 @@ describe("an object whose changes wait for an approval", () => {
     decide(harness, "Approve", harness.plan?.spec.group);
     await harness.reconcile();
     expect(harness.updates).toBe(1);
-    decide(harness, "Approve", harness.plan?.spec.digest);
-    await harness.reconcile();
+    await approve(harness);
     expect(harness.updates).toBe(2);
     expect(harness.held).toEqual([undefined, PLAN]);
     expect(harness.plan).toBeUndefined();
@@ -100,8 +98,7 @@ describe("an object whose changes wait for an approval", () => {
     harness.edit();
     await harness.reconcile();
     expect(harness.plan?.spec.cause.reason).toBe("SpecChanged");
-    decide(harness, "Approve");
-    await harness.reconcile();
+    await approve(harness);
     expect(harness.causes).toEqual(["Creating", "Updating"]);
   });
 
@@ -132,14 +129,12 @@ describe("an object whose changes wait for an approval", () => {
   describe("where the author of a change may not approve it", () => {
     /** As the API server records it. */
     async function changedBy(authors: string | undefined): Promise<Harness> {
-      const harness = new Harness();
+      const harness = await reconciled();
       harness.plans.authorMayNotApprove = true;
-      await harness.reconcile();
       harness.mode = "Propose";
       harness.planned = [change("update")];
       harness.changeSpec();
-      const annotations = authors === undefined ? {} : { [AUTHOR_ANNOTATION]: authors };
-      harness.setMetadata({ annotations });
+      harness.setMetadata({ annotations: authors === undefined ? {} : { [AUTHOR_ANNOTATION]: authors } });
       await harness.reconcile();
       return harness;
     }
@@ -148,8 +143,7 @@ describe("an object whose changes wait for an approval", () => {
       const harness = await changedBy(authors);
       const by = authors.replace("\n", ", ");
       expect(harness.plan?.spec.cause).toMatchObject({ reason: "SpecChanged", by });
-      decide(harness, "Approve");
-      await harness.reconcile();
+      await approve(harness);
       await harness.reconcile();
       expect(harness.updates).toBe(1);
       const reason = `the approval by jane has no effect: the change is by ${by}, and needs the approval of another user`;
@@ -160,8 +154,7 @@ describe("an object whose changes wait for an approval", () => {
 
     it("is applied by another user's approval, and rejected by the author", async () => {
       const harness = await changedBy("olga");
-      decide(harness, "Approve");
-      await harness.reconcile();
+      await approve(harness);
       expect(harness.updates).toBe(2);
       const own = await changedBy("jane");
       decide(own, "Reject");
@@ -172,8 +165,7 @@ describe("an object whose changes wait for an approval", () => {
     it.each([undefined, ""])("waits where nothing has recorded who that is: %j", async (authors) => {
       const harness = await changedBy(authors);
       expect(harness.plan?.spec.cause.by).toBe("[unknown]");
-      decide(harness, "Approve");
-      await harness.reconcile();
+      await approve(harness);
       expect(harness.updates).toBe(1);
       expect(harness.synced()?.message).toContain("it is not recorded who made the change");
     });
@@ -183,8 +175,7 @@ describe("an object whose changes wait for an approval", () => {
       harness.plan = undefined;
       await harness.reconcile();
       expect(harness.plan).toMatchObject({ spec: { cause: { by: "jane" } } });
-      decide(harness, "Approve");
-      await harness.reconcile();
+      await approve(harness);
       expect(harness.updates).toBe(1);
     });
 
@@ -198,9 +189,8 @@ describe("an object whose changes wait for an approval", () => {
       await harness.reconcile();
       expect(harness.plan?.spec.cause.reason).toBe("Drifted");
       expect(harness.plan?.spec.cause.by).toBeUndefined();
-      decide(harness, "Approve");
       const { updates } = harness;
-      await harness.reconcile();
+      await approve(harness);
       expect(harness.updates).toBe(updates + 1);
     });
   });
@@ -234,7 +224,10 @@ describe("an object whose changes wait for an approval", () => {
   });
 
   it("needs no other approval for what remains of an update that failed on the way", async () => {
-    const harness = await failedOnTheWay();
+    const second = { ...change("update"), urn: "second", name: "second" };
+    const harness = await changed("Propose", [change("update"), second]);
+    harness.refusal = { errorClass: "retryable", reason: "Unreachable", message: "away" };
+    await approve(harness);
     expect(harness.plan?.status.state).toBe("Applying");
     harness.refusal = undefined;
     harness.planned = [change("update")];
@@ -248,9 +241,8 @@ describe("an object whose changes wait for an approval", () => {
     ["its status could be written", (harness: Harness) => Object.assign(harness, { refusedWrites: 2 })],
   ])("tells who has approved what was done before %s, also of an approval that has expired", async (_, disturb) => {
     const harness = await changed();
-    decide(harness, "Approve");
     disturb(harness);
-    await harness.reconcile().catch(() => {});
+    await approve(harness).catch(() => {});
     expect(harness.updates).toBe(2);
     harness.interrupted = false;
     harness.planned = [change("same")];
@@ -262,9 +254,8 @@ describe("an object whose changes wait for an approval", () => {
 
   it("loses the plan that an operator applied and did not remove before it ended", async () => {
     const harness = await changed();
-    decide(harness, "Approve");
     harness.interrupted = true;
-    await harness.reconcile();
+    await approve(harness);
     const { plan } = harness;
     harness.interrupted = false;
     await harness.reconcile();
@@ -279,9 +270,8 @@ describe("an object whose changes wait for an approval", () => {
 
   it("has no approver of what needs no approval, though another update was approved and begun", async () => {
     const harness = await changed("ProposeDestructive", [change("delete")]);
-    decide(harness, "Approve");
     harness.interrupted = true;
-    await harness.reconcile();
+    await approve(harness);
     expect(harness.plan?.status.state).toBe("Applying");
     harness.interrupted = false;
     harness.planned = [change("update", 4)];
@@ -294,13 +284,9 @@ describe("an object whose changes wait for an approval", () => {
     ["no other approval for what it has deleted before a crash, though the state still has it", true],
     ["another one for what others have changed since the crash", false],
   ])("needs %s", async (_, isGone) => {
-    const harness = await changed("Propose", [change("same")]);
-    harness.planned = [change("delete")];
-    harness.delete();
-    await harness.reconcile();
-    decide(harness, "Approve");
+    const harness = await deletedLater();
     harness.destroys.push(destroyed({}, { interrupted: true }));
-    await harness.reconcile();
+    await approve(harness);
     expect(harness.plan?.status.state).toBe("Applying");
 
     if (isGone) harness.remove();
@@ -312,15 +298,11 @@ describe("an object whose changes wait for an approval", () => {
   });
 
   it("stays when it is deleted, until that is approved", async () => {
-    const harness = await changed("Propose", [change("same")]);
-    harness.planned = [change("delete")];
-    harness.delete();
-    await harness.reconcile();
+    const harness = await deletedLater();
     expect(harness.plan?.spec).toMatchObject({ cause: { reason: "Deleted" }, actions: { delete: 1 } });
     expect(harness.synced()).toMatchObject({ status: "False", reason: "WaitsForApproval" });
     harness.destroys.push(destroyed());
-    decide(harness, "Approve");
-    await harness.reconcile();
+    await approve(harness);
     expect(harness.released).toEqual([false]);
     expect(harness.held.at(-1)).toBe(PLAN);
     expect(harness.plan).toBeUndefined();

@@ -147,8 +147,7 @@ describe("an object whose state is lost", () => {
     const harness = await lost();
     harness.delete();
     harness.remove();
-    const annotations = { [DELETION_POLICY_ANNOTATION]: "Orphan" };
-    harness.setMetadata({ annotations });
+    harness.setMetadata({ annotations: { [DELETION_POLICY_ANNOTATION]: "Orphan" } });
     harness.destroys.push(destroyed({}, { found: false }));
     expect(await harness.reconcile()).toBe("done");
     expect(harness.released).toEqual([true]);

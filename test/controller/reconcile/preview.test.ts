@@ -7,11 +7,8 @@ import { DEPLOYMENT, destroyed, Harness, reconciled } from "./harness";
 describe("an object that is only observed", () => {
   const deployment = (size: number) => ({ ...DEPLOYMENT, spec: { replicas: size } });
   const change: PlannedChange = {
-    ...({
-      urn: "urn:pulumi:s::kindstack::t::deployment/cache",
-      type: "t:Deployment",
-      name: "deployment/cache",
-    } as const),
+    ...({ urn: "urn:pulumi:s::kindstack::t::deployment/cache", type: "t:Deployment" } as const),
+    name: "deployment/cache",
     operation: "update",
     old: { inputs: { manifest: deployment(1) }, outputs: { manifest: deployment(1) } },
     inputs: { manifest: deployment(3) },
@@ -68,11 +65,8 @@ describe("an object that is only observed", () => {
     expect(harness.synced()?.message).toBe(
       "only observed; an update would: update Deployment deployment/cache: spec.replicas 1 → 3",
     );
-    expect(harness.ready()).toMatchObject({
-      status: "True",
-      message: "what was applied last is ready",
-      observedGeneration: 2,
-    });
+    const message = "what was applied last is ready";
+    expect(harness.ready()).toMatchObject({ status: "True", message, observedGeneration: 2 });
     expect([harness.updates, harness.loosened]).toEqual([1, 0]);
 
     harness.mode = "Apply";

@@ -5,12 +5,10 @@ import type { Refusal } from "../../../src/backend/ownership";
 import { Harness, reconciled } from "./harness";
 
 describe("a reconcile of a shard that is lost", () => {
-  const lost: Fence = {
-    check() {
-      throw new RetryableError("LeaseLost", "another replica continues");
-    },
-    signal: AbortSignal.abort(),
+  const check = () => {
+    throw new RetryableError("LeaseLost", "another replica continues");
   };
+  const lost: Fence = { check, signal: AbortSignal.abort() };
 
   it.each<[string, (harness: Harness) => void]>([
     ["an update", () => {}],
@@ -29,23 +27,19 @@ describe("a reconcile of a shard that is lost", () => {
 });
 
 describe("while the state's backend is not the operator's", () => {
-  const refusal: Refusal = {
-    errorClass: "retryable",
-    reason: "BackendForeign",
-    message: "the state's backend belongs to another cluster",
-    dependency: "the state's backend",
-  };
-  const refused = { dependency: refusal.dependency };
+  const refused = { dependency: "the state's backend" };
+  const message = "the state's backend belongs to another cluster";
+  const refusal: Refusal = { errorClass: "retryable", reason: "BackendForeign", message, ...refused };
 
   it("nothing is updated or destroyed, and the object says why", async () => {
     const harness = new Harness();
     harness.backend.refusal = refusal;
     expect(await harness.reconcile()).toEqual(refused);
-    expect(harness.synced()).toMatchObject({ status: "False", reason: "BackendForeign", message: refusal.message });
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "BackendForeign", message });
     harness.delete();
     expect(await harness.settle()).toEqual(refused);
     expect(harness.synced()).toMatchObject({ status: "False", reason: "DeletionFailed" });
-    expect(harness.synced()?.message).toContain(refusal.message);
+    expect(harness.synced()?.message).toContain(message);
     expect([harness.updates, harness.released]).toEqual([0, []]);
   });
 
@@ -62,7 +56,7 @@ describe("while the state's backend is not the operator's", () => {
     const harness = await reconciled();
     harness.backend.refusal = refusal;
     expect(await harness.reconcile()).toBe("done");
-    expect(harness.stalled()).toMatchObject({ status: "True", reason: "BackendForeign", message: refusal.message });
+    expect(harness.stalled()).toMatchObject({ status: "True", reason: "BackendForeign", message });
     expect(harness.synced()?.status).toBe("True");
     harness.backend.refusal = undefined;
     expect(await harness.reconcile()).toBe("done");
