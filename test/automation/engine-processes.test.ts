@@ -19,6 +19,16 @@ async function open(script: readonly string[], idleMs = 100): Promise<EngineProc
   return new EngineProcesses({ file, args: [], environment: process.env, log, idleMs });
 }
 
+const USAGE = { memoryBytes: 1, descriptors: 1, goroutines: 1 };
+const answer = (id: number, result: object = USAGE) => `echo '${JSON.stringify({ id, result })}'; read -r _`;
+
+/** A process that has ended its first operation. */
+const used = (processes: EngineProcesses) =>
+  processes.use(async (one) => {
+    await operate(one);
+    return one;
+  });
+
 /** An operation, to its end. */
 function operate(one: EngineProcess): Promise<unknown> {
   const { ended } = one.operate("up", {}, { session: undefined as never, event: () => {}, outputs: async () => ({}) });
@@ -38,34 +48,18 @@ it("starts no process for a while when operations have ended two in a row", asyn
 });
 
 it("ends a process without work also when it was asked what it uses just as its time was over", async () => {
-  const usage = { memoryBytes: 1, descriptors: 1, goroutines: 1 };
-  const processes = await open([
-    `echo '{"id":1,"result":{}}'`,
-    "read -r _",
-    "sleep 0.5",
-    `echo '${JSON.stringify({ id: 2, result: usage })}'`,
-    "read -r _",
-  ]);
-  const process = await processes.use(async (one) => {
-    await operate(one);
-    return one;
-  });
-  expect(await processes.usage()).toEqual(usage);
+  const processes = await open([answer(1, {}), "sleep 0.5", answer(2)]);
+  const process = await used(processes);
+  expect(await processes.usage()).toEqual(USAGE);
   await process.ended;
 });
 
 it("asks a process once for all who want to know at the same time what it uses", async () => {
-  const usage = { memoryBytes: 1, descriptors: 1, goroutines: 1 };
-  const answer = (id: number) => `read -r _; echo '${JSON.stringify({ id, result: usage })}'`;
-  const processes = await open([`echo '{"id":1,"result":{}}'`, answer(2), answer(3), "read -r _"], 60_000);
-  const process = await processes.use(async (one) => {
-    await operate(one);
-    return one;
-  });
-  const asked = vi.spyOn(process, "usage");
-  expect(await Promise.all([processes.usage(), processes.usage()])).toEqual([usage, usage]);
+  const processes = await open([answer(1, {}), answer(2), answer(3)], 60_000);
+  const asked = vi.spyOn(await used(processes), "usage");
+  expect(await Promise.all([processes.usage(), processes.usage()])).toEqual([USAGE, USAGE]);
   expect(asked).toHaveBeenCalledTimes(1);
-  expect(await processes.usage()).toEqual(usage);
+  expect(await processes.usage()).toEqual(USAGE);
   expect(asked).toHaveBeenCalledTimes(2);
   await processes.close();
 });

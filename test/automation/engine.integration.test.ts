@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { output, secret } from "@pulumi/pulumi/output";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -25,10 +25,10 @@ describe("the engine", () => {
   begin();
   afterEach(begin);
 
-  const thingsOf = (name: string) =>
-    [...engine.things.live]
-      .filter(([key]) => key.startsWith(`${name}/`))
-      .map(([key, value]) => [key.split("/")[1], value]);
+  const thingsOf = (name: string) => engine.thingsOf(name);
+  const SUCCEEDED = { summary: { result: "succeeded" }, failures: [] };
+  const inUse = { resource: "a", reason: "Terminating" };
+  const stateOf = async (name: string) => (await engine.engine.exportStack(name)) ?? expect.fail("there is no state");
 
   describe("up", () => {
     it("creates the stack and what the program registers, and tells what came of it", async () => {
@@ -37,15 +37,10 @@ describe("the engine", () => {
         summary: { kind: "update", result: "succeeded", resourceChanges: { create: 2 } },
         failures: [],
       });
-      expect(result.resources.map(({ name, outputs }) => [name, outputs.value]).sort()).toEqual([
-        ["a", "1"],
-        ["b", "2"],
-      ]);
+      const made = result.resources.map(({ name, outputs }) => [name, outputs.value]);
+      expect(Object.fromEntries(made)).toEqual({ a: "1", b: "2" });
       expect(+result.summary.endTime).toBeGreaterThanOrEqual(+result.summary.startTime);
-      expect(thingsOf(stack).sort()).toEqual([
-        ["a", "1"],
-        ["b", "2"],
-      ]);
+      expect(thingsOf(stack)).toEqual({ a: "1", b: "2" });
     });
 
     it("does nothing when nothing has changed, and still tells of the resources", async () => {
@@ -75,8 +70,7 @@ describe("the engine", () => {
       await engine.up(stack, { kept: "1", changed: "1", dropped: "1" });
       const result = await engine.up(stack, { kept: "1", changed: "2" });
       expect(result.summary.resourceChanges).toEqual({ update: 1, delete: 1 });
-      // Things are made side by side, so their order says nothing.
-      expect(Object.fromEntries(thingsOf(stack))).toEqual({ kept: "1", changed: "2" });
+      expect(thingsOf(stack)).toEqual({ kept: "1", changed: "2" });
     });
 
     it("replaces what cannot be changed in place", async () => {
@@ -84,7 +78,7 @@ describe("the engine", () => {
       const result = await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/new`, value: "1" }));
       expect(result.summary.resourceChanges).toMatchObject({ replace: 1 });
       expect(result.resources).toMatchObject([{ name: "a", outputs: { key: `${stack}/new` } }]);
-      expect(thingsOf(stack)).toEqual([["new", "1"]]);
+      expect(thingsOf(stack)).toEqual({ new: "1" });
     });
 
     it("does not look for drift unless it is told to", async () => {
@@ -99,12 +93,7 @@ describe("the engine", () => {
       engine.things.live.delete(`${stack}/removed`);
       const result = await engine.up(stack, { changed: "1", removed: "1" }, { refresh: true });
       expect(result).toMatchObject({ summary: { result: "succeeded", resourceChanges: { update: 1, create: 1 } } });
-      expect(new Map(thingsOf(stack) as [string, string][])).toEqual(
-        new Map([
-          ["changed", "1"],
-          ["removed", "1"],
-        ]),
-      );
+      expect(thingsOf(stack)).toEqual({ changed: "1", removed: "1" });
     });
 
     it("waits for a deletion that ends later, and tells of it when it has ended", async () => {
@@ -163,20 +152,6 @@ describe("the engine", () => {
       expect(await updating).toMatchObject({ interrupted: true });
       expect(() => told?.fence.check()).toThrow("has ended");
     });
-
-    it("runs several stacks at once with one host, each with its own result", async () => {
-      const stacks = [1, 2, 3].map((index) => `${stack}-${index}`);
-      const values = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`thing-${index}`, "1"]));
-      const results = await Promise.all([
-        ...stacks.map((name) => engine.up(name, values)),
-        engine.up(`${stack}-bad`, { a: "terminal" }),
-      ]);
-      expect(results.slice(0, 3).map(({ summary }) => [summary.result, summary.resourceChanges.create])).toEqual(
-        stacks.map(() => ["succeeded", 10]),
-      );
-      expect(results[3]?.failures).toMatchObject([{ reason: "TableNotAllowed" }]);
-      expect(stacks.map((name) => thingsOf(name).length)).toEqual([10, 10, 10]);
-    });
   });
 
   describe("a program", () => {
@@ -201,7 +176,7 @@ describe("the engine", () => {
         thing("dependent", { dependsOn: refused });
       });
       expect(result.failures).toMatchObject([{ resource: "refused", reason: "LockTimeout" }]);
-      expect(thingsOf(stack)).toEqual([["dependent", "1"]]);
+      expect(thingsOf(stack)).toEqual({ dependent: "1" });
     });
 
     it("may give values that a library has wrapped", async () => {
@@ -209,7 +184,7 @@ describe("the engine", () => {
         new Thing("a", { key: `${stack}/a`, value: output(Promise.resolve("wrapped")) });
       });
       expect(result.failures).toEqual([]);
-      expect(thingsOf(stack)).toEqual([["a", "wrapped"]]);
+      expect(thingsOf(stack)).toEqual({ a: "wrapped" });
     });
 
     it("may give secrets, which neither state, history, previews, logs nor results have", async () => {
@@ -220,15 +195,10 @@ describe("the engine", () => {
         expect(preview.changes).toMatchObject([{ name: "a" }]);
         const result = await engine.engine.up(stack, program(value), { refresh: true });
         expect(result.resources).toMatchObject([{ outputs: { value: "[secret]" } }]);
-        expect(thingsOf(stack)).toEqual([["a", value]]);
+        expect(thingsOf(stack)).toEqual({ a: value });
         told.push(preview, result);
       }
-      told.push(
-        await engine.engine.history(stack),
-        await engine.engine.exportStack(stack),
-        engine.warnings,
-        engine.errors,
-      );
+      told.push(await engine.engine.history(stack), await stateOf(stack), engine.warnings, engine.errors);
       expect(JSON.stringify(told)).not.toContain("canary-");
       for (const file of filesUnder(join(engine.directory, "state"))) {
         expect(await readFile(file, "latin1"), file).not.toContain("canary-");
@@ -247,16 +217,14 @@ describe("the engine", () => {
       const gate = engine.things.holdSlow();
       const slow = engine.up(`${stack}-slow`, { a: "slow" });
       await gate.entered;
-      const throwing = await engine.engine.up(`${stack}-throwing`, () => {
+      const throwing = engine.engine.up(`${stack}-throwing`, () => {
         throw new TerminalError("Invalid", "spec.size: 7 is too much");
       });
-      const failing = await engine.up(`${stack}-failing`, { a: "terminal" });
+      const failure = { errorClass: "terminal", reason: "Invalid", message: "spec.size: 7 is too much" };
+      expect(await throwing).toMatchObject({ summary: { result: "failed" }, failures: [failure] });
+      expect((await engine.up(`${stack}-failing`, { a: "terminal" })).summary.result).toBe("failed");
       gate.release();
-      expect([throwing, failing, await slow].map(({ summary }) => summary.result)).toEqual([
-        "failed",
-        "failed",
-        "succeeded",
-      ]);
+      expect((await slow).summary.result).toBe("succeeded");
     });
   });
 
@@ -266,11 +234,10 @@ describe("the engine", () => {
       ["retryable", "LockTimeout", "come again later"],
       ["bug", "InternalError", "cannot read properties of undefined"],
     ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
-      const result = await engine.up(stack, { a: value });
-      expect(result.summary.result).toBe("failed");
-      expect(result.failures).toEqual([
-        { resource: "a", urn: expect.stringMatching(/::a$/), errorClass: value, reason, message },
-      ]);
+      const { summary, failures } = await engine.up(stack, { a: value });
+      expect(summary.result).toBe("failed");
+      const urn = expect.stringMatching(/::a$/);
+      expect(failures).toEqual([{ resource: "a", urn, errorClass: value, reason, message }]);
     });
 
     it("keeps what it did before it failed, and finishes the rest the next time", async () => {
@@ -278,11 +245,8 @@ describe("the engine", () => {
       const failed = await engine.up(stack, { a: "2", b: "retryable" });
       expect(failed.failures).toMatchObject([{ resource: "b" }]);
       const result = await engine.up(stack, { a: "2", b: "1" });
-      expect(result).toMatchObject({ summary: { result: "succeeded" }, failures: [] });
-      expect(thingsOf(stack)).toEqual([
-        ["a", "2"],
-        ["b", "1"],
-      ]);
+      expect(result).toMatchObject(SUCCEEDED);
+      expect(thingsOf(stack)).toEqual({ a: "2", b: "1" });
     });
 
     it("leaves a state that the next one reads where it skips what depended on something that it deletes", async () => {
@@ -293,12 +257,11 @@ describe("the engine", () => {
       await engine.engine.up(stack, program("a", "1"));
       const failed = await engine.engine.up(stack, program("b", "retryable"));
       expect(failed.failures).toMatchObject([{ resource: "b", reason: "LockTimeout" }]);
-      expect(thingsOf(stack)).toEqual([["dependent", "1"]]);
+      expect(thingsOf(stack)).toEqual({ dependent: "1" });
 
-      const result = await engine.engine.up(stack, program("b", "1"));
-      expect(result).toMatchObject({ summary: { result: "succeeded" }, failures: [] });
+      expect(await engine.engine.up(stack, program("b", "1"))).toMatchObject(SUCCEEDED);
       expect((await engine.engine.destroy(stack)).failures).toEqual([]);
-      expect(thingsOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual({});
     });
 
     it("ends when the predecessor of a resource cannot be deleted, and does the rest", async () => {
@@ -310,37 +273,12 @@ describe("the engine", () => {
         engine.declare(stack, { other: "1" });
       };
       const failed = await engine.engine.up(stack, program("afresh"));
-      expect(failed).toMatchObject({
-        summary: { result: "failed" },
-        failures: [{ resource: "a", reason: "Terminating" }],
-      });
-      expect(thingsOf(stack).sort()).toEqual([
-        ["a", "in use"],
-        ["after", "1"],
-        ["other", "1"],
-        ["undeclared", "1"],
-      ]);
+      expect(failed).toMatchObject({ summary: { result: "failed" }, failures: [inUse] });
+      expect(thingsOf(stack)).toEqual({ a: "in use", after: "1", other: "1", undeclared: "1" });
 
       engine.things.live.set(`${stack}/a`, "1");
-      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({
-        summary: { result: "succeeded" },
-        failures: [],
-      });
-      expect(thingsOf(stack).sort()).toEqual([
-        ["a", "afresh"],
-        ["after", "1"],
-        ["other", "1"],
-      ]);
-    });
-
-    it("carries what the program threw", async () => {
-      const throwing = engine.engine.up(stack, () => {
-        throw new TerminalError("Invalid", "spec.size: 7 is too much");
-      });
-      expect(await throwing).toMatchObject({
-        summary: { result: "failed" },
-        failures: [{ errorClass: "terminal", reason: "Invalid", message: "spec.size: 7 is too much" }],
-      });
+      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject(SUCCEEDED);
+      expect(thingsOf(stack)).toEqual({ a: "afresh", after: "1", other: "1" });
     });
 
     it("carries the engine's own words where no provider was asked", async () => {
@@ -362,63 +300,45 @@ describe("the engine", () => {
         summary: { kind: "destroy", result: "succeeded", resourceChanges: { delete: 2 } },
         resources: [],
       });
-      expect(thingsOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual({});
       expect((await engine.backendFiles()).filter((file) => file.includes(stack))).toEqual([]);
     });
 
-    it("of a stack that does not exist succeeds and changes nothing", async () => {
-      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ result: "succeeded", resourceChanges: {} });
-    });
-
-    it("of a stack with nothing in it succeeds", async () => {
+    it("of a stack that does not exist, or with nothing in it, succeeds and changes nothing", async () => {
+      const nothingChanged = { result: "succeeded", resourceChanges: {} };
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual(nothingChanged);
       await engine.up(stack, {});
-      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ result: "succeeded", resourceChanges: {} });
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual(nothingChanged);
     });
 
     it("that fails keeps the stack with what is left, and succeeds later", async () => {
       await engine.up(stack, { a: "in use", b: "1" });
       const failed = await engine.engine.destroy(stack);
-      expect(failed).toMatchObject({
-        summary: { result: "failed" },
-        failures: [{ resource: "a", reason: "Terminating" }],
-      });
-      expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
+      expect(failed).toMatchObject({ summary: { result: "failed" }, failures: [inUse] });
+      expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).toContain("a");
       engine.things.live.set(`${stack}/a`, "free");
       expect(await engine.engine.destroy(stack)).toMatchObject({ summary: { result: "succeeded" } });
-      expect(thingsOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual({});
     });
 
-    it("of what is gone already succeeds", async () => {
+    it("of what is gone already succeeds, and leaves a name that can be used again", async () => {
       await engine.up(stack, { a: "1" });
       engine.things.live.clear();
-      expect(await engine.engine.destroy(stack)).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
-      });
-    });
-
-    it("leaves a name that can be used again", async () => {
-      await engine.up(stack, { a: "1" });
-      await engine.engine.destroy(stack);
-      expect(await engine.up(stack, { a: "1" })).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { create: 1 } },
-      });
+      const destroyed = summaryOf(await engine.engine.destroy(stack));
+      expect(destroyed).toEqual({ result: "succeeded", resourceChanges: { delete: 1 } });
+      const made = summaryOf(await engine.up(stack, { a: "1" }));
+      expect(made).toEqual({ result: "succeeded", resourceChanges: { create: 1 } });
     });
   });
 
   it.each(["no stack", "lock"])(
     "a user's words that read as the engine's (%s) are a failure of their resource",
     async (words) => {
-      expect(await engine.up(stack, { a: words })).toMatchObject({
-        summary: { result: "failed" },
-        failures: [{ resource: "a", reason: "TableMissing" }],
-      });
+      const failed = { summary: { result: "failed" }, failures: [{ resource: "a", reason: "TableMissing" }] };
+      expect(await engine.up(stack, { a: words })).toMatchObject(failed);
       await engine.up(stack, { a: "1" });
       engine.things.live.set(`${stack}/a`, words);
-      const result = await engine.engine.destroy(stack);
-      expect(result).toMatchObject({
-        summary: { result: "failed" },
-        failures: [{ resource: "a", reason: "TableMissing" }],
-      });
+      expect(await engine.engine.destroy(stack)).toMatchObject(failed);
       expect((await engine.checkpoint(stack)).resources.length).toBe(3);
     },
   );
@@ -470,14 +390,13 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     const result = await engine.engine.refresh(stack);
     expect(result.summary).toMatchObject({ kind: "refresh", result: "succeeded" });
     expect(result.resources).toMatchObject([{ name: "changed", outputs: { value: "drifted" } }]);
-    expect(thingsOf(stack)).toEqual([["changed", "drifted"]]);
+    expect(thingsOf(stack)).toEqual({ changed: "drifted" });
     expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).not.toContain("removed");
   });
 
   it("a state is exported and imported, and a stack that was destroyed is imported anew", async () => {
     await engine.up(stack, { a: "1" });
-    const state = await engine.engine.exportStack(stack);
-    if (state === undefined) throw new Error("there is no state");
+    const state = await stateOf(stack);
     await engine.engine.destroy(stack);
     expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
     await engine.engine.importStack(stack, state);
@@ -487,9 +406,8 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
 
   describe("a stack that its object has had", () => {
     const object = { uid: "uid", mustExist: true };
-    const missing = [
-      { errorClass: "terminal", reason: "StateMissing", message: expect.stringContaining("the stack ") },
-    ];
+    const message = expect.stringContaining("the stack ");
+    const missing = [{ errorClass: "terminal", reason: "StateMissing", message }];
     const destroy = () => engine.engine.destroy(stack, { object });
     const program = () => engine.declare(stack, { a: "1" });
 
@@ -499,7 +417,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       expect(await destroy()).toMatchObject({ summary: { result: "failed" }, found: false, failures: missing });
       expect(await engine.engine.preview(stack, program, { object })).toMatchObject({ changes: [], failures: missing });
       expect(await engine.engine.previewDestroy(stack, { object })).toMatchObject({ changes: [], failures: missing });
-      expect(thingsOf(stack)).toEqual([["a", "1"]]);
+      expect(thingsOf(stack)).toEqual({ a: "1" });
       expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
       const made = await engine.up(stack, { a: "2" }, { object: { ...object, mustExist: false } });
       expect([made.found, made.failures]).toEqual([false, []]);
@@ -524,7 +442,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     it("saves no state before it is removed, where its resources are found again without", async () => {
       await engine.up(stack, { a: "1" });
       await engine.engine.destroy(stack, { object, savesOnce: true });
-      expect(thingsOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual({});
       expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
     });
   });
@@ -535,6 +453,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       await writeFile(join(engine.directory, "state/.pulumi/stacks/kindstack", `${stack}.json`), "rubbish");
       await engine.takeStarts();
       const program = () => engine.declare(stack, { a: "2" });
+      const message = expect.stringContaining(`cannot read the state of the stack ${stack}`);
       for (const operation of [
         () => engine.engine.up(stack, program),
         () => engine.engine.preview(stack, program),
@@ -543,13 +462,9 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
         () => engine.engine.destroy(stack),
         () => engine.engine.destroy(stack, { release: true }),
       ]) {
-        await expect(operation()).rejects.toMatchObject({
-          reason: "Unreadable",
-          errorClass: "retryable",
-          message: expect.stringContaining(`cannot read the state of the stack ${stack}`),
-        });
+        await expect(operation()).rejects.toMatchObject({ reason: "Unreadable", errorClass: "retryable", message });
       }
-      expect(thingsOf(stack)).toEqual([["a", "1"]]);
+      expect(thingsOf(stack)).toEqual({ a: "1" });
       expect((await engine.up(`${stack}-other`, { a: "1" })).failures).toEqual([]);
       expect(await engine.takeStarts()).toEqual([]);
       expect(engine.errors).toEqual([]);
@@ -564,7 +479,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       const refusal = { reason: "Unreadable", message: expect.stringContaining(`the state of the stack ${other}`) };
       await expect(engine.up(own, {})).rejects.toMatchObject(refusal);
       await expect(engine.engine.destroy(own)).rejects.toMatchObject(refusal);
-      expect([thingsOf(own), thingsOf(other)]).toEqual([[["a", "1"]], [["a", "1"]]]);
+      expect([thingsOf(own), thingsOf(other)]).toEqual([{ a: "1" }, { a: "1" }]);
       await writeFile(join(folder, `${own}.json`), state);
       expect((await engine.up(own, { a: "2" })).failures).toEqual([]);
     });
@@ -588,28 +503,23 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       await writeFile(checkpoint, "rubbish");
       await expect(engine.up(stack, { a: "2" })).rejects.toMatchObject({ reason: "Unreadable" });
       await writeFile(checkpoint, state);
-      expect(summaryOf(await engine.up(stack, { a: "2" }))).toEqual({
-        result: "succeeded",
-        resourceChanges: { update: 1 },
-      });
+      expect(await engine.up(stack, { a: "2" })).toMatchObject(SUCCEEDED);
       expect(await engine.engine.unlock(stack)).toEqual([]);
     });
   });
 
   it("does not destroy what is protected, which the failure says, and releases it all the same", async () => {
     await engine.up(stack, { a: "1" });
-    const state = await engine.engine.exportStack(stack);
-    if (state === undefined) throw new Error("there is no state");
+    const state = await stateOf(stack);
     for (const resource of state.deployment.resources ?? []) resource.protect = nameOf(resource.urn) === "a";
     await engine.engine.importStack(stack, state);
     const refused = await engine.engine.destroy(stack);
-    expect(refused.failures).toMatchObject([
-      { message: expect.stringMatching(/Thing a cannot be deleted because it is protected/) },
-    ]);
-    expect(thingsOf(stack)).toEqual([["a", "1"]]);
+    const message = expect.stringContaining("Thing a cannot be deleted because it is protected");
+    expect(refused.failures).toMatchObject([{ message }]);
+    expect(thingsOf(stack)).toEqual({ a: "1" });
     const released = await engine.engine.destroy(stack, { release: true });
     expect(released.summary.result).toBe("succeeded");
-    expect(thingsOf(stack)).toEqual([["a", "1"]]);
+    expect(thingsOf(stack)).toEqual({ a: "1" });
     expect((await engine.engine.exportStack(stack))?.deployment.resources ?? []).toEqual([]);
   });
 
@@ -633,19 +543,6 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       expect(environment).toContain("PULUMI_CONFIG_PASSPHRASE=the-passphrase");
       expect(environment).not.toMatch(/^(PSQL_|PG[A-Z]|KUBECONFIG)/m);
       expect(environment).not.toMatch(/psql-secret|pg-secret/);
-    });
-
-    it("leaves no more than the 20 newest updates in a stack's history", async () => {
-      for (let value = 0; value < 22; value++) await engine.up(stack, { a: String(value) });
-      const history = join(engine.directory, "state", ".pulumi", "history", "kindstack", stack);
-      expect(await readdir(history)).toHaveLength(40);
-      const entries = await engine.engine.history(stack);
-      expect(entries).toHaveLength(20);
-      expect(entries?.[0]).toMatchObject({
-        kind: "update",
-        result: "succeeded",
-        changes: [{ operation: "update", type: "Thing", name: "a" }],
-      });
     });
   });
 });

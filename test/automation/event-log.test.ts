@@ -18,19 +18,14 @@ const read = (...events: object[]) => reportOf(events as EngineEvent[]);
 
 describe("the report of events", () => {
   it("counts what was done and keeps the resources with their outputs", () => {
-    const report = read(
-      outputs("create", "a"),
-      outputs("update", "b"),
-      outputs("same", "c"),
-      outputs("delete", "d", null),
-    );
+    const made = [outputs("create", "a"), outputs("update", "b"), outputs("same", "c")];
+    const report = read(...made, outputs("delete", "d", null));
     expect(report.changes).toEqual({ create: 1, update: 1, delete: 1 });
-    expect(report.resources.map(({ name, operation }) => [name, operation])).toEqual([
-      ["a", "create"],
-      ["b", "update"],
-      ["c", "same"],
+    expect(report.resources).toMatchObject([
+      { name: "a", operation: "create", urn: urn("a"), outputs: { value: 1 } },
+      { name: "b", operation: "update" },
+      { name: "c", operation: "same" },
     ]);
-    expect(report.resources[0]).toMatchObject({ urn: urn("a"), outputs: { value: 1 } });
   });
 
   it("keeps what was deleted as it last was, but not what was replaced", () => {
@@ -41,51 +36,28 @@ describe("the report of events", () => {
   });
 
   it("leaves out the stack itself and the provider", () => {
-    const stack = {
-      op: "create",
-      urn: "urn:pulumi:s::p::pulumi:pulumi:Stack::p-s",
-      type: "pulumi:pulumi:Stack",
-      new: {},
-    };
+    const type = "pulumi:pulumi:Stack";
+    const stack = { op: "create", urn: `urn:pulumi:s::p::${type}::p-s`, type, new: {} };
     const provider = { ...stack, type: "pulumi:providers:pulumi-nodejs" };
-    expect(read({ resOutputsEvent: { metadata: stack } }, { resOutputsEvent: { metadata: provider } })).toEqual({
-      changes: {},
-      resources: [],
-      deleted: [],
-      gone: [],
-      failed: [],
-      errors: [],
-    });
+    const report = read({ resOutputsEvent: { metadata: stack } }, { resOutputsEvent: { metadata: provider } });
+    expect(report).toEqual({ changes: {}, resources: [], deleted: [], gone: [], failed: [], errors: [] });
   });
 
   it("says what an update corrected of what a refresh had found, and nothing where nothing is corrected", () => {
     const drift = [{ field: "spec.replicas", wanted: 1, live: 3, by: "someone" }];
     const found = (name: string) => outputs("refresh", name, { outputs: { value: 1, drift } });
     const report = read(found("a"), found("b"), outputs("update", "a"), outputs("same", "b"), outputs("update", "c"));
-    expect(report.resources.map(({ name, corrected }) => [name, corrected])).toEqual([
-      ["a", drift],
-      ["b", undefined],
-      ["c", undefined],
-    ]);
+    expect(report.resources.map(({ corrected }) => corrected)).toEqual([drift, undefined, undefined]);
     expect(report.changes).toEqual({ update: 2 });
   });
 
   it("says of a plugin's resource what its refresh has changed, and an update has corrected", () => {
-    const step = (op: string, old: object, state: object) => ({
-      resOutputsEvent: {
-        metadata: {
-          op,
-          urn: "urn:pulumi:s::p::a:b:C::bucket",
-          type: "a:b:C",
-          old: { outputs: old },
-          new: { outputs: state },
-        },
-      },
-    });
-    const [made, found] = [
-      { acl: "private", tags: { a: 1 }, size: 1 },
-      { acl: "public", tags: { a: 1 } },
-    ];
+    const bucket = { urn: "urn:pulumi:s::p::a:b:C::bucket", type: "a:b:C" };
+    const step = (op: string, old: object, state: object) => {
+      return { resOutputsEvent: { metadata: { ...bucket, op, old: { outputs: old }, new: { outputs: state } } } };
+    };
+    const made = { acl: "private", tags: { a: 1 }, size: 1 };
+    const found = { acl: "public", tags: { a: 1 } };
     const report = read(step("refresh", made, found), step("update", found, made));
     expect(report.resources[0]?.corrected).toEqual([
       { field: "acl", wanted: "private", live: "public" },
@@ -99,23 +71,19 @@ describe("the report of events", () => {
     expect(read(found, outputs("update", "a")).resources[0]?.corrected).toBeUndefined();
   });
 
-  it("keeps the new resource when it was made before the old one was deleted", () => {
-    const report = read(
-      outputs("create-replacement", "a", { outputs: { value: 2 } }),
-      outputs("replace", "a", { outputs: { value: 2 } }),
-      outputs("delete-replaced", "a", null),
+  it("keeps the new resource, whether it was made before the old one was deleted or after", () => {
+    const [create, replace] = ["create-replacement", "replace"].map((op) =>
+      outputs(op, "a", { outputs: { value: 2 } }),
     );
-    expect(report.resources).toMatchObject([{ name: "a", outputs: { value: 2 } }]);
-    expect(report.changes.replace).toBe(1);
-  });
-
-  it("keeps the new resource when the old one was deleted first", () => {
-    const report = read(
-      outputs("delete-replaced", "a", null),
-      outputs("replace", "a", { outputs: { value: 2 } }),
-      outputs("create-replacement", "a", { outputs: { value: 2 } }),
-    );
-    expect(report.resources).toMatchObject([{ name: "a", outputs: { value: 2 } }]);
+    const remove = outputs("delete-replaced", "a", null);
+    for (const events of [
+      [create, replace, remove],
+      [remove, replace, create],
+    ] as object[][]) {
+      const report = read(...events);
+      expect(report.resources).toMatchObject([{ name: "a", outputs: { value: 2 } }]);
+      expect(report.changes.replace).toBe(1);
+    }
   });
 
   it("takes the later of two states: what a refresh saw, then what the update made of it", () => {

@@ -54,6 +54,10 @@ async function approve(program: Program, options: UpOptions = {}): Promise<UpOpt
 
 const up = (program: Program, options?: UpOptions) => engine.engine.up(stack, program, options);
 const reasons = ({ failures }: UpResult) => failures.map(({ reason, resource }) => [resource, reason]);
+/** Why an update fails that is held to what was observed just before. */
+const failuresOnceApproved = async (program: Program, options?: UpOptions) => {
+  return reasons(await up(program, await approve(program, options)));
+};
 
 /** A new stack with what a program gives. */
 async function made(program: (name: string) => Program): Promise<void> {
@@ -69,9 +73,9 @@ const live = async () => [
 describe("an update that is held to what was observed", () => {
   it("makes, changes and deletes what was planned", async () => {
     newStack();
-    expect(reasons(await up(both("1", 1), await approve(both("1", 1))))).toEqual([]);
+    expect(await failuresOnceApproved(both("1", 1))).toEqual([]);
     expect(await live()).toEqual([{ a: "1" }, [{ age: 1 }]]);
-    expect(reasons(await up(both("2", 2), await approve(both("2", 2))))).toEqual([]);
+    expect(await failuresOnceApproved(both("2", 2))).toEqual([]);
     expect(await live()).toEqual([{ a: "2" }, [{ age: 2 }]]);
     const { plan, observed } = await engine.engine.previewDestroy(stack, { plans: true });
     expect((await engine.engine.destroy(stack, { plan, observed })).failures).toEqual([]);
@@ -111,9 +115,9 @@ describe("an update that is held to what was observed", () => {
     await made(() => both("1", 1));
     const held = await approve(both("2", 1));
     await cluster.edit(stack, { data: { a: "other" } });
-    const done = await up(both("2", 1), held);
-    expect(reasons(done)).toEqual([["object", "PlanOutdated"]]);
-    expect(done.failures).toMatchObject([{ message: expect.stringMatching(/data\.a/), errorClass: "retryable" }]);
+    const { failures } = await up(both("2", 1), held);
+    const outdated = { resource: "object", reason: "PlanOutdated", errorClass: "retryable" };
+    expect(failures).toMatchObject([{ ...outdated, message: expect.stringMatching(/data\.a/) }]);
     expect(await live()).toEqual([{ a: "other" }, [{ age: 1 }]]);
   });
 
@@ -159,7 +163,7 @@ describe("an update that is held to what was observed", () => {
     const held = await approve(both("1", 1), { refresh: true });
     await cluster.edit(stack, { data: { a: "again" } });
     expect(reasons(await up(both("1", 1), held))).toEqual([["object", "PlanOutdated"]]);
-    expect(reasons(await up(both("1", 1), await approve(both("1", 1), { refresh: true })))).toEqual([]);
+    expect(await failuresOnceApproved(both("1", 1), { refresh: true })).toEqual([]);
     expect((await live())[0]).toEqual({ a: "1" });
   });
 
@@ -175,15 +179,13 @@ describe("an update that is held to what was observed", () => {
     const uid = (await cluster.find(stack))?.metadata.uid;
     const held = await approve(replaced("2", "-new"));
     await cluster.edit(stack, { data: { a: "other" } });
-    const refused = await up(replaced("2", "-new"), held);
-    expect(reasons(refused)).toContainEqual(["object", "PlanOutdated"]);
+    expect(reasons(await up(replaced("2", "-new"), held))).toContainEqual(["object", "PlanOutdated"]);
     expect((await cluster.find(stack))?.metadata.uid).toBe(uid);
-    expect(reasons(await up(replaced("2", "-new"), await approve(replaced("2", "-new"))))).toEqual([]);
+    expect(await failuresOnceApproved(replaced("2", "-new"))).toEqual([]);
     const found = await cluster.find(stack);
     expect([found?.data, found?.metadata.uid === uid]).toEqual([{ a: "2" }, false]);
-    expect(await database.query(`SELECT id FROM ${table} WHERE id LIKE $1`, [`${stack}%`])).toEqual([
-      { id: `${stack}-new` },
-    ]);
+    const rows = await database.query(`SELECT id FROM ${table} WHERE id LIKE $1`, [`${stack}%`]);
+    expect(rows).toEqual([{ id: `${stack}-new` }]);
   });
 
   it("moves what a resource of another name had", async () => {
@@ -196,7 +198,7 @@ describe("an update that is held to what was observed", () => {
     const held = await approve(named("new", 2));
     await database.query(`UPDATE ${table} SET age = 7 WHERE id = $1`, [stack]);
     expect(reasons(await up(named("new", 2), held))).toContainEqual(["new", "PlanOutdated"]);
-    expect(reasons(await up(named("new", 2), await approve(named("new", 2))))).toEqual([]);
+    expect(await failuresOnceApproved(named("new", 2))).toEqual([]);
     expect((await live())[1]).toEqual([{ age: 2 }]);
   });
 
@@ -220,14 +222,12 @@ describe("an update that is held to what was observed", () => {
     newStack();
     const held = await approve(both("1", 1));
     const { apply } = KubernetesClient.prototype;
-    vi.spyOn(KubernetesClient.prototype, "apply").mockImplementationOnce(async function (
-      this: KubernetesClient,
-      ...given
-    ) {
+    async function applyAndCrash(this: KubernetesClient, ...given: Parameters<typeof apply>) {
       const applied = await apply.apply(this, given);
       process.kill(-(await engine.lastPid()), "SIGKILL");
       return applied;
-    });
+    }
+    vi.spyOn(KubernetesClient.prototype, "apply").mockImplementationOnce(applyAndCrash);
     expect(reasons(await up(both("1", 1), held))).toEqual([[undefined, "Killed"]]);
     expect((await live())[0]).toEqual({ a: "1" });
     expect(await approve(both("1", 1))).toMatchObject({ observed: held.observed });
@@ -238,9 +238,8 @@ describe("an update that is held to what was observed", () => {
   it("needs no other plan for the steps that remain after a failure that passes", async () => {
     newStack();
     const held = await approve(both("1", 1));
-    vi.spyOn(KubernetesClient.prototype, "apply").mockRejectedValueOnce(
-      new RetryableError("Unreachable", "no network"),
-    );
+    const failure = new RetryableError("Unreachable", "no network");
+    vi.spyOn(KubernetesClient.prototype, "apply").mockRejectedValueOnce(failure);
     expect(reasons(await up(both("1", 1), held))).toEqual([["object", "Unreachable"]]);
     const other = await database.connect();
     await other.query(`BEGIN; LOCK ${table}`);
@@ -267,12 +266,12 @@ describe("a value that is known only in the update", () => {
 
   it("is written over what was observed, and over nothing else", async () => {
     newStack();
-    expect(reasons(await up(program("1"), await approve(program("1"), options)))).toEqual([]);
+    expect(await failuresOnceApproved(program("1"), options)).toEqual([]);
     const held = await approve(program("2"), options);
     await cluster.edit(second(), { data: { uid: "other" } });
     expect(reasons(await up(program("2"), held))).toContainEqual(["second", "PlanOutdated"]);
     expect((await cluster.find(second()))?.data).toEqual({ uid: "other" });
-    expect(reasons(await up(program("2"), await approve(program("2"), options)))).toEqual([]);
+    expect(await failuresOnceApproved(program("2"), options)).toEqual([]);
     expect((await cluster.find(second()))?.data).toEqual({ uid: (await cluster.find(stack))?.metadata.uid });
   });
 });

@@ -1,5 +1,5 @@
 import { CustomResource } from "@pulumi/pulumi/resource";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ENGINE, SDK } from "../../src/automation/messages";
 import { TestEngine } from "./test-engine";
 import { Thing } from "./things";
@@ -9,8 +9,8 @@ import { Thing } from "./things";
 let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
+  return () => engine.close();
 });
-afterAll(() => engine.close());
 
 class Absent extends CustomResource {
   constructor(name: string, type = "absent:index:Thing") {

@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { errorMessageOf } from "../../providers/errors";
+import { GoEngine } from "../../src/automation/go-engine";
 import { controlPlane } from "../control-plane";
 import { useDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
@@ -17,15 +18,14 @@ describe("the state in PostgreSQL", () => {
   });
   afterEach(() => engine.things.live.clear());
 
-  const keysOf = async (stack: string) =>
-    (
-      await database.query<{ key: string }>("SELECT key FROM state WHERE position($1 in key) > 0 ORDER BY key", [stack])
-    ).map(({ key }) => key);
+  const keysOf = async (stack: string) => {
+    const found = "SELECT key FROM state WHERE position($1 in key) > 0 ORDER BY key";
+    return (await database.query<{ key: string }>(found, [stack])).map(({ key }) => key);
+  };
   const pendingIn = async (stack: string): Promise<unknown[]> => {
     const key = `${database.name}/.pulumi/stacks/kindstack/${stack}.json`;
-    const [row] = await database.query<{ data: string }>("SELECT data->>'data' AS data FROM state WHERE key = $1", [
-      key,
-    ]);
+    const found = "SELECT data->>'data' AS data FROM state WHERE key = $1";
+    const [row] = await database.query<{ data: string }>(found, [key]);
     const { checkpoint } = JSON.parse(Buffer.from(row?.data ?? "", "base64").toString());
     return checkpoint.latest.pending_operations ?? [];
   };
@@ -38,13 +38,10 @@ describe("the state in PostgreSQL", () => {
     });
 
     it("makes a stack the first time", async () => {
-      expect(await engine.up("first", { a: "1" })).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { create: 1 } },
-      });
-      expect(summaryOf(await engine.up("first", { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
-      expect(await engine.up("first", { a: "2" })).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { update: 1 } },
-      });
+      const changesBy = async (value: string) => summaryOf(await engine.up("first", { a: value }));
+      expect(await changesBy("1")).toEqual({ result: "succeeded", resourceChanges: { create: 1 } });
+      expect(await changesBy("1")).toEqual({ result: "succeeded", resourceChanges: {} });
+      expect(await changesBy("2")).toEqual({ result: "succeeded", resourceChanges: { update: 1 } });
       expect([...engine.things.live]).toEqual([["first/a", "2"]]);
     });
 
@@ -62,18 +59,15 @@ describe("the state in PostgreSQL", () => {
       const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
       expect(results.map(({ summary }) => summary.result)).toEqual(["succeeded", "succeeded", "succeeded"]);
       expect(engine.things.live.size).toBe(3);
-      expect(await engine.engine.listStacks()).toEqual(
-        expect.arrayContaining([{ name: "one" }, { name: "two" }, { name: "three" }]),
-      );
+      const made = [{ name: "one" }, { name: "two" }, { name: "three" }];
+      expect(await engine.engine.listStacks()).toEqual(expect.arrayContaining(made));
     });
 
     it("destroys a stack, and leaves nothing of it in the table", async () => {
       await engine.up("gone", { a: "1" });
-      const checkpoint = `${database.name}/.pulumi/stacks/kindstack/gone.json`;
-      expect(await keysOf("gone")).toContain(checkpoint);
-      expect(await engine.engine.destroy("gone")).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
-      });
+      expect(await keysOf("gone")).toContain(`${database.name}/.pulumi/stacks/kindstack/gone.json`);
+      const destroyed = summaryOf(await engine.engine.destroy("gone"));
+      expect(destroyed).toEqual({ result: "succeeded", resourceChanges: { delete: 1 } });
       expect(engine.things.live.size).toBe(0);
       expect(await keysOf("gone")).toEqual([]);
     });
@@ -111,13 +105,6 @@ describe("the state in PostgreSQL", () => {
       expect(await engine.up("theirs", { a: "1" })).toMatchObject({ summary: { result: "succeeded" } });
     });
 
-    it("destroys a stack that does not exist", async () => {
-      expect(await engine.engine.destroy("never-made")).toMatchObject({
-        summary: { result: "succeeded" },
-        failures: [],
-      });
-    });
-
     it("removes the lock of a CLI that was killed, and what that one had begun from the state", async () => {
       const { entered, release } = engine.things.holdSlow();
       const updating = engine.up("crashed", { a: "slow" });
@@ -126,9 +113,8 @@ describe("the state in PostgreSQL", () => {
       await updating;
       release();
       expect(await pendingIn("crashed")).toHaveLength(1);
-      expect(await engine.up("crashed", { a: "slow" })).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { create: 1 } },
-      });
+      const again = summaryOf(await engine.up("crashed", { a: "slow" }));
+      expect(again).toEqual({ result: "succeeded", resourceChanges: { create: 1 } });
       expect((await keysOf("crashed")).filter((key) => key.includes("/locks/"))).toEqual([]);
       expect(await pendingIn("crashed")).toEqual([]);
     });
@@ -137,6 +123,35 @@ describe("the state in PostgreSQL", () => {
       await engine.up("secret", { a: "1" });
       for (const { args } of await engine.takeStarts()) expect(args).not.toContain(PSQL_PASSWORD);
     });
+  });
+
+  it("a preview needs no right but to read, and leaves the table as it was", async () => {
+    const reader = `reader_${database.name}`;
+    await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
+    const { workDirectory } = engine.settings;
+    const backendUrl = `${database.backendUrl({ user: reader, password: "reader" })}&table=state`;
+    const readers = await TestEngine.open(backendUrl, { workDirectory });
+    const stacks = new GoEngine({ ...engine.options, processes: readers.options.processes });
+    await engine.up("previewed", { kept: "1", changed: "1", dropped: "1" });
+    const before = await database.query("TABLE state ORDER BY key");
+    const declaring = (values: Record<string, string>) => () => engine.declare("previewed", values);
+
+    const preview = await stacks.preview("previewed", declaring({ kept: "1", changed: "2", new: "1" }));
+    expect(preview.failures).toEqual([]);
+    const changes = Object.fromEntries(preview.changes.map(({ name, operation }) => [name, operation]));
+    expect(changes).toEqual({ new: "create", dropped: "delete", kept: "same", changed: "update" });
+    const destroy = await stacks.previewDestroy("previewed");
+    expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
+    expect((await stacks.exportStack("previewed"))?.deployment.resources?.length).toBe(5);
+    expect(await stacks.history("previewed")).toMatchObject([{ kind: "update", result: "succeeded" }]);
+    const fresh = await stacks.preview("fresh", declaring({ a: "1" }));
+    expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
+    expect(await stacks.exportStack("fresh")).toBeUndefined();
+
+    expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
+    expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
+    await readers.close();
+    await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
   });
 
   describe("a backend that cannot be reached", () => {

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { Compile } from "typebox/compile";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
@@ -29,9 +29,7 @@ class Recorder implements DynamicProvider<Properties, Properties> {
   created: Properties[] = [];
   compared: [olds: Properties, news: Properties][] = [];
 
-  async check(_olds: Properties, news: Properties) {
-    return { inputs: news, failures: [] };
-  }
+  check = async (_olds: Properties, news: Properties) => ({ inputs: news, failures: [] });
   async diff(_id: string, olds: Properties, news: Properties) {
     this.compared.push([olds, news]);
     return { changes: false };
@@ -40,12 +38,8 @@ class Recorder implements DynamicProvider<Properties, Properties> {
     this.created.push(inputs);
     return { id: `thing-${this.created.length}`, outs: inputs };
   }
-  async read(id: string, props: Properties) {
-    return { id, props };
-  }
-  async update(_id: string, _olds: Properties, news: Properties) {
-    return { outs: news };
-  }
+  read = async (id: string, props: Properties) => ({ id, props });
+  update = async (_id: string, _olds: Properties, outs: Properties) => ({ outs });
   async delete() {}
   async release() {}
 }
@@ -54,12 +48,10 @@ const recorder = new Recorder();
 const provider = served(recorder);
 let engine: TestEngine;
 beforeAll(async () => {
-  engine = await TestEngine.open(undefined, {}, [
-    [OBJECT_STUB, provider],
-    [ROW_STUB, provider],
-  ]);
+  const providers = [OBJECT_STUB, ROW_STUB].map((stub) => [stub, provider] as [string, typeof provider]);
+  engine = await TestEngine.open(undefined, {}, providers);
+  return () => engine.close();
 });
-afterAll(() => engine.close());
 
 /** A text for the next field that is asked about; the same again and again where there are fewer. */
 type Texts = () => string;

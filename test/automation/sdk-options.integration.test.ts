@@ -1,11 +1,11 @@
 import { RunRequest } from "@pulumi/pulumi/proto/language_pb";
 import { type CustomResourceOptions, ResourceHook } from "@pulumi/pulumi/resource";
 import { registerResourceTransform } from "@pulumi/pulumi/runtime/stack";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { declaredBy } from "../../providers/registration";
 import type { DynamicResourceOptions } from "../../providers/resource-options";
 import { runSdkProgram } from "../../src/automation/sdk-program";
-import { TestEngine } from "./test-engine";
+import { summaryOf, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
 /* What Pulumi has for the resources of programs in the SDK's runtime: hooks and transforms. */
@@ -13,8 +13,8 @@ import { Thing } from "./things";
 let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
+  return () => engine.close();
 });
-afterAll(() => engine.close());
 
 const up = (stack: string, program: () => void) => engine.engine.up(stack, program, { sdkRuntime: true });
 const thing = (name: string, value: string, options: CustomResourceOptions = {}) =>
@@ -24,16 +24,9 @@ describe("hooks of a resource", () => {
   const ran: string[] = [];
   const hook = (name: string) => new ResourceHook(name, async () => void ran.push(name));
   const hooked = (name: string, value: string) => {
-    const [created, updated, removing, removed] = ["created", "updated", "removing", "removed"].map(hook) as [
-      ResourceHook,
-      ResourceHook,
-      ResourceHook,
-      ResourceHook,
-    ];
-    const hooks = {
-      ...{ afterCreate: [created], afterUpdate: [updated], beforeDelete: [removing], afterDelete: [removed] },
-    };
-    if (name !== "") thing(name, value, { hooks });
+    const [afterCreate, afterUpdate] = [[hook("created")], [hook("updated")]];
+    const [beforeDelete, afterDelete] = [[hook("removing")], [hook("removed")]];
+    if (name !== "") thing(name, value, { hooks: { afterCreate, afterUpdate, beforeDelete, afterDelete } });
   };
 
   it("run in updates, those of a deletion as well", async () => {
@@ -87,12 +80,10 @@ it("transforms change a resource, or all of a program", async () => {
  */
 it("a program is not what another program registers, in whose context the engine's call has come", async () => {
   const program = () => void thing("one", "1");
-  const run = (request: Uint8Array) =>
-    declaredBy(() => runSdkProgram(program, RunRequest.deserializeBinary(request))).then((others) =>
-      expect(others).toEqual([]),
-    );
-  const options = { sdkRuntime: true };
-  expect(await engine.engine.up("called", Object.assign(program, { runInSdk: run }), options)).toMatchObject({
-    summary: { result: "succeeded", resourceChanges: { create: 1 } },
-  });
+  const runInSdk = async (request: Uint8Array) => {
+    const others = await declaredBy(() => runSdkProgram(program, RunRequest.deserializeBinary(request)));
+    expect(others).toEqual([]);
+  };
+  const result = summaryOf(await up("called", Object.assign(program, { runInSdk })));
+  expect(result).toEqual({ result: "succeeded", resourceChanges: { create: 1 } });
 });

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { StackReference } from "@pulumi/pulumi/stackReference";
 import { execa } from "execa";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { UpOptions } from "../../src/automation/engine";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestEngine } from "./test-engine";
@@ -11,8 +11,8 @@ import { Thing } from "./things";
 let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
+  return () => engine.close();
 });
-afterAll(() => engine.close());
 
 const outputsOf = async (stack: string) => {
   const state = await engine.engine.exportStack(stack);

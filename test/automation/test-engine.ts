@@ -87,6 +87,12 @@ export class TestEngine {
     for (const [name, value] of Object.entries(values)) new Thing(name, { key: `${stack}/${name}`, value });
   }
 
+  /** The things of a stack that are alive, by name. */
+  thingsOf(stack: string): Record<string, string> {
+    const own = [...this.things.live].filter(([key]) => key.startsWith(`${stack}/`));
+    return Object.fromEntries(own.map(([key, value]) => [key.slice(stack.length + 1), value]));
+  }
+
   /** The processes that were started since this was last asked. */
   async takeStarts(): Promise<Start[]> {
     const starts = await this.#starts();

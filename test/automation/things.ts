@@ -48,14 +48,9 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
 
   /** Holds the next write of the value `slow` until it is released; `entered` tells when it is there. */
   holdSlow(): { entered: Promise<void>; release: () => void } {
-    let release = () => {};
-    const left = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const entered = new Promise<void>((resolve) => {
-      this.#gate = { entered: resolve, left };
-    });
-    return { entered, release };
+    const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    this.#gate = { entered: entered.resolve, left: left.promise };
+    return { entered: entered.promise, release: left.resolve };
   }
 
   async check(_olds: object, news: object) {

@@ -11,11 +11,8 @@ describe("what an update did", () => {
   const change = { operation: "update", type: "Deployment", name: "deployment/cache" } as const;
 
   it("is the first changes, and how many more there are", () => {
-    expect(describeUpdate({ changes: [change, change, change] }, 2)).toEqual([
-      "update Deployment deployment/cache",
-      "update Deployment deployment/cache",
-      "1 more",
-    ]);
+    const told = "update Deployment deployment/cache";
+    expect(describeUpdate({ changes: [change, change, change] }, 2)).toEqual([told, told, "1 more"]);
   });
 
   it("is told apart from what it has not finished, and the stack itself is none of it", () => {
