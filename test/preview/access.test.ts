@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/api";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/kinds/index";
@@ -11,12 +11,10 @@ const candidate = (kind: AnyKind, name: string, namespace?: string) => ({
   manifest: { apiVersion: "v", kind: kind.kind, metadata: { name, ...(namespace && { namespace }) } },
   removed: false,
 });
-const preview = (verb: string, namespace?: string) => ({
-  verb,
-  group: "kindstack.dev",
-  resource: "previews",
-  ...(namespace && { namespace }),
-});
+const preview = (verb: string, namespace?: string) => {
+  return { verb, group: "kindstack.dev", resource: "previews", ...(namespace && { namespace }) };
+};
+const writers = { group: "demo.yash.com", resource: "postgreswriters" };
 
 describe("what a caller needs", () => {
   it("for a preview, is to create previews where the objects are, once for each place, and to get each object", async () => {
@@ -26,8 +24,8 @@ describe("what a caller needs", () => {
       preview("create"),
       { verb: "get", group: "multitenancy.codereliant.io", resource: "tenants", name: "acme" },
       preview("create", "x"),
-      { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" },
-      { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "b" },
+      { verb: "get", ...writers, namespace: "x", name: "a" },
+      { verb: "get", ...writers, namespace: "x", name: "b" },
     ]);
   });
 
@@ -37,64 +35,35 @@ describe("what a caller needs", () => {
     const kind = { ...writer, capabilities: { reads } } as AnyKind;
     const selection = { candidates: [candidate(kind, "a", "x")] };
 
-    expect(await rightsForPreview(selection, [kind, person])).toContainEqual({
-      verb: "get",
-      group: "example.com",
-      resource: "people",
-      namespace: "x",
-      name: "ada",
-    });
+    const right = { verb: "get", group: "example.com", resource: "people", namespace: "x", name: "ada" };
+    expect(await rightsForPreview(selection, [kind, person])).toContainEqual(right);
   });
 
   it("for a comparison of many objects, is to list all of them", async () => {
-    expect(rightsForDiff([writer], {})).toEqual([
-      preview("create"),
-      { verb: "list", group: "demo.yash.com", resource: "postgreswriters" },
-    ]);
+    expect(rightsForDiff([writer], {})).toEqual([preview("create"), { verb: "list", ...writers }]);
     expect(rightsForDiff(kinds, {})).toHaveLength(1 + kinds.length);
   });
 
   it("for a stack, is to see stacks where the object is, and to get the object", async () => {
-    const object = { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" };
-
-    expect(rightsForStack("states", writer, "x", "a")).toEqual([
-      { ...preview("get", "x"), resource: "states" },
-      object,
-    ]);
+    const object = { verb: "get", ...writers, namespace: "x", name: "a" };
+    const states = { ...preview("get", "x"), resource: "states" };
+    expect(rightsForStack("states", writer, "x", "a")).toEqual([states, object]);
     expect(rightsForStack("previews", writer, "x", "a")).toEqual([preview("get", "x"), object]);
   });
 
   it("is asked of the API server for the user with all groups, and the first refusal names what is missing", async () => {
-    const asked: unknown[] = [];
-    const client = {
-      json: async (
-        _method: string,
-        _path: string,
-        { body }: { body: { spec: { resourceAttributes: { verb: string } } } },
-      ) => {
-        asked.push(body.spec);
-        return { status: { allowed: body.spec.resourceAttributes.verb === "create" } };
-      },
-    };
+    type Asked = { body: { spec: { resourceAttributes: { verb: string } } } };
+    const json = vi.fn(async (_method: string, _path: string, { body: { spec } }: Asked) => {
+      return { status: { allowed: spec.resourceAttributes.verb === "create" } };
+    });
     const rights = await rightsForPreview({ candidates: [candidate(writer, "a", "x")] }, kinds);
+    const caller = { groups: ["g"], extra: { e: ["1"] } };
 
-    await expect(
-      requireRights(client as never, { username: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
-    ).rejects.toMatchObject({
-      code: 403,
-      message: "ci may not get postgreswriters.demo.yash.com a in the namespace x",
-    });
-    expect(asked).toContainEqual({
-      user: "ci",
-      groups: ["g"],
-      extra: { e: ["1"] },
-      resourceAttributes: {
-        version: "*",
-        verb: "create",
-        group: "kindstack.dev",
-        resource: "previews",
-        namespace: "x",
-      },
-    });
+    const required = requireRights({ json } as never, { username: "ci", ...caller }, rights);
+    const message = "ci may not get postgreswriters.demo.yash.com a in the namespace x";
+    await expect(required).rejects.toMatchObject({ code: 403, message });
+    const resourceAttributes = { version: "*", ...preview("create", "x") };
+    const asked = json.mock.calls.map(([, , { body }]) => body.spec);
+    expect(asked).toContainEqual({ user: "ci", ...caller, resourceAttributes });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ManagedFieldsEntry } from "../../providers/kubernetes/types";
 import { appliedMetadata } from "../../src/preview/applied-metadata";
-import { applied } from "../objects";
+import { applied, liveObject } from "../objects";
 
 const annotations = (...keys: string[]) => ({
   "f:metadata": { "f:annotations": Object.fromEntries(keys.map((key) => [`f:${key}`, {}])) },
@@ -10,29 +10,19 @@ const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** What is left of a live object's annotations a, b and c after the apply of a file that has only d. */
 function kept(managedFields: ManagedFieldsEntry[], more: Record<string, string> = {}): string[] {
-  const metadata = { name: "n", uid: "u", resourceVersion: "1", managedFields };
-  const live = {
-    apiVersion: "v1",
-    kind: "K",
-    metadata: { ...metadata, annotations: { a: "1", b: "1", c: "1", ...more } },
-  };
+  const live = liveObject({ metadata: { managedFields, annotations: { a: "1", b: "1", c: "1", ...more } } });
   return Object.keys(appliedMetadata({ name: "n", annotations: { d: "2" } }, live).annotations ?? {}).sort();
 }
 
 describe("annotations after an apply of a file that lacks them", () => {
+  const byFlux = applied("flux", { ...annotations("a"), "f:spec": {} });
+  const bySomeone = applied("someone", annotations("b"));
+  const setByOthers = { ...applied("kubectl-annotate", annotations("a", "b")), operation: "Update" } as const;
   it.each<[string, ManagedFieldsEntry[], string[]]>([
-    [
-      "stay, when others have set them",
-      [{ ...applied("kubectl-annotate", annotations("a", "b")), operation: "Update" }],
-      ["a", "b", "c", "d"],
-    ],
-    ["go, when the apply had set them", [applied("flux", { ...annotations("a"), "f:spec": {} })], ["b", "c", "d"]],
+    ["stay, when others have set them", [setByOthers], ["a", "b", "c", "d"]],
+    ["go, when the apply had set them", [byFlux], ["b", "c", "d"]],
     ["go, also when the apply sets no spec", [applied("flux", annotations("a"))], ["b", "c", "d"]],
-    [
-      "stay, when someone else applies annotations alone",
-      [applied("flux", { ...annotations("a"), "f:spec": {} }), applied("someone", annotations("b"))],
-      ["b", "c", "d"],
-    ],
+    ["stay, when someone else applies annotations alone", [byFlux, bySomeone], ["b", "c", "d"]],
   ])("%s", (_, managedFields, expected) => expect(kept(managedFields)).toEqual(expected));
 
   it("go, when kubectl has noted them", () => {

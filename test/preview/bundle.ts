@@ -20,20 +20,23 @@ const partSchema = Type.Object({
 });
 export type Part = Type.Static<typeof partSchema>;
 
+/** A ConfigMap that its program has by the object's name. */
+export const part = (at: string, changes: Partial<Part> = {}): Part => ({
+  ...{ resource: at, at, type: "ConfigMap", text: "1", label: "x", immutable: false, replaces: false },
+  ...changes,
+});
+
+/** What the kinds of previews' tests have in common. */
+export const PREVIEW_KIND = {
+  ...({ group: "preview.kindstack.dev", version: "v1", scope: "Namespaced" } as const),
+  ...{ description: "For tests.", status: Type.Object({}), columns: [], directory: __dirname, report: () => ({}) },
+};
+
 export const bundle = defineKind({
-  group: "preview.kindstack.dev",
-  version: "v1",
-  kind: "Bundle",
-  plural: "bundles",
-  singular: "bundle",
-  scope: "Namespaced",
-  description: "What a preview is compared with.",
+  ...PREVIEW_KIND,
+  ...{ kind: "Bundle", plural: "bundles", singular: "bundle" },
   spec: Type.Object({ parts: Type.Array(partSchema, { default: [] }) }),
-  status: Type.Object({}),
-  columns: [],
   owns: ["ConfigMap", "Secret"].map((kind) => ({ apiVersion: "v1", kind })),
-  directory: __dirname,
-  report: () => ({}),
   program({ metadata, spec }, { owner }) {
     for (const { resource, at, type, text, label, immutable, replaces } of spec.parts) {
       const data = { text: type === "Secret" ? Buffer.from(text).toString("base64") : text };
@@ -54,19 +57,10 @@ export const bundle = defineKind({
 
 /** A kind whose program runs in the SDK's runtime: what one resource is, the other one knows only after the update. */
 export const chain = defineKind({
-  group: "preview.kindstack.dev",
-  version: "v1",
-  kind: "Chain",
-  plural: "chains",
-  singular: "chain",
-  scope: "Namespaced",
-  description: "Two ConfigMaps.",
+  ...PREVIEW_KIND,
+  ...{ kind: "Chain", plural: "chains", singular: "chain" },
   spec: Type.Object({ text: Type.String() }),
-  status: Type.Object({}),
-  columns: [],
   owns: [{ apiVersion: "v1", kind: "ConfigMap" }],
-  directory: __dirname,
-  report: () => ({}),
   program({ metadata: { name, namespace = "" }, spec }, { owner }) {
     const configMap = (suffix: string, data: Record<string, pulumi.Input<string>>) =>
       new KubernetesObject(suffix, {

@@ -5,6 +5,7 @@ import type { ClusterView } from "../../src/preview/cluster-view";
 import { objectId } from "../../stacks/contract/object";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { podSet } from "../../stacks/kinds/podset/kind";
+import { liveObject } from "../objects";
 import { stub } from "../stub";
 
 const named = (kind: string, name: string) => ({ apiVersion: "v1", kind, metadata: { name, uid: name } }) as LiveObject;
@@ -45,14 +46,11 @@ describe("what a caller may not read", () => {
 });
 
 describe("what is deleted with an object though others made it", () => {
-  const group = capsuleTenant.capabilities.watches?.find(({ deletedWithObject }) => deletedWithObject);
-
   it("is seen by a preview as by the operator", async () => {
-    const others = { ...named(group?.kind ?? "", "theirs"), ...group } as LiveObject;
-    const theirs = {
-      ...{ apiVersion: others.apiVersion, kind: others.kind },
-      metadata: { ...others.metadata, labels: Object.fromEntries([selectorOf("oil")]) },
-    } as LiveObject;
+    const group = capsuleTenant.capabilities.watches?.find(({ deletedWithObject }) => deletedWithObject);
+    const { apiVersion = "", kind = "" } = group ?? {};
+    const [label = "", value = ""] = group?.selectorOf("oil").split("=") ?? [];
+    const theirs = liveObject({ apiVersion, kind, metadata: { name: "theirs", labels: { [label]: value } } });
     const watched = async () => [theirs, named("Namespace", "oil-prod")];
     const view = viewOf({ kind: capsuleTenant, key: "oil" }, { watched });
     expect((await view.deletedWith()).map(objectId)).toEqual([objectId(theirs)]);
@@ -62,9 +60,4 @@ describe("what is deleted with an object though others made it", () => {
     const watched = () => Promise.reject(new Error("not to be asked for"));
     expect(await viewOf({}, { watched }).deletedWith()).toEqual([]);
   });
-
-  function selectorOf(key: string): [string, string] {
-    const [label = "", value = ""] = group?.selectorOf(key).split("=") ?? [];
-    return [label, value];
-  }
 });

@@ -62,6 +62,12 @@ function writer(name: string, spec: object = {}, metadata: object = {}) {
   };
 }
 
+const tenant = (name: string, spec: object) => ({
+  ...{ apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant" },
+  metadata: { name: `${cluster.namespace}-${name}` },
+  spec: { adminEmail: "a@example.com", adminGroups: [], namespaces: [], ...spec },
+});
+
 /** What the operator would do: an update of the object's stack, which its status then names. */
 async function make(engine: GoEngine, name: string): Promise<void> {
   await makeObject(engine, cluster.client, postgresWriter, writer(name));
@@ -160,15 +166,11 @@ it.each([
 describe("what cannot work fails", () => {
   it.each<[string, () => object, RegExp]>([
     ["a table that does not exist", () => writer("new", { table: "missing" }), /^TableMissing: relation "missing"/],
-    [
-      "a schema that does not exist",
-      () => writer("new", { table: "missing.students" }),
-      /^TableMissing: relation "missing.students"/,
-    ],
+    ["a schema that does not exist", () => writer("new", { table: "missing.students" }), /"missing.students"/],
     [
       "a namespace that does not exist",
       () => writer("new", {}, { namespace: "missing" }),
-      /^the namespace missing does not exist$/,
+      /^the namespace missing does/,
     ],
   ])("for %s", async (_, manifest, message) => {
     write({ "a.yaml": [manifest()] });
@@ -184,56 +186,34 @@ describe("what cannot work fails", () => {
     const narrow = await database.createStudents("id text PRIMARY KEY, name text, age integer");
     write({ "a.yaml": [writer("new", { table: narrow })] });
     const { objects } = await gate();
-    expect(objects.new).toMatchObject({
-      action: "failed",
-      errors: [`ColumnMissing: column "country" of relation "${narrow}" does not exist`],
-    });
+    const error = `ColumnMissing: column "country" of relation "${narrow}" does not exist`;
+    expect(objects.new).toMatchObject({ action: "failed", errors: [error] });
   });
 
   it("not for a namespace that the same change makes, in a file or by another object", async () => {
-    const tenant = {
-      apiVersion: "multitenancy.codereliant.io/v1",
-      kind: "Tenant",
-      metadata: { name: `${cluster.namespace}-t` },
-      spec: { adminEmail: "a@example.com", adminGroups: [], namespaces: [`${cluster.namespace}-made`] },
-    };
-    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: `${cluster.namespace}-given` } };
-    write({
-      "a.yaml": [
-        ...[tenant, namespace],
-        writer("one", {}, { namespace: `${cluster.namespace}-made` }),
-        writer("two", {}, { namespace: `${cluster.namespace}-given` }),
-      ],
-    });
+    const [made, given] = [`${cluster.namespace}-made`, `${cluster.namespace}-given`];
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: given } };
+    const writers = [writer("one", {}, { namespace: made }), writer("two", {}, { namespace: given })];
+    write({ "a.yaml": [tenant("t", { namespaces: [made] }), namespace, ...writers] });
     const { code, objects } = await gate();
     expect([objects.one?.action, objects.two?.action, code]).toEqual(["create", "create", 0]);
-    expect(objects.two?.notValidated).toBe(`its namespace ${cluster.namespace}-given is made by the same change`);
+    expect(objects.two?.notValidated).toBe(`its namespace ${given} is made by the same change`);
   });
 
   it("for a kind that a group of the kinds does not have, and not for one that another operator has in it", async () => {
     const misspelt = { ...writer("new"), kind: "PostgresWriters" };
     write({ "a.yaml": [misspelt] });
     const { code, report } = await gate();
-    expect(report.problems).toEqual([
-      {
-        file: join(repository, "manifests/a.yaml"),
-        message: expect.stringMatching(/no kind PostgresWriters in the group demo\.yash\.com.*PostgresWriter/),
-      },
-    ]);
+    const message = expect.stringMatching(/no kind PostgresWriters in the group demo\.yash\.com.*PostgresWriter/);
+    expect(report.problems).toEqual([{ file: join(repository, "manifests/a.yaml"), message }]);
     expect(code).toBe(1);
 
-    const name = "others.demo.yash.com";
-    const names = { kind: "Other", plural: "others" };
+    const type = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" };
     const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
-    const definition = {
-      apiVersion: "apiextensions.k8s.io/v1",
-      kind: "CustomResourceDefinition",
-      metadata: { name },
-      spec: {
-        ...{ group: "demo.yash.com", scope: "Namespaced", names },
-        versions: [{ name: "v1", served: true, storage: true, schema }],
-      },
-    };
+    const versions = [{ name: "v1", served: true, storage: true, schema }];
+    const names = { kind: "Other", plural: "others" };
+    const spec = { group: "demo.yash.com", scope: "Namespaced", names, versions };
+    const definition = { ...type, metadata: { name: "others.demo.yash.com" }, spec };
     const other = { ...writer("new"), kind: "Other" };
     write({ "a.yaml": [other, definition] });
     expect(await gate()).toMatchObject({ code: 0, report: { ignored: 2, problems: [] } });
@@ -291,10 +271,8 @@ it("a branch that lacks what its target has is told so, with the paths, and a ga
   expect(output.stdout).toContain(`note: ${behind[0]}`);
 
   await git("merge", "-q", "main");
-  expect(await gate(["--prune-against", "main", "--fail-on", "behind"])).toMatchObject({
-    code: 0,
-    report: { behind: [] },
-  });
+  const merged = await gate(["--prune-against", "main", "--fail-on", "behind"]);
+  expect(merged).toMatchObject({ code: 0, report: { behind: [] } });
 });
 
 it("a row that the records give to a new object is shown with what is overwritten", async () => {
@@ -324,15 +302,7 @@ describe("nulls are read as the API server reads them", () => {
     ["labels without a value", (name) => writer(name, {}, { labels: null, annotations: null })],
     ["no spec", (name) => ({ ...writer(name), spec: undefined })],
     ["a spec without a value", (name) => ({ ...writer(name), spec: null })],
-    [
-      "a list of which all is commented out",
-      (name) => ({
-        apiVersion: "multitenancy.codereliant.io/v1",
-        kind: "Tenant",
-        metadata: { name: `${cluster.namespace}-${name}` },
-        spec: { adminEmail: "a@example.com", adminGroups: null, namespaces: [] },
-      }),
-    ],
+    ["a list of which all is commented out", (name) => tenant(name, { adminGroups: null })],
   ])("%s", async (_, manifestOf) => {
     const manifest = manifestOf("null") as Manifest;
     write({ "a.yaml": [manifest] });

@@ -6,7 +6,7 @@ import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import type { ObjectPlan } from "../../src/preview/report";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
-import { bundle } from "./bundle";
+import { bundle, part } from "./bundle";
 import { makeObject, openTestEngine } from "./engine";
 
 /* Whatever read fails during a preview, and how: what was not looked at is not said to be created, deleted or unchanged. */
@@ -38,11 +38,15 @@ class FailingClient extends KubernetesClient {
 
 const cluster = TestCluster.use();
 let stacks: Awaited<ReturnType<typeof openTestEngine>>;
+const uids = new Map<string, string>();
 
 beforeAll(async () => {
   await installKinds(cluster.client, [bundle]);
   stacks = await openTestEngine();
-  for (const name of ["kept", "gone"]) await makeObject(stacks.engine, cluster.client, bundle, manifestOf(name));
+  for (const name of ["kept", "gone"]) {
+    const { metadata } = await makeObject(stacks.engine, cluster.client, bundle, manifestOf(name));
+    uids.set(name, metadata.uid);
+  }
   await cluster.client.create(cluster.configMap("adopting", { text: "theirs" }));
   return () => stacks.close();
 });
@@ -51,9 +55,7 @@ const manifestOf = (name: string): Manifest => ({
   apiVersion: "preview.kindstack.dev/v1",
   kind: "Bundle",
   metadata: { name, namespace: cluster.namespace },
-  spec: {
-    parts: [{ resource: "r", at: name, type: "ConfigMap", text: "1", label: "x", immutable: false, replaces: false }],
-  },
+  spec: { parts: [part(name)] },
 });
 
 async function look(client: KubernetesClient): Promise<ObjectPlan[]> {
@@ -61,12 +63,8 @@ async function look(client: KubernetesClient): Promise<ObjectPlan[]> {
     objects: names.map((name) => ({ file: `${name}.yaml`, manifest: manifestOf(name) as LiveObject })),
     problems: [],
   });
-  const selection = selectCandidates(
-    [bundle],
-    "default",
-    sourced("fresh", "adopting", "kept"),
-    sourced("gone", "kept"),
-  );
+  const [files, before] = [sourced("fresh", "adopting", "kept"), sourced("gone", "kept")];
+  const selection = selectCandidates([bundle], "default", files, before);
   const view = await ClusterView.open(client);
   return (await preview({ engine: stacks.engine, cluster: view, refresh: false }, selection)).objects;
 }
@@ -82,11 +80,6 @@ it("reads that fail at random never make a preview sure of what it did not see",
     kept: ["none"],
     gone: ["delete", "delete"],
   });
-  const uids = new Map<string, string>();
-  for (const name of ["kept", "gone"]) {
-    const type = await cluster.client.resourceType("preview.kindstack.dev/v1", "Bundle");
-    uids.set(name, (await known(cluster.client.get(type, name, cluster.namespace)))?.metadata.uid ?? "");
-  }
   expect(await known(cluster.client.get(CONFIG_MAP, "fresh", cluster.namespace))).toBeUndefined();
 
   const fault = fc.constantFrom<Fault[]>("none", "none", "none", "error", "type unknown", "forbidden");

@@ -1,19 +1,15 @@
 import { createSecretKey } from "node:crypto";
-import pino from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { askOperator } from "../../src/cli/ask-operator";
 import type { PortableResource } from "../../src/fleet/artefact";
-import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import type { Requests } from "../../src/preview/api";
-import { startInspectionServer } from "../../src/preview/server";
 import { kindName } from "../../stacks/contract/kind";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
-import { TestAuthority } from "../tls/test-authority";
-import { bundle, type Part } from "./bundle";
-import { makeObject, openTestEngine } from "./engine";
+import { bundle, type Part, part } from "./bundle";
+import { makeObject, openTestEngine, serveInspections } from "./engine";
 import { previewerToken } from "./previewer-token";
 
 /*
@@ -27,47 +23,31 @@ const HELD = "held-by-the-state";
 
 const cluster = TestCluster.use();
 let stack: Awaited<ReturnType<typeof openTestEngine>>;
-let authority: TestAuthority;
-let server: Listener;
+let server: Awaited<ReturnType<typeof serveInspections>>;
 const tokens: Record<string, string> = {};
 const objects: Record<string, LiveObject> = {};
 
 beforeAll(async () => {
   await installKinds(cluster.client, [bundle]);
   stack = await openTestEngine();
-  authority = await TestAuthority.create();
-  tokens.reader = await tokenOf("reader", READ);
-  tokens.seer = await tokenOf("seer", [
-    ...READ,
-    { apiGroups: [""], resources: ["configmaps", "secrets"], verbs: ["get"] },
-  ]);
-  tokens.stranger = await tokenOf("stranger", []);
-  objects.own = await apply("own", [part("own-map", "ConfigMap"), part("own-secret", "Secret")]);
-  objects.other = await apply("other", [part("others-map", "ConfigMap")]);
-  const { certificate: cert, key } = await authority.server();
-  const follow = (use: (context: { cert: string; key: string }) => void) => use({ cert, key });
-  server = await startInspectionServer({
-    port: 0,
-    host: "127.0.0.1",
-    tls: { follow, close: () => {} } as never,
-    kinds: [bundle],
+  const seen = { apiGroups: [""], resources: ["configmaps", "secrets"], verbs: ["get"] };
+  tokens.reader = await previewerToken(cluster, "reader", READ);
+  tokens.seer = await previewerToken(cluster, "seer", [...READ, seen]);
+  tokens.stranger = await previewerToken(cluster, "stranger", []);
+  objects.own = await apply("own", [held("own-map"), held("own-secret", { type: "Secret" })]);
+  objects.other = await apply("other", [held("others-map")]);
+  server = await serveInspections({
     client: cluster.client,
     engine: async () => stack.engine,
     planKey: async () => createSecretKey(Buffer.alloc(32)),
-    logger: pino({ level: "silent" }),
-    graceMs: 0,
   });
-});
-afterAll(async () => {
-  await server.close();
-  await stack.close();
+  return async () => {
+    await server.close();
+    await stack.close();
+  };
 });
 
-const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);
-
-const part = (at: string, type: Part["type"]): Part => ({
-  ...{ resource: at, at, type, text: HELD, label: "x", immutable: false, replaces: false },
-});
+const held = (at: string, changes: Partial<Part> = {}) => part(at, { text: HELD, ...changes });
 
 /** An object of the cluster, with its resources as its program made them. */
 const apply = (name: string, parts: readonly Part[]) =>
@@ -109,13 +89,8 @@ function said(resources: PortableResource[], changes: Partial<Said> = {}): Said 
 }
 
 function ask(token: string, objects: Said[], changes: Partial<Requests["/v1/fleet"]> = {}) {
-  const options = {
-    url: `https://127.0.0.1:${server.port}`,
-    token: tokens[token] ?? "",
-    ca: authority.own.certificate,
-  };
   const request = { objects, providers: { [OBJECT_STUB]: 1 }, notFetched: [], refresh: false, ...changes };
-  return askOperator(options, "/v1/fleet", request);
+  return askOperator({ ...server.address, token: tokens[token] ?? "" }, "/v1/fleet", request);
 }
 const planOf = async (...words: Parameters<typeof ask>) => (await ask(...words)).objects[0];
 
@@ -129,27 +104,21 @@ describe("declarations for an object whose resources the caller may not get", ()
     for (const guess of guesses) plans.push(await planOf("reader", [said(guess)], { propose: true }));
     const [wrong, right] = plans;
     expect(right).toEqual(wrong);
-    expect(right).toMatchObject({ action: "unchecked" });
-    expect(right?.resources.map(({ operation, fields }) => [operation, fields])).toEqual([
-      ["unchecked", []],
-      ["unchecked", []],
-    ]);
+    const unseen = { operation: "unchecked", fields: [] };
+    expect(right).toMatchObject({ action: "unchecked", resources: [unseen, unseen] });
     expect(right?.digest).toBeUndefined();
     expect(JSON.stringify(right)).not.toContain(HELD);
   });
 
   it("tell nothing by a rename, by what is to stay, or by an alias either", async () => {
-    const alias = (type: string, name: string) => ({ options: { aliases: [{ spec: { name, type } }] } });
+    const alias = (kind: string, name: string) => {
+      return { options: { aliases: [{ spec: { name, type: `pulumi-nodejs:dynamic/kubernetes:${kind}` } }] } };
+    };
     const attempts: PortableResource[][] = [
       [declared("own-map", "x", { name: "renamed" })],
       [declared("own-map", "x", { options: { ignoreChanges: ["manifest", "manifest.data"] } })],
-      [
-        declared("own-map", "x", {
-          name: "aliased",
-          ...alias("pulumi-nodejs:dynamic/kubernetes:ConfigMap", "own-map"),
-        }),
-      ],
-      [declared("new-map", "x", alias("pulumi-nodejs:dynamic/kubernetes:Secret", "own-secret"))],
+      [declared("own-map", "x", { name: "aliased", ...alias("ConfigMap", "own-map") })],
+      [declared("new-map", "x", alias("Secret", "own-secret"))],
       [],
     ];
     for (const token of ["reader", "seer"]) {
@@ -178,14 +147,7 @@ describe("declarations of who may get what the object made", () => {
   });
 
   it("have the digest of the plan that the operator would make, whoever they say that the owner is", async () => {
-    await apply("plain", [part("plain-map", "ConfigMap")]);
-    const live = (
-      await cluster.client.list(
-        { apiVersion: `${bundle.group}/v1`, kind: bundle.kind },
-        { namespace: cluster.namespace },
-      )
-    ).items;
-    const { metadata } = live.find(({ metadata }) => metadata.name === "plain") as LiveObject;
+    const { metadata } = await apply("plain", [held("plain-map")]);
     const names = { name: "plain", uid: metadata.uid, generation: metadata.generation as number };
     const first = await planOf("seer", [said([declared("plain-map", "new")], names)], { propose: true });
     expect(first).toMatchObject({ action: "update", digest: expect.stringMatching(/^sha256:/) });
@@ -201,10 +163,9 @@ describe("declarations of who may get what the object made", () => {
     manifest.metadata.labels = { "kindstack.dev/owner-uid": uid, label: "x" };
     manifest.metadata.annotations = { "kindstack.dev/created": "true" };
     for (const one of [declared("others-map", HELD), marked]) {
-      expect(await planOf("seer", [said([one])])).toMatchObject({
-        action: "failed",
-        errors: expect.arrayContaining([expect.stringContaining("Conflict: ConfigMap others-map belongs to")]),
-      });
+      const plan = await planOf("seer", [said([one])]);
+      expect(plan?.action).toBe("failed");
+      expect(plan?.errors.join()).toContain("Conflict: ConfigMap others-map belongs to");
     }
   });
 });
@@ -214,9 +175,8 @@ describe("a request with declarations", () => {
     await expect(ask("stranger", [said([])])).rejects.toThrow("may not get bundles");
     const elsewhere = said([], { namespace: "default" });
     await expect(ask("seer", [elsewhere])).rejects.toThrow("in the namespace default");
-    await expect(ask("seer", [], { notFetched: [kindName(bundle)] })).rejects.toThrow(
-      "may not get customresourcedefinitions",
-    );
+    const notFetched = [kindName(bundle)];
+    await expect(ask("seer", [], { notFetched })).rejects.toThrow("may not get customresourcedefinitions");
   });
 
   it("has a limit of objects and of bytes, and names each object once", async () => {
@@ -244,11 +204,11 @@ describe("a request with declarations", () => {
   });
 
   it("names what is not installed and what is gone, as unchecked", async () => {
-    const report = await ask("seer", [
-      said([], { kind: "others.example.com" }),
-      said([], { name: "gone" }),
-      said([], { generation: 99 }),
-    ]);
+    const changes = [{ kind: "others.example.com" }, { name: "gone" }, { generation: 99 }];
+    const report = await ask(
+      "seer",
+      changes.map((change) => said([], change)),
+    );
     expect(report.unchecked).toEqual(["1 objects of others.example.com, which is not installed"]);
     expect(report.objects.map(({ action, errors }) => [action, errors])).toEqual([
       ["unchecked", ["it was deleted after it was fetched"]],

@@ -14,17 +14,14 @@ import { IGNORE_FIELDS_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { MODE_ANNOTATION } from "../../stacks/contract/mode";
 import { podSet } from "../../stacks/kinds/podset/kind";
-import { marksOf } from "../objects";
+import { applied, liveObject, marksOf } from "../objects";
 import { stub } from "../stub";
 
 const program = vi.fn<AnyKind["program"]>();
 const kind: AnyKind = { ...podSet, program };
 const type = { apiVersion: "batch.tutorial.kubebuilder.io/v1", kind: "PodSet" };
 const manifest = { ...type, metadata: { name: "web", namespace: "default" }, spec: { replicas: 1 } };
-const live = {
-  ...manifest,
-  metadata: { ...manifest.metadata, uid: "uid-web", resourceVersion: "1", generation: 1 },
-} as LiveObject;
+const live = liveObject({ ...manifest, metadata: { ...manifest.metadata, uid: "uid-web", generation: 1 } });
 const owner = { uid: "uid-web", description: "PodSet.batch.tutorial.kubebuilder.io/default/web" };
 const leaving: PlannedChange = {
   ...({ urn: "u", type: "pulumi-nodejs:dynamic/example:Thing", name: "thing", operation: "delete" } as const),
@@ -51,15 +48,12 @@ function options(owned: LiveObject[] | undefined, proposes = false): PlanOptions
     },
   };
   const key = createSecretKey(Buffer.alloc(32));
-  return stub<PlanOptions>({
-    engine: stub<PlanOptions["engine"]>(engine),
-    cluster: stub<PlanOptions["cluster"]>(cluster),
-    refresh: false,
-    ...(proposes && { proposeWith: async () => key }),
-  });
+  const stubs = { engine: stub<PlanOptions["engine"]>(engine), cluster: stub<PlanOptions["cluster"]>(cluster) };
+  return stub<PlanOptions>({ ...stubs, refresh: false, ...(proposes && { proposeWith: async () => key }) });
 }
 
 const candidate = (removed: boolean): Candidate => ({ kind, manifest, removed });
+const found = { outcome: "found", object: live } as const;
 
 it("the preview of an update leaves to others what only the live object says is left to them, as the update does", async () => {
   const annotations = { [IGNORE_FIELDS_ANNOTATION]: "Pod:metadata.labels" };
@@ -72,15 +66,13 @@ describe("a namespace whose mode cannot be understood", () => {
   it.each([false, true])("pauses its objects, which previews say, removed: %s", async (removed) => {
     const { cluster, ...others } = options([]);
     const metadata = { name: "default", annotations: { [MODE_ANNOTATION]: "Obsreve" } };
-    const object = { apiVersion: "v1", kind: "Namespace", metadata } as unknown as LiveObject;
+    const object = liveObject({ kind: "Namespace", metadata });
     const look = async () => ({ outcome: "found" as const, object });
     const view = stub<PlanOptions["cluster"]>({ ...cluster, look: look as never });
     const preview = removed ? previewRemoval : previewUpdate;
-    const found = { outcome: "found", object: live } as const;
-    expect(await preview({ ...others, cluster: view }, candidate(removed), found)).toMatchObject({
-      action: "paused",
-      notes: [expect.stringMatching(/^paused: annotation .* of the namespace default: "Obsreve" must be /)],
-    });
+    const plan = await preview({ ...others, cluster: view }, candidate(removed), found);
+    const note = expect.stringMatching(/^paused: annotation .* of the namespace default: "Obsreve" must be /);
+    expect(plan).toMatchObject({ action: "paused", notes: [note] });
   });
 });
 
@@ -95,8 +87,6 @@ it("the preview of an object that was listed neither reads it again nor sends it
 });
 
 describe("the digests of a removal", () => {
-  const found = { outcome: "found", object: live } as const;
-
   it("are told where all that the object has can be read", async () => {
     const plan = await previewRemoval(options([], true), candidate(true), found);
     expect(plan).toMatchObject({ action: "delete", digest: expect.stringMatching(/^sha256:/), unknown: [] });
@@ -105,12 +95,10 @@ describe("the digests of a removal", () => {
   });
 
   it("are others where an update that was cut off has made more", async () => {
-    const managedFields = [{ manager: "kindstack", operation: "Apply", fieldsV1: {} }];
-    const metadata = { ...marksOf(owner, { created: true }), name: "web-9", uid: "uid-9", managedFields };
-    const more = { apiVersion: "v1", kind: "Pod", metadata } as LiveObject;
-    const digests = await Promise.all(
-      [[], [more]].map(async (owned) => (await previewRemoval(options(owned, true), candidate(true), found)).digest),
-    );
-    expect(digests[0]).not.toBe(digests[1]);
+    const managedFields = [applied("kindstack", {})];
+    const more = liveObject({ metadata: { ...marksOf(owner, { created: true }), name: "web-9", managedFields } });
+    const digestOf = async (owned: LiveObject[]) =>
+      (await previewRemoval(options(owned, true), candidate(true), found)).digest;
+    expect(await digestOf([])).not.toBe(await digestOf([more]));
   });
 });

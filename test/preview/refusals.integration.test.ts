@@ -18,24 +18,15 @@ import { defineKind } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestAuthority } from "../tls/test-authority";
-import { bundle, type Part } from "./bundle";
+import { bundle, type Part, PREVIEW_KIND, part } from "./bundle";
 import { openTestEngine } from "./engine";
 
 /** Each of its objects claims a number in another system, which has each once. */
 const extension = defineKind({
-  group: "preview.kindstack.dev",
-  version: "v1",
-  kind: "Extension",
-  plural: "extensions",
-  singular: "extension",
-  scope: "Namespaced",
-  description: "A telephone number.",
+  ...PREVIEW_KIND,
+  ...{ kind: "Extension", plural: "extensions", singular: "extension" },
   spec: Type.Object({ number: Type.Integer() }),
-  status: Type.Object({}),
-  columns: [],
   owns: [],
-  directory: __dirname,
-  report: () => ({}),
   program: () => {},
   capabilities: { claims: { of: ({ spec }) => [`pbx/${spec.number}`] } },
 });
@@ -113,17 +104,6 @@ async function storeAsInOldClusters(change: (text: string) => string): Promise<v
   await eventually(async () => expect(await seen()).toContain('"sideEffects":"Some"'));
 }
 
-const part = (at: string, more: Partial<Part> = {}): Part => ({
-  resource: at,
-  at,
-  type: "ConfigMap",
-  text: "1",
-  label: "x",
-  immutable: false,
-  replaces: false,
-  ...more,
-});
-
 const manifestOf = (kind: string, name: string, spec: object) => ({
   apiVersion: "preview.kindstack.dev/v1",
   kind,
@@ -131,6 +111,7 @@ const manifestOf = (kind: string, name: string, spec: object) => ({
   spec,
 });
 const bundleOf = (...parts: Part[]) => manifestOf("Bundle", "bundle", { parts });
+const extensionOf = (name: string, number: number) => manifestOf("Extension", name, { number });
 
 function select(...manifests: Manifest[]) {
   return selectCandidates(KINDS, "default", {
@@ -164,14 +145,8 @@ describe("what the API server will refuse is a failure", () => {
   it("by a quota that is used up", async () => {
     await using _ = await limit({ configmaps: "100" });
     const { objects } = await look(bundleOf(part("one")));
-
-    expect(objects).toMatchObject([
-      {
-        action: "failed",
-        errors: [expect.stringMatching(/^one: .*exceeded quota: few/)],
-        resources: [{ checked: true }],
-      },
-    ]);
+    const errors = [expect.stringMatching(/^one: .*exceeded quota: few/)];
+    expect(objects).toMatchObject([{ action: "failed", errors, resources: [{ checked: true }] }]);
   });
 
   it("by a quota that each resource fits into, and all together do not", async () => {
@@ -180,14 +155,8 @@ describe("what the API server will refuse is a failure", () => {
     const exceeds = await look(bundleOf(part("one"), part("two"), part("three")));
 
     expect(fits.objects).toMatchObject([{ action: "create", errors: [] }]);
-    expect(exceeds.objects).toMatchObject([
-      {
-        action: "failed",
-        errors: [
-          `the ResourceQuota few of the namespace ${cluster.namespace} allows 2 more configmaps, and 3 are created`,
-        ],
-      },
-    ]);
+    const error = `the ResourceQuota few of the namespace ${cluster.namespace} allows 2 more configmaps, and 3 are created`;
+    expect(exceeds.objects).toMatchObject([{ action: "failed", errors: [error] }]);
   });
 
   it("by a webhook that denies it", async () => {
@@ -199,16 +168,12 @@ describe("what the API server will refuse is a failure", () => {
 describe("what could not be asked is not checked, and the report says why", () => {
   it("where a webhook has effects that forbid dry runs, as one of a cluster's early days", async () => {
     const { objects } = await look(bundleOf(part("one", { label: "effects" }), part("two")));
-    expect(objects).toMatchObject([
-      {
-        action: "create",
-        errors: [],
-        resources: [
-          { name: "one", notChecked: 'admission webhook "effects.preview.kindstack.dev" does not support dry run' },
-          { name: "two", checked: true },
-        ],
-      },
-    ]);
+    const notChecked = 'admission webhook "effects.preview.kindstack.dev" does not support dry run';
+    const resources = [
+      { name: "one", notChecked },
+      { name: "two", checked: true },
+    ];
+    expect(objects).toMatchObject([{ action: "create", errors: [], resources }]);
   });
 
   it("where a webhook does not answer in time, and for all that is left when all of the time is over", async () => {
@@ -228,11 +193,7 @@ describe("what could not be asked is not checked, and the report says why", () =
 
 describe("a claim on an id of another system", () => {
   it("fails where two files have it", async () => {
-    const { objects } = await look(
-      manifestOf("Extension", "one", { number: 7 }),
-      manifestOf("Extension", "two", { number: 7 }),
-      manifestOf("Extension", "three", { number: 8 }),
-    );
+    const { objects } = await look(extensionOf("one", 7), extensionOf("two", 7), extensionOf("three", 8));
     expect(objects.map(({ action, errors }) => [action, ...errors])).toEqual([
       ["failed", `Conflict: pbx/7 is also claimed by Extension.preview.kindstack.dev/${cluster.namespace}/two`],
       ["failed", `Conflict: pbx/7 is also claimed by Extension.preview.kindstack.dev/${cluster.namespace}/one`],
@@ -242,18 +203,17 @@ describe("a claim on an id of another system", () => {
 
   it("fails where an object of the cluster holds it that is in no file; what that gives up is free", async () => {
     const type = await cluster.client.resourceType("preview.kindstack.dev/v1", "Extension");
-    await cluster.client.apply(manifestOf("Extension", "holder", { number: 9 }), { fieldManager: "kubectl" });
+    await cluster.client.apply(extensionOf("holder", 9), { fieldManager: "kubectl" });
     const path = `/apis/preview.kindstack.dev/v1/namespaces/${cluster.namespace}/extensions/holder/status`;
     const contentType = "application/merge-patch+json";
     const body = { status: { stack: { name: "s", program: "p" } } };
     await cluster.client.json("PATCH", path, { body, contentType });
     expect((await known(cluster.client.get(type, "holder", cluster.namespace)))?.status).toMatchObject(body.status);
-    const heir = manifestOf("Extension", "heir", { number: 9 });
+    const heir = extensionOf("heir", 9);
 
-    expect((await look(heir)).objects).toMatchObject([
-      { action: "failed", errors: [expect.stringMatching(/^Conflict: pbx\/9 is also claimed by .*\/holder$/)] },
-    ]);
-    const given = await look(heir, manifestOf("Extension", "holder", { number: 10 }));
+    const errors = [expect.stringMatching(/^Conflict: pbx\/9 is also claimed by .*\/holder$/)];
+    expect((await look(heir)).objects).toMatchObject([{ action: "failed", errors }]);
+    const given = await look(heir, extensionOf("holder", 10));
     expect(given.objects.map(({ action }) => action)).toEqual(["create", "unchecked"]); // its stack is not here
   });
 });

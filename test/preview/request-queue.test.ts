@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { RequestQueue } from "../../src/preview/server";
 
 const never = new AbortController().signal;
@@ -6,11 +6,8 @@ const nothing = async () => {};
 
 /** Work that continues until it is told to end. */
 function work() {
-  let end = () => {};
-  const ended = new Promise<void>((resolve) => {
-    end = resolve;
-  });
-  return { end, run: () => ended };
+  const { promise, resolve: end } = Promise.withResolvers<void>();
+  return { end, run: () => promise };
 }
 
 describe("the queue of requests", () => {
@@ -64,16 +61,14 @@ describe("the queue of requests", () => {
     const first = work();
     const gone = new AbortController();
     const running = queue.run("a", never, nothing, first.run);
-    let ran = false;
-    const waiting = queue.run("b", gone.signal, nothing, async () => {
-      ran = true;
-    });
+    const ran = vi.fn(nothing);
+    const waiting = queue.run("b", gone.signal, nothing, ran);
     gone.abort(new Error("gone"));
     first.end();
 
     await running;
     await expect(waiting).rejects.toThrow("gone");
-    expect(ran).toBe(false);
+    expect(ran).not.toHaveBeenCalled();
   });
 
   it("does not count the requests of a caller that has gone against those that follow", async () => {

@@ -1,23 +1,21 @@
 import { createSecretKey } from "node:crypto";
-import pino from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { StackEngine } from "../../src/automation/engine";
 import { askOperator } from "../../src/cli/ask-operator";
 import { renderMarkdown } from "../../src/cli/render-markdown";
 import { renderText } from "../../src/cli/render-text";
-import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
-import { type InspectionServerOptions, startInspectionServer } from "../../src/preview/server";
+import type { InspectionServerOptions } from "../../src/preview/server";
 import { eventually } from "../../src/testing/eventually";
 import { kindName } from "../../stacks/contract/kind";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { roleFor } from "../rights";
-import { TestAuthority } from "../tls/test-authority";
-import { bundle, type Part } from "./bundle";
-import { openTestEngine } from "./engine";
+import { bundle, part } from "./bundle";
+import { openTestEngine, serveInspections } from "./engine";
 import { previewerToken } from "./previewer-token";
 
 const KINDS = { apiGroups: [bundle.group], resources: [bundle.plural] };
+const CONFIG_MAPS = { apiGroups: [""], resources: ["configmaps"] };
 
 const PROCESS = {
   ...{ name: "vault", version: "1.0.0", pid: 42, startedAt: "2026-01-01T00:00:00Z" },
@@ -26,70 +24,53 @@ const PROCESS = {
 
 const cluster = TestCluster.use();
 let stack: Awaited<ReturnType<typeof openTestEngine>>;
-let authority: TestAuthority;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
   await installKinds(cluster.client, [bundle]);
   stack = await openTestEngine();
-  authority = await TestAuthority.create();
+  const written = { ...KINDS, verbs: ["get", "create", "patch"] };
   tokens.reader = await tokenOf("reader", [{ ...KINDS, verbs: ["get"] }]);
-  tokens.writer = await tokenOf("writer", [{ ...KINDS, verbs: ["get", "create", "patch"] }]);
-  tokens.maker = await tokenOf("maker", [
-    { ...KINDS, verbs: ["get", "create", "patch"] },
-    { apiGroups: [""], resources: ["configmaps"], verbs: ["create", "patch"] },
-  ]);
+  tokens.writer = await tokenOf("writer", [written]);
+  tokens.maker = await tokenOf("maker", [written, { ...CONFIG_MAPS, verbs: ["create", "patch"] }]);
   return () => stack.close();
 });
 
 const tokenOf = (name: string, rules: object[]) => previewerToken(cluster, name, rules);
 
+type Server = Awaited<ReturnType<typeof serveInspections>>;
+
 /** @param preview in place of the engine's own */
-async function serve(
+function serve(
   preview: StackEngine["preview"] = (...words) => stack.engine.preview(...words),
-  graceMs = 0,
-  planKey: InspectionServerOptions["planKey"] = undefined,
-): Promise<Listener> {
-  const { certificate: cert, key } = await authority.server();
-  const follow = (use: (context: { cert: string; key: string }) => void) => use({ cert, key });
-  return startInspectionServer({
-    port: 0,
-    host: "127.0.0.1",
-    tls: { follow, close: () => {} } as never,
-    kinds: [bundle],
-    client: cluster.client,
-    engine: async () => ({ preview, exportStack: (...words) => stack.engine.exportStack(...words) }) as StackEngine,
-    plugins: { list: async () => [PROCESS] },
-    planKey,
-    logger: pino({ level: "silent" }),
-    graceMs,
-  });
+  options: Partial<InspectionServerOptions> = {},
+): Promise<Server> {
+  const exportStack: StackEngine["exportStack"] = (...words) => stack.engine.exportStack(...words);
+  const engine = async () => ({ preview, exportStack }) as StackEngine;
+  return serveInspections({ client: cluster.client, engine, plugins: { list: async () => [PROCESS] }, ...options });
 }
+const withKey = (byte = 0) => serve(undefined, { planKey: async () => createSecretKey(Buffer.alloc(32, byte)) });
 
-const part: Part = {
-  resource: "r",
-  at: "asked",
-  type: "ConfigMap",
-  text: "1",
-  label: "x",
-  immutable: false,
-  replaces: false,
-};
+const asked = part("asked", { resource: "r" });
 
-function ask({ port }: Listener, token: string | undefined, { metadata = {}, parts = [part], propose = false } = {}) {
+function ask({ address }: Server, token = "", { metadata = {}, parts = [asked], propose = false } = {}) {
   const manifest = {
     apiVersion: `${bundle.group}/v1`,
     kind: "Bundle",
     metadata: { name: "asked", namespace: cluster.namespace, ...metadata },
     spec: { parts },
   };
-  const options = { url: `https://127.0.0.1:${port}`, token: token ?? "", ca: authority.own.certificate };
   const manifests = { objects: [{ file: "f", manifest }], problems: [] };
-  return askOperator(options, "/v1/preview", { manifests, namespace: "default", refresh: false, propose });
+  return askOperator({ ...address, token }, "/v1/preview", {
+    manifests,
+    namespace: "default",
+    refresh: false,
+    propose,
+  });
 }
 
 describe("the rights behind a preview by the operator", () => {
-  let server: Listener;
+  let server: Server;
   beforeEach(async () => {
     server = await serve();
   });
@@ -126,17 +107,17 @@ describe("the rights behind a preview by the operator", () => {
 });
 
 describe("what others have set in an object that would be adopted", () => {
-  let server: Listener;
-  const parts = [{ ...part, at: "theirs" }];
+  let server: Server;
+  const parts = [{ ...asked, at: "theirs" }];
   beforeAll(async () => {
     await cluster.client.create(cluster.configMap("theirs", { text: "--db-password=hunter2" }));
-    tokens.seer = await tokenOf("seer", [
-      { ...KINDS, verbs: ["get"] },
-      { apiGroups: [""], resources: ["configmaps"], verbs: ["get"] },
-    ]);
+    tokens.seer = await tokenOf(
+      "seer",
+      [KINDS, CONFIG_MAPS].map((rule) => ({ ...rule, verbs: ["get"] })),
+    );
   });
   beforeEach(async () => {
-    server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
+    server = await withKey();
   });
   afterEach(() => server.close());
 
@@ -152,73 +133,53 @@ describe("what others have set in an object that would be adopted", () => {
   it("is shown to those who may, and has the same digest for all", async () => {
     const [seen] = (await ask(server, tokens.seer, { parts, propose: true })).objects;
     const [unseen] = (await ask(server, tokens.reader, { parts, propose: true })).objects;
-    expect(seen?.resources[0]?.fields).toContainEqual({
-      path: "data.text",
-      before: "--db-password=hunter2",
-      after: "1",
-    });
+    const field = { path: "data.text", before: "--db-password=hunter2", after: "1" };
+    expect(seen?.resources[0]?.fields).toContainEqual(field);
     expect(unseen?.digest).toBe(seen?.digest);
   });
 });
 
 it("the digests of plans are the operator's, of what the author may preview, and only where they are asked for", async () => {
-  const server = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32)));
-  const other = await serve(undefined, 0, async () => createSecretKey(Buffer.alloc(32, 1)));
-  const without = await serve();
-  try {
-    const digest = async (listener: Listener, token?: string, changes = {}) =>
-      (await ask(listener, token, { propose: true, ...changes })).objects[0]?.digest;
-    const readers = await digest(server, tokens.reader);
-    expect(readers).toMatch(/^sha256:[0-9a-f]{64}$/);
-    expect(await digest(server, tokens.maker)).toBe(readers); // dry runs have no part in it
-    expect(await digest(server, tokens.reader, { parts: [{ ...part, text: "2" }] })).not.toBe(readers);
-    expect(await digest(other, tokens.reader)).not.toBe(readers);
-    expect((await ask(server, tokens.reader)).objects[0]?.digest).toBeUndefined();
-    await expect(digest(without, tokens.reader)).rejects.toThrow("need the passphrase of the operator's state");
-  } finally {
-    for (const listener of [server, other, without]) await listener.close();
-  }
+  await using server = await withKey();
+  await using other = await withKey(1);
+  await using without = await serve();
+  const digest = async (of: Server, token?: string, changes = {}) =>
+    (await ask(of, token, { propose: true, ...changes })).objects[0]?.digest;
+  const readers = await digest(server, tokens.reader);
+  expect(readers).toMatch(/^sha256:[0-9a-f]{64}$/);
+  expect(await digest(server, tokens.maker)).toBe(readers); // dry runs have no part in it
+  expect(await digest(server, tokens.reader, { parts: [{ ...asked, text: "2" }] })).not.toBe(readers);
+  expect(await digest(other, tokens.reader)).not.toBe(readers);
+  expect((await ask(server, tokens.reader)).objects[0]?.digest).toBeUndefined();
+  await expect(digest(without, tokens.reader)).rejects.toThrow("need the passphrase of the operator's state");
 });
 
 it("the processes of plugins are shown to those who may list them, and to no others", async () => {
-  const server = await serve();
-  const options = { url: `https://127.0.0.1:${server.port}`, ca: authority.own.certificate };
-  const asked = () => askOperator({ ...options, token: tokens.writer ?? "" }, "/v1/plugins", {});
-  try {
-    await expect(asked()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
-    const writer = { kind: "ServiceAccount", name: "writer", namespace: cluster.namespace };
-    const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
-    for (const manifest of roleFor([writer], rules, { name: `plugins-of-${cluster.namespace}` })) {
-      await cluster.client.create(manifest);
-    }
-    await eventually(async () =>
-      expect(await asked()).toMatchObject({ kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] }),
-    );
-  } finally {
-    await server.close();
+  await using server = await serve();
+  const listed = () => askOperator({ ...server.address, token: tokens.writer ?? "" }, "/v1/plugins", {});
+  await expect(listed()).rejects.toThrow("may not list plugins.kindstack.dev in all namespaces");
+  const writer = { kind: "ServiceAccount", name: "writer", namespace: cluster.namespace };
+  const rules = [{ apiGroups: ["kindstack.dev"], resources: ["plugins"], verbs: ["list"] }];
+  for (const manifest of roleFor([writer], rules, { name: `plugins-of-${cluster.namespace}` })) {
+    await cluster.client.create(manifest);
   }
+  const expected = { kinds: [{ kind: kindName(bundle) }], processes: [PROCESS] };
+  await eventually(async () => expect(await listed()).toMatchObject(expected));
 });
 
 describe("an operator that stops", () => {
   /** A server, and an answer of it that is under way until `release`. */
   async function askSlowly(graceMs: number) {
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    let begin = () => {};
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
+    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const preview: StackEngine["preview"] = async (...words) => {
-      begin();
-      await released;
+      begun.resolve();
+      await released.promise;
       return stack.engine.preview(...words);
     };
-    const server = await serve(preview, graceMs);
+    const server = await serve(preview, { graceMs });
     const answer = ask(server, tokens.reader).catch((error: Error) => error);
-    await begun;
-    return { server, answer, release };
+    await begun.promise;
+    return { server, answer, release: released.resolve };
   }
 
   it("lets the preview end that it works on, and takes no other", async () => {
