@@ -7,7 +7,7 @@ import { testDirectory } from "../directories";
 
 let directory: string;
 
-beforeEach(async () => {
+beforeEach(() => {
   directory = testDirectory();
 });
 

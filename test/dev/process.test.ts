@@ -7,7 +7,7 @@ import { testDirectory } from "../directories";
 
 let root: string;
 
-beforeEach(async () => {
+beforeEach(() => {
   root = testDirectory();
 });
 
@@ -17,6 +17,13 @@ function start(script: string) {
 
 const logged = (text: string) =>
   eventually(async () => expect(await fs.readFile(path.join(root, "log"), "utf8")).toContain(text));
+
+async function tellsItsProgram(): Promise<void> {
+  const child = await start("exec sleep 60");
+
+  await eventually(() => expect(programName(child.pid)).toBe("sleep"));
+  await stopProcess(child, "SIGTERM", 5);
+}
 
 describe("the identity of a process", () => {
   it("is the same at every look", () => {
@@ -67,12 +74,7 @@ describe("a process where there is no /proc", () => {
     expect(self && isRunning(self)).toBe(true);
   });
 
-  it("has the name of its program", async () => {
-    const child = await start("exec sleep 60");
-
-    await eventually(() => expect(programName(child.pid)).toBe("sleep"));
-    await stopProcess(child, "SIGTERM", 5);
-  });
+  it("has the name of its program", tellsItsProgram);
 });
 
 describe("stopping a process", () => {
@@ -124,10 +126,5 @@ describe("starting a process", () => {
     await expect(started).rejects.toThrow(/nothing cannot be started: .*ENOENT/);
   });
 
-  it("tells the name of the program that runs", async () => {
-    const child = await start("exec sleep 60");
-
-    await eventually(() => expect(programName(child.pid)).toBe("sleep"));
-    await stopProcess(child, "SIGTERM", 5);
-  });
+  it("tells the name of the program that runs", tellsItsProgram);
 });

@@ -18,6 +18,7 @@ beforeEach(() => {
 });
 
 const read = (file: string) => fs.readFileSync(path.join(directory, file), "utf8");
+const write = (file: string, text: string) => fs.writeFileSync(path.join(directory, file), text);
 const create = (...words: string[]) => runCommand(["new", "kind", ...words]);
 const written = () => filesUnder(directory).map((file) => path.relative(directory, file));
 
@@ -31,10 +32,7 @@ function lint(): void {
 describe("the names of a new kind", () => {
   it.each([
     ["Notice", { plural: "notices", singular: "notice", folder: "notice", constant: "notice" }],
-    [
-      "BackupPolicy",
-      { plural: "backuppolicies", singular: "backuppolicy", folder: "backup-policy", constant: "backupPolicy" },
-    ],
+    ["BackupPolicy", { plural: "backuppolicies", folder: "backup-policy", constant: "backupPolicy" }],
     ["DNSProxy", { plural: "dnsproxies", folder: "dns-proxy", constant: "dnsProxy" }],
     ["Mailbox", { plural: "mailboxes" }],
     ["ApiKey", { plural: "apikeys" }],
@@ -73,10 +71,7 @@ describe("kindstack new kind", () => {
   });
 
   it("writes a package that the linter takes, over what npm has made of the folder", async () => {
-    fs.writeFileSync(
-      path.join(directory, "package.json"),
-      '{ "name": "notices", "main": "index.js", "dependencies": { "kindstack": "file:k.tgz" } }',
-    );
+    write("package.json", '{ "name": "notices", "main": "index.js", "dependencies": { "kindstack": "file:k.tgz" } }');
 
     expect(await create("Notice", "--package", "--dir", directory)).toBe(0);
 
@@ -101,26 +96,19 @@ describe("kindstack new kind", () => {
     expect(read("sample.yaml").split("---\n")).toMatchObject(
       [/kind: Notice/, /kind: Switch/].map((kind) => expect.stringMatching(kind)),
     );
-    expect(written()).toEqual(
-      expect.arrayContaining([
-        "src/notice/kind.ts",
-        "src/switch/kind.ts",
-        "test/notice.test.ts",
-        "test/switch.test.ts",
-      ]),
-    );
+    const files = ["notice", "switch"].flatMap((name) => [`src/${name}/kind.ts`, `test/${name}.test.ts`]);
+    expect(written()).toEqual(expect.arrayContaining(files));
     lint();
     expect(await create("Switch", "--package", "--dir", directory)).toBe(1);
   });
 
   it("takes Kindstack from the file that a folder above has it from", async () => {
-    fs.writeFileSync(path.join(directory, "package.json"), '{ "devDependencies": { "kindstack": "file:k.tgz" } }');
+    write("package.json", '{ "devDependencies": { "kindstack": "file:k.tgz" } }');
 
     expect(await create("Notice", "--package", "--dir", path.join(directory, "kinds/notice"))).toBe(0);
 
-    expect(JSON.parse(read("kinds/notice/package.json"))).toMatchObject({
-      devDependencies: { kindstack: "file:../../k.tgz" },
-    });
+    const devDependencies = { kindstack: "file:../../k.tgz" };
+    expect(JSON.parse(read("kinds/notice/package.json"))).toMatchObject({ devDependencies });
   });
 
   it("takes Kindstack from the clone that writes it, where no folder says from where: the name on npm may be another's", async () => {
@@ -136,10 +124,8 @@ describe("kindstack new kind", () => {
       const { [`src/${names.folder}/kind.ts`]: module = "", "src/index.ts": index = "" } = packageFiles(names, {});
       for (const text of [module, index, `import * as ${names.constant} from "./a";`]) {
         const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
-        expect(
-          diagnostics?.map(({ messageText }) => messageText),
-          kind,
-        ).toEqual([]);
+        const problems = diagnostics?.map(({ messageText }) => messageText);
+        expect(problems, kind).toEqual([]);
       }
     }
   });
@@ -154,7 +140,7 @@ describe("kindstack new kind", () => {
 
   it("overwrites nothing", async () => {
     fs.mkdirSync(path.join(directory, "src/notice"), { recursive: true });
-    fs.writeFileSync(path.join(directory, "src/notice/kind.ts"), "mine");
+    write("src/notice/kind.ts", "mine");
 
     expect(await create("Notice", "--package", "--dir", directory)).toBe(1);
 
@@ -168,7 +154,7 @@ describe("kindstack new provider", () => {
   const createProvider = (...words: string[]) => runCommand(["new", "provider", ...words, "--dir", directory]);
 
   it("writes a provider that the linter takes, of the package that is there", async () => {
-    fs.writeFileSync(path.join(directory, "package.json"), '{\n  "name": "@acme/kinds"\n}\n');
+    write("package.json", '{\n  "name": "@acme/kinds"\n}\n');
     expect(await createProvider("BackupTarget")).toBe(0);
     expect(written()).toEqual(["package.json", "src/backup-target.ts", "test/backup-target.test.ts"]);
     expect(read("src/backup-target.ts")).toContain('defineProvider("@acme/kinds/dist/backup-target", methods)');
@@ -177,11 +163,11 @@ describe("kindstack new provider", () => {
 
   it("refuses a folder without a package, a name that is none, and to overwrite", async () => {
     expect(await createProvider("Bucket")).toBe(1);
-    fs.writeFileSync(path.join(directory, "package.json"), "{}");
+    write("package.json", "{}");
     expect(await createProvider("Bucket")).toBe(1);
     expect(written()).toEqual(["package.json"]);
     expect(await createProvider("bucket")).toBe(2);
-    fs.writeFileSync(path.join(directory, "package.json"), '{ "name": "kinds" }');
+    write("package.json", '{ "name": "kinds" }');
     expect(await createProvider("Bucket")).toBe(0);
     expect(await createProvider("Bucket")).toBe(1);
     expect(await createProvider("Promise")).toBe(0);

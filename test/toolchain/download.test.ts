@@ -34,16 +34,9 @@ afterEach(async () => {
 });
 
 function download(): Promise<void> {
-  const source = vendorDownload({
-    url: `${vendor}/hammer-linux`,
-    checksums: `${vendor}/sums`,
-  });
-  return source.make({
-    file: path.join(root, "made", "hammer"),
-    home: path.join(root, "made"),
-    scratch: path.join(root, "scratch"),
-    signal: new AbortController().signal,
-  });
+  const source = vendorDownload({ url: `${vendor}/hammer-linux`, checksums: `${vendor}/sums` });
+  const [home, scratch] = [path.join(root, "made"), path.join(root, "scratch")];
+  return source.make({ file: path.join(home, "hammer"), home, scratch, signal: new AbortController().signal });
 }
 
 describe("a vendor's download", () => {
@@ -66,23 +59,15 @@ describe("a vendor's download", () => {
     expect(await fs.readdir(path.join(root, "made"))).toEqual(["hammer"]);
   });
 
-  it("is refused when it has another checksum", async () => {
-    published = { "/hammer-linux": "something else", "/sums": CHECKSUM };
+  it.each([
+    ["it has another checksum", "something else", CHECKSUM, `its vendor published ${CHECKSUM}`],
+    ["no checksum of it is published", CONTENT, `${CHECKSUM}  hammer-darwin\n`, "no checksum of hammer-linux is"],
+    ["its vendor does not have it", undefined, CHECKSUM, "/hammer-linux answered 404"],
+  ])("is refused when %s", async (_, content, sums, message) => {
+    published = { ...(content && { "/hammer-linux": content }), "/sums": sums };
 
-    await expect(download()).rejects.toThrow(`its vendor published ${CHECKSUM}`);
+    await expect(download()).rejects.toThrow(message);
     expect(await fs.readdir(path.join(root, "made"))).toEqual([]);
-  });
-
-  it("is refused when no checksum of it is published", async () => {
-    published = { "/hammer-linux": CONTENT, "/sums": `${CHECKSUM}  hammer-darwin\n` };
-
-    await expect(download()).rejects.toThrow("no checksum of hammer-linux is published");
-  });
-
-  it("fails with the vendor's answer", async () => {
-    published = { "/sums": CHECKSUM };
-
-    await expect(download()).rejects.toThrow("/hammer-linux answered 404");
   });
 
   it("is given up when the vendor does not answer, and that vendor is not asked again", async () => {

@@ -25,22 +25,13 @@ beforeEach(() => {
   vi.stubEnv("PATH", `${path.join(root, "bin")}:${process.env.PATH}`);
 });
 
-afterEach(() => {
-  vi.unstubAllEnvs();
-});
+afterEach(() => void vi.unstubAllEnvs());
 
 async function make(expected: string | undefined): Promise<string> {
   const [home, scratch] = [path.join(root, "home"), path.join(root, "scratch")];
   for (const folder of [home, scratch]) fs.mkdirSync(folder);
-  const [name, version] = ["@acme/hammer", "1.2.3"];
-  const source = npmPackage({
-    name,
-    version,
-    integrity: expected,
-    folder: "native",
-    script: "link.js",
-    estimatedSeconds: 1,
-  });
+  const hammer = { name: "@acme/hammer", version: "1.2.3", folder: "native", script: "link.js" };
+  const source = npmPackage({ ...hammer, integrity: expected, estimatedSeconds: 1 });
   await source.make({ file: path.join(home, "bin/hammer"), home, scratch, signal: new AbortController().signal });
   return home;
 }

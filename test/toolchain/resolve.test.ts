@@ -14,9 +14,7 @@ beforeEach(async () => {
   await fs.mkdir(path.join(root, "bin"));
 });
 
-afterEach(async () => {
-  vi.unstubAllEnvs();
-});
+afterEach(() => void vi.unstubAllEnvs());
 
 /** A program that tells a version. */
 async function program(file: string, version: string): Promise<string> {
@@ -24,41 +22,29 @@ async function program(file: string, version: string): Promise<string> {
   return file;
 }
 
-function hammer(...sources: Source[]): Tool {
-  const [name, version] = ["hammer", "1.2.3"];
-  return { name, version, versionArguments: ["--version"], sources };
-}
-
-function source(label: string, make: Source["make"]): Source {
-  return { label, estimatedSeconds: 1, make };
-}
-
-const forge = source("forge", async ({ file }) => {
-  await program(file, "1.2.3");
-});
-
+const hammer = (...sources: Source[]): Tool => {
+  return { name: "hammer", version: "1.2.3", versionArguments: ["--version"], sources };
+};
+const source = (label: string, make: Source["make"]): Source => ({ label, estimatedSeconds: 1, make });
+const forge = source("forge", async ({ file }) => void (await program(file, "1.2.3")));
 const closedShop = source("shop", () => Promise.reject(new Error("it is closed")));
-
 const home = () => path.join(root, "cache", "hammer");
 
 describe("where a tool comes from", () => {
   it("is the file that its variable names, before everything else", async () => {
     await program(path.join(root, "bin", "hammer"), "1.2.3");
     const named = await program(path.join(root, "mine"), "1.2.3");
-
     vi.stubEnv("KINDSTACK_HAMMER", named);
-    const binary = await resolveBinary(hammer(forge));
 
-    expect(binary).toBe(named);
+    expect(await resolveBinary(hammer(forge))).toBe(named);
   });
 
   it("is not a named file of another version: that is an error", async () => {
     const named = await program(path.join(root, "mine"), "1.2.2");
 
     vi.stubEnv("KINDSTACK_HAMMER", named);
-    const resolved = resolveBinary(hammer(forge));
 
-    await expect(resolved).rejects.toThrow(
+    await expect(resolveBinary(hammer(forge))).rejects.toThrow(
       `KINDSTACK_HAMMER names ${named}, which is hammer 1.2.2; 1.2.3 is needed. Name another file or unset KINDSTACK_HAMMER.`,
     );
   });
@@ -73,11 +59,9 @@ describe("where a tool comes from", () => {
     await program(path.join(root, "bin", "hammer"), "1.2.4");
     await fs.mkdir(path.join(root, "other"));
     const right = await program(path.join(root, "other", "hammer"), "1.2.3");
-
     vi.stubEnv("PATH", `${process.env.PATH}:${path.join(root, "other")}`);
-    const binary = await resolveBinary(hammer(forge));
 
-    expect(binary).toBe(right);
+    expect(await resolveBinary(hammer(forge))).toBe(right);
   });
 
   it("is the cache, once it was made", async () => {
@@ -102,9 +86,7 @@ describe("where a tool comes from", () => {
   });
 
   it("is no source that yields another version", async () => {
-    const wrong = source("wrong forge", async ({ file }) => {
-      await program(file, "9.9.9");
-    });
+    const wrong = source("wrong forge", async ({ file }) => void (await program(file, "9.9.9")));
 
     await expect(resolveBinary(hammer(wrong))).rejects.toThrow("wrong forge: it is 9.9.9, not 1.2.3");
   });
@@ -114,9 +96,7 @@ it("a tool that cannot be had says of every source why, and what can be done", a
   await program(path.join(root, "bin", "hammer"), "1.2.4");
   const noForge = source("go build", () => Promise.reject(new Error("Go is not installed")));
 
-  const resolved = resolveBinary(hammer(closedShop, noForge));
-
-  await expect(resolved).rejects.toThrow(
+  await expect(resolveBinary(hammer(closedShop, noForge))).rejects.toThrow(
     [
       "hammer 1.2.3 could not be found or made:",
       "  - KINDSTACK_HAMMER: not set",
@@ -134,10 +114,7 @@ describe("the cache", () => {
   it("has a tool made once when two want it at the same time; the other waits", async () => {
     let making = 0;
     const events: ToolEvent["type"][] = [];
-    let finish = () => {};
-    const finished = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
     const slow = source("slow forge", async (paths) => {
       making++;
       await finished;
@@ -148,10 +125,7 @@ describe("the cache", () => {
       if (type === "waiting") finish();
     };
 
-    const binaries = await Promise.all([
-      resolveBinary(hammer(slow), { observe }),
-      resolveBinary(hammer(slow), { observe }),
-    ]);
+    const binaries = await Promise.all([1, 2].map(() => resolveBinary(hammer(slow), { observe })));
 
     expect(making).toBe(1);
     expect(new Set(binaries)).toEqual(new Set([path.join(home(), "1.2.3", "hammer")]));
@@ -166,9 +140,8 @@ describe("the cache", () => {
       interruption.abort(new Error("enough"));
     });
 
-    const resolved = resolveBinary(hammer(endless, forge), { signal: interruption.signal });
-
-    await expect(resolved).rejects.toThrow("enough");
+    const { signal } = interruption;
+    await expect(resolveBinary(hammer(endless, forge), { signal })).rejects.toThrow("enough");
     expect(await fs.readdir(home())).toEqual([]);
   });
 
@@ -187,9 +160,7 @@ describe("the cache", () => {
     const longAgo = new Date(Date.now() - 3_600_000);
     await fs.utimes(path.join(home(), ".lock"), longAgo, longAgo);
 
-    const binary = await resolveBinary(hammer(forge));
-
-    expect(binary).toBe(path.join(home(), "1.2.3", "hammer"));
+    expect(await resolveBinary(hammer(forge))).toBe(path.join(home(), "1.2.3", "hammer"));
     expect(await fs.readdir(home())).toEqual(["1.2.3"]);
   });
 });
