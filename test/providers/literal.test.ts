@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { describeUnknown, escapeReserved, maskSecrets, unescapeReserved } from "../../providers/literal";
-import type { DynamicProvider } from "../../providers/provider";
 import { served } from "../../providers/served";
 import { anyCharacter } from "../characters";
 import { almostReserved, RESERVED } from "../reserved";
+import { plainProvider } from "./test-context";
 
 /** Values in which the engine's own texts stand anywhere: alone, in part, with other letters, escaped before. */
 const value = fc.letrec((tie) => ({
@@ -46,7 +46,7 @@ describe("a value that crosses the engine", () => {
       seen.push(...values);
       return result;
     };
-    const played: DynamicProvider<object, object> = {
+    const provider = served<object, object>({
       check: async (olds, news) => see({ inputs: news, failures: [] }, olds, news),
       diff: async (_id, olds, news) => see({ changes: false }, olds, news),
       create: async (inputs) => see({ id: "id", outs: inputs }, inputs),
@@ -54,8 +54,7 @@ describe("a value that crosses the engine", () => {
       update: async (_id, olds, news) => see({ outs: news }, olds, news),
       delete: async (_id, outs) => see(undefined, outs),
       release: async (_id, outs) => see(undefined, outs),
-    };
-    const provider = served(played);
+    });
     const given = { name: RESERVED[0], [RESERVED.at(-1) as string]: [RESERVED[1]] };
     const escaped = escapeReserved(given) as Record<string, unknown>;
 
@@ -78,11 +77,8 @@ describe("a value that crosses the engine", () => {
 it("the id of a resource crosses the engine like a value", async () => {
   const name = RESERVED[0] as string;
   const seen: string[] = [];
-  const named: Partial<DynamicProvider> = {
-    create: async () => ({ id: name, outs: {} }),
-    delete: async (id) => void seen.push(id),
-  };
-  const provider = served(named as DynamicProvider);
+  const create = async () => ({ id: name, outs: {} });
+  const provider = served(plainProvider({ create, delete: async (id) => void seen.push(id) }));
   const { id } = await provider.create({});
   await provider.delete(id, {});
   expect([id, ...seen]).toEqual([`literal:${name}`, name]);
@@ -90,25 +86,19 @@ it("the id of a resource crosses the engine like a value", async () => {
 
 describe("a value of the engine's own", () => {
   const [unknown] = RESERVED;
-  const played: DynamicProvider<object, object> = {
+  const refusing = plainProvider({
     check: async (_olds, news) => ({
       inputs: { ...news, filled: "in" },
       failures: ["name.first", "size"].map((property) => ({ property, reason: "is refused" })),
     }),
-    diff: async () => ({ changes: false }),
-    create: async (inputs) => ({ id: "id", outs: inputs }),
-    read: async (id, outs) => ({ id, props: outs }),
-    update: async (_id, _olds, news) => ({ outs: news }),
-    delete: async () => {},
-    release: async () => {},
-  };
+  });
 
   it("stays what it is when a preview does not know it yet, and is not refused", async () => {
     const news = { name: { first: unknown }, size: 1 };
-    const { inputs, failures } = await served(played).check({}, news);
+    const { inputs, failures } = await served(refusing).check({}, news);
     expect(inputs).toEqual(news);
     expect(failures).toEqual([{ property: "size", reason: "is refused" }]);
-    const known = await served(played).check({}, { name: { first: `literal:${unknown}` } });
+    const known = await served(refusing).check({}, { name: { first: `literal:${unknown}` } });
     expect(known.inputs).toEqual({ name: { first: `literal:${unknown}` }, filled: "in" });
     expect(known.failures).toHaveLength(2);
   });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { holdOf, withObserved } from "../../providers/observation";
-import type { DynamicProvider, Properties, ProviderContext } from "../../providers/provider";
+import type { ProviderContext } from "../../providers/provider";
 import { served } from "../../providers/served";
-import { testContext } from "./test-context";
+import { plainProvider, testContext } from "./test-context";
 
 const URN = "urn:pulumi:s::kindstack::test:Thing::a";
 const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
@@ -62,16 +62,12 @@ describe("a provider that does not compare in its writes", () => {
     written.push(call);
     return { id: "a", outs: {} };
   };
-  const plain: DynamicProvider = {
-    check: async (_olds, news) => ({ inputs: news, failures: [] }),
-    diff: async () => ({ changes: true }),
-    read: async () => ({}),
-    create: write("create"),
-    update: write("update"),
+  const plain = plainProvider({
+    ...{ create: write("create"), update: write("update") },
     delete: async () => void written.push("delete"),
     release: async () => void written.push("release"),
     observe: async () => live,
-  };
+  });
   const provider = served(plain);
   const calls: [string, (context?: ProviderContext) => Promise<unknown>][] = [
     ["create", (context) => provider.create({}, context)],
@@ -95,7 +91,7 @@ describe("a provider that does not compare in its writes", () => {
     written.length = 0;
     live = "2";
     const context = testContext({ hold: holdOf(observed("1"), URN, "Update") });
-    const { observe: _, ...untold }: DynamicProvider<Properties, Properties> = plain;
+    const { observe: _, ...untold } = plain;
     await served(untold).release("a", {}, context);
     await served({ ...plain, comparesInWrite: true }).release("a", {}, context);
     expect(written).toEqual(["release", "release"]);

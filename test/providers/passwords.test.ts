@@ -6,10 +6,7 @@ afterEach(() => vi.unstubAllEnvs());
 
 describe("withoutPasswords", () => {
   it.each([
-    [
-      "cannot open postgres://u:hunter2@db:5432/state?sslmode=disable",
-      "postgres://u:***@db:5432/state?sslmode=disable",
-    ],
+    ["cannot open postgres://u:hunter2@db:5432/state?sslmode=x", "postgres://u:***@db:5432/state?sslmode=x"],
     ["postgres://u:hun@t/e:r2@db/state", "postgres://u:***@db/state"],
     ["//u:hunter2@db", "//u:***@db"],
     ["postgres://db/state?user=u&password=hunter2&sslmode=disable", "user=u&password=***&sslmode=disable"],

@@ -1,18 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { defineProvider } from "../../providers/dynamic";
 import { isRetained, RETAINED } from "../../providers/resource-options";
-import { Things } from "../automation/things";
+import { recorded, Things } from "../automation/things";
 
 const things = new Things();
-const { provider } = defineProvider<{ key: string; value: string }, { key: string; value: string }>("test", {
-  check: things.check.bind(things),
-  diff: things.diff.bind(things),
-  create: things.create.bind(things),
-  read: things.read.bind(things),
-  update: things.update.bind(things),
-  delete: things.delete.bind(things),
-  release: things.release.bind(things),
-});
+const provider = recorded(things);
 const plain = { key: "a", value: "1" };
 const retained = { ...plain, [RETAINED]: true };
 

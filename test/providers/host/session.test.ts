@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { RetryableError, TerminalError } from "../../../providers/errors";
-import type { Fence } from "../../../providers/fence";
 import { ProviderHost } from "../../../providers/host/session";
 import { runningProgram } from "../../../providers/registration";
 import { THING_STUB, Things } from "../../automation/things";
@@ -11,16 +10,9 @@ const inputs = { key: "a", value: "1", __provider: THING_STUB };
 const things = new Things();
 const host = new ProviderHost(new Map([[THING_STUB, things]]));
 
-function outerFence(): { fence: Fence; fall: () => void } {
-  const end = new AbortController();
-  const fence = { check: () => end.signal.throwIfAborted(), signal: end.signal };
-  return { fence, fall: () => end.abort(new RetryableError("LeaseLost", "another one goes on")) };
-}
-
 describe("a provider session", () => {
   it("lets nothing be written once it is closed, and says so to requests that are under way", () => {
-    const { fence } = outerFence();
-    const session = host.openSession({ context: testContext({ fence }) });
+    const session = host.openSession({ context: testContext() });
     session.context.fence.check();
     session.close();
     expect(() => session.context.fence.check()).toThrow(expect.objectContaining({ reason: "UpdateEnded" }));
@@ -28,9 +20,10 @@ describe("a provider session", () => {
   });
 
   it("ends its writes with the fence of the work that it is part of", () => {
-    const { fence, fall } = outerFence();
+    const end = new AbortController();
+    const fence = { check: () => end.signal.throwIfAborted(), signal: end.signal };
     const session = host.openSession({ context: testContext({ fence }) });
-    fall();
+    end.abort(new RetryableError("LeaseLost", "another one goes on"));
     expect(() => session.context.fence.check()).toThrow(expect.objectContaining({ reason: "LeaseLost" }));
     expect(session.context.fence.signal.reason).toMatchObject({ reason: "LeaseLost" });
     session.close();
@@ -41,9 +34,8 @@ describe("a provider session", () => {
     const made = await session.call("Create", { urn: URN, properties: inputs });
     expect(made).toEqual({ id: "a", properties: inputs });
     session.close();
-    await expect(session.call("Create", { urn: URN, properties: { ...inputs, key: "b" } })).rejects.toThrow(
-      "has ended",
-    );
+    const late = session.call("Create", { urn: URN, properties: { ...inputs, key: "b" } });
+    await expect(late).rejects.toThrow("has ended");
     expect(things.live.has("b")).toBe(false);
   });
 

@@ -1,39 +1,28 @@
 import { describe, expect, it } from "vitest";
 import { ignoredPaths, parseIgnoredFields, withoutIgnored } from "../../../providers/kubernetes/ignored-fields";
-import type { LiveObject, ManagedFieldsEntry, Manifest } from "../../../providers/kubernetes/types";
-import { applied } from "../../objects";
+import type { ManagedFieldsEntry, Manifest } from "../../../providers/kubernetes/types";
+import { applied, liveObject } from "../../objects";
 
+/** What a Deployment of two containers has, the first one of this image. */
+const spec = (replicas: number, image: string) => ({
+  replicas,
+  template: {
+    spec: {
+      containers: [
+        { name: "a", image },
+        { name: "b", image: "b:1" },
+      ],
+    },
+  },
+});
 const manifest: Manifest = {
   apiVersion: "apps/v1",
   kind: "Deployment",
   metadata: { name: "web", labels: { "example.com/team": "a", app: "web" } },
-  spec: {
-    replicas: 1,
-    template: {
-      spec: {
-        containers: [
-          { name: "a", image: "a:1" },
-          { name: "b", image: "b:1" },
-        ],
-      },
-    },
-  },
+  spec: spec(1, "a:1"),
 };
-const live = (...managedFields: ManagedFieldsEntry[]): LiveObject => ({
-  ...manifest,
-  metadata: { ...manifest.metadata, name: "web", uid: "u", resourceVersion: "1", managedFields },
-  spec: {
-    replicas: 3,
-    template: {
-      spec: {
-        containers: [
-          { name: "a", image: "a:2" },
-          { name: "b", image: "b:1" },
-        ],
-      },
-    },
-  },
-});
+const live = (...managedFields: ManagedFieldsEntry[]) =>
+  liveObject({ ...manifest, metadata: { ...manifest.metadata, managedFields }, spec: spec(3, "a:2") });
 const REPLICAS = { "f:spec": { "f:replicas": {} } };
 
 describe("fields that are left to others", () => {
@@ -41,14 +30,8 @@ describe("fields that are left to others", () => {
     ["", []],
     ["Deployment/web:spec.replicas", ["Deployment/web:spec.replicas"]],
     [" Deployment:spec.replicas, Service/a.b:spec.type\n", ["Deployment:spec.replicas", "Service/a.b:spec.type"]],
-    [
-      'Pod:spec.containers[name="a"].image Pod:metadata.labels["example.com/team"]',
-      ['Pod:spec.containers[name="a"].image', 'Pod:metadata.labels["example.com/team"]'],
-    ],
-    [
-      'Service:spec.ports[port=80,protocol="TCP"].nodePort, Pod:spec',
-      ['Service:spec.ports[port=80,protocol="TCP"].nodePort', "Pod:spec"],
-    ],
+    ['Pod:spec.a[name="a"].b Pod:metadata.labels["e/t"]', ['Pod:spec.a[name="a"].b', 'Pod:metadata.labels["e/t"]']],
+    ['Service:spec.p[port=80,protocol="TCP"].n, Pod:spec', ['Service:spec.p[port=80,protocol="TCP"].n', "Pod:spec"]],
   ])("%j names %j", (text, fields) => expect(parseIgnoredFields(text)).toEqual({ fields }));
 
   it.each([
@@ -62,12 +45,8 @@ describe("fields that are left to others", () => {
   ])("%j names none, and says so", (text) => expect(parseIgnoredFields(text)).toEqual({ fields: [], problem: text }));
 
   it("are those of the object that they name, or of all of its kind", () => {
-    const fields = [
-      "Deployment:spec.paused",
-      "Deployment/web:spec.replicas",
-      "Deployment/b:spec.x",
-      "Service/web:spec.y",
-    ];
+    const ours = ["Deployment:spec.paused", "Deployment/web:spec.replicas"];
+    const fields = [...ours, "Deployment/b:spec.x", "Service/web:spec.y"];
     expect(ignoredPaths(fields, manifest)).toEqual(["spec.paused", "spec.replicas"]);
     expect(ignoredPaths(undefined, manifest)).toEqual([]);
   });
@@ -84,13 +63,9 @@ describe("what is applied of an object whose fields are left to others", () => {
   });
 
   it("does not have the field when another manager does", () => {
-    const autoscaler = {
-      manager: "autoscaler",
-      operation: "Update",
-      subresource: "scale",
-      fieldsV1: REPLICAS,
-    } as const;
-    const { spec } = withoutIgnored(manifest, live(applied("kindstack", {}), autoscaler), ["spec.replicas"]);
+    const scaling = { operation: "Update", subresource: "scale", fieldsV1: REPLICAS } as const;
+    const scaled = live(applied("kindstack", {}), { manager: "autoscaler", ...scaling });
+    const { spec } = withoutIgnored(manifest, scaled, ["spec.replicas"]);
     expect(spec).not.toHaveProperty("replicas");
     expect(spec).toHaveProperty("template");
   });

@@ -15,6 +15,7 @@ function object(type: string, status?: object, spec: object = {}, metadata: Part
 
 const condition = (type: string, status: string, reason = "Why", message = "") => ({ type, status, reason, message });
 const CRD = "apiextensions.k8s.io/v1/CustomResourceDefinition";
+const THING = "example.com/v1/Thing";
 const waiting = (reason: string, message?: string) => ({
   phase: "Pending",
   containerStatuses: [{ name: "main", state: { waiting: { reason, message } } }],
@@ -22,79 +23,50 @@ const waiting = (reason: string, message?: string) => ({
 
 /* The rules themselves are compared with kstatus in kstatus.integration.test.ts. */
 describe("what is said of an object that does not work", () => {
-  it.each<[string, LiveObject, string, string]>([
-    [
-      "a Deployment that rolls",
-      object("apps/v1/Deployment", { replicas: 2, updatedReplicas: 2, availableReplicas: 0 }, { replicas: 2 }),
-      "InProgress",
-      "0 of 2 are available",
-    ],
-    [
-      "a Deployment that came to nothing",
-      object("apps/v1/Deployment", {
-        conditions: [condition("Progressing", "False", "ProgressDeadlineExceeded", "it took too long")],
-      }),
-      "Failed",
-      "it took too long",
-    ],
+  const late = condition("Progressing", "False", "ProgressDeadlineExceeded", "it took too long");
+  const unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available");
+  const away = condition("Ready", "False", "Away", "the server is away");
+  const rolling = { replicas: 2, updatedReplicas: 2, availableReplicas: 0 };
+  const balanced = { type: "LoadBalancer", clusterIP: "10.0.0.1" };
+  const going = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+  const full = { phase: "Pending", conditions: [unscheduled] };
+  const noImage = waiting("ImagePullBackOff", "no such image");
+  it.each([
+    ["a Deployment that rolls", object("apps/v1/Deployment", rolling, { replicas: 2 }), "0 of 2 are available"],
     [
       "a Pod whose image cannot be pulled",
-      object("v1/Pod", waiting("ImagePullBackOff", "no such image")),
-      "InProgress",
+      object("v1/Pod", noImage),
       "its container main: ImagePullBackOff: no such image",
     ],
-    ["a Pod that begins", object("v1/Pod", waiting("ContainerCreating")), "InProgress", "it has not started"],
+    ["a Pod that begins", object("v1/Pod", waiting("ContainerCreating")), "it has not started"],
+    ["a Pod that fits on no node", object("v1/Pod", full), unscheduled.message],
     [
-      "a Pod that fits on no node",
-      object("v1/Pod", {
-        phase: "Pending",
-        conditions: [condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")],
-      }),
-      "InProgress",
-      "0/3 nodes are available",
-    ],
-    ["a Pod that failed", object("v1/Pod", { phase: "Failed" }), "Failed", "its containers have failed"],
-    [
-      "a Service without its load balancer",
-      object("v1/Service", { loadBalancer: {} }, { type: "LoadBalancer", clusterIP: "10.0.0.1" }),
-      "InProgress",
+      "a Service without an address",
+      object("v1/Service", { loadBalancer: {} }, balanced),
       "it has no address of a load balancer",
     ],
-    [
-      "a custom resource that is not Ready",
-      object("example.com/v1/Thing", { conditions: [condition("Ready", "False", "Away", "the server is away")] }),
-      "InProgress",
-      "the server is away",
-    ],
-    [
-      "an object whose controller is behind",
-      object("example.com/v1/Thing", { observedGeneration: 1 }),
-      "InProgress",
-      "its controller has not seen the last change",
-    ],
-    [
-      "an object that goes",
-      object("v1/Namespace", { phase: "Terminating" }, {}, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
-      "Terminating",
-      "it is being deleted",
-    ],
-  ])("%s", (_, live, status, message) => {
+    ["a custom resource that is not Ready", object(THING, { conditions: [away] }), "the server is away"],
+    ["what is behind", object(THING, { observedGeneration: 1 }), "its controller has not seen the last change"],
+  ])("%s is in progress", (_, live, message) => {
+    expect(healthOf(live)).toEqual({ status: "InProgress", message });
+  });
+
+  it.each([
+    ["a Deployment that came to nothing", object("apps/v1/Deployment", { conditions: [late] }), "Failed", late.message],
+    ["a Pod that failed", object("v1/Pod", { phase: "Failed" }), "Failed", "its containers have failed"],
+    ["an object that goes", object("v1/Namespace", {}, {}, going), "Terminating", "it is being deleted"],
+  ])("%s is not", (_, live, status, message) => {
     expect(healthOf(live)).toEqual({ status, message });
   });
 
+  const withAddress = { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } };
   it.each<[string, LiveObject]>([
     ["a claim that waits for its first consumer", object("v1/PersistentVolumeClaim", { phase: "Pending" })],
-    ["a custom resource without conditions", object("example.com/v1/Thing")],
-    [
-      "a custom resource whose conditions are no list",
-      object("example.com/v1/Thing", { conditions: { Ready: "True" } }),
-    ],
+    ["a custom resource without conditions", object(THING)],
+    ["a custom resource whose conditions are no list", object(THING, { conditions: { Ready: "True" } })],
     ["a Service in the cluster", object("v1/Service", {}, { type: "ClusterIP" })],
     ["a ConfigMap", object("v1/ConfigMap")],
-    [
-      "a Service with an address",
-      object("v1/Service", { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } }, { type: "LoadBalancer" }),
-    ],
+    ["a Service with an address", object("v1/Service", withAddress, { type: "LoadBalancer" })],
   ])("nothing of %s", (_, live) => {
     expect(healthOf(live)).toEqual({ status: "Current", message: "" });
   });
@@ -103,6 +75,8 @@ describe("what is said of an object that does not work", () => {
 describe("a condition that tells of a failure", () => {
   const done = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, fullyLabeledReplicas: 1 };
   const rolled = [condition("Progressing", "True", "NewReplicaSetAvailable"), condition("Available", "True")];
+  const loadBalancer = { ingress: [{ ip: "192.0.2.1" }] };
+  const balancer = { type: "LoadBalancer" };
   /** By type, each condition for failure that its API documents, with its status and reason, beside a status that works. */
   it.each<[type: string, status: object, spec: object, failing: string, is: string, reason: string, health: string]>([
     ["apps/v1/Deployment", done, {}, "ReplicaFailure", "True", "FailedCreate", "InProgress"],
@@ -115,15 +89,7 @@ describe("a condition that tells of a failure", () => {
     ["v1/Pod", { phase: "Succeeded" }, {}, "PodResizeInProgress", "True", "Error", "InProgress"],
     ["batch/v1/Job", { startTime: "2026-01-01T00:00:00Z" }, {}, "Failed", "True", "BackoffLimitExceeded", "Failed"],
     ["batch/v1/Job", { startTime: "2026-01-01T00:00:00Z" }, {}, "FailureTarget", "True", "PodFailurePolicy", "Failed"],
-    [
-      "v1/Service",
-      { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } },
-      { type: "LoadBalancer" },
-      "LoadBalancerPortsError",
-      "True",
-      "LoadBalancerMixedProtocolNotSupported",
-      "InProgress",
-    ],
+    ["v1/Service", { loadBalancer }, balancer, "LoadBalancerPortsError", "True", "MixedProtocol", "InProgress"],
     ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "ControllerResizeError", "True", "", "InProgress"],
     ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "NodeResizeError", "True", "", "InProgress"],
     ["v1/PersistentVolumeClaim", { phase: "Bound" }, {}, "ModifyVolumeError", "True", "", "InProgress"],
@@ -132,8 +98,8 @@ describe("a condition that tells of a failure", () => {
     [CRD, {}, {}, "Established", "False", "NotAccepted", "Failed"],
     [CRD, {}, {}, "NonStructuralSchema", "True", "Violations", "InProgress"],
     [CRD, {}, {}, "KubernetesAPIApprovalPolicyConformant", "False", "InvalidAnnotation", "InProgress"],
-    ["example.com/v1/Thing", {}, {}, "Stalled", "True", "Any", "Failed"],
-    ["example.com/v1/Thing", {}, {}, "Ready", "False", "Any", "InProgress"],
+    [THING, {}, {}, "Stalled", "True", "Any", "Failed"],
+    [THING, {}, {}, "Ready", "False", "Any", "InProgress"],
   ])("of %s %j %j: %s=%s %s", (type, status, spec, failing, is, reason, health) => {
     const told = condition(failing, is, reason, "the words of the controller");
     const others = [...rolled, condition("Established", "True")].filter(({ type }) => type !== failing);

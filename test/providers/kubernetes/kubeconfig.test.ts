@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { KubernetesClient } from "../../../providers/kubernetes/client";
 import { impersonationHeaders, loadKubeconfig } from "../../../providers/kubernetes/kubeconfig";
 import { testDirectory } from "../../directories";
@@ -46,12 +46,9 @@ describe("the impersonation of a kubeconfig", () => {
 
     expect(seen).toEqual([
       [
-        "Impersonate-User: bob",
-        "Impersonate-Uid: 42",
-        "Impersonate-Group: viewers",
-        "Impersonate-Group: editors",
-        "Impersonate-Extra-example.com%2Fscope: a",
-        "Impersonate-Extra-example.com%2Fscope: b",
+        ...["Impersonate-User: bob", "Impersonate-Uid: 42"],
+        ...["Impersonate-Group: viewers", "Impersonate-Group: editors"],
+        ...["Impersonate-Extra-example.com%2Fscope: a", "Impersonate-Extra-example.com%2Fscope: b"],
       ],
     ]);
   });
@@ -66,30 +63,19 @@ describe("the impersonation of a kubeconfig", () => {
     { "as-user-extra": { a: ["b"] } },
     { as: "", "as-uid": "1" },
   ])("is refused without a user: %j", (user) => {
-    expect(() => loadKubeconfig(configOf(user))).toThrow(
-      /^the kubeconfig's user u has as-uid, as-groups .* without `as`/,
-    );
+    const refusal = /^the kubeconfig's user u has as-uid, as-groups .* without `as`/;
+    expect(() => loadKubeconfig(configOf(user))).toThrow(refusal);
   });
 });
 
-describe("the default kubeconfig", () => {
-  let folder: string;
-  beforeEach(async () => {
-    folder = testDirectory();
-  });
-  afterEach(async () => {
-    vi.unstubAllEnvs();
-  });
-
-  it("may be several files, one of which has the user", async () => {
-    const whole = JSON.parse(configOf({ as: "bob", "as-groups": ["viewers"] })) as Record<string, unknown>;
-    const { users, ...others } = whole;
-    await writeFile(join(folder, "a"), JSON.stringify(others));
-    await writeFile(join(folder, "b"), JSON.stringify({ users }));
-    vi.stubEnv("KUBECONFIG", [join(folder, "a"), join(folder, "b")].join(delimiter));
-    expect(impersonationHeaders(loadKubeconfig().getCurrentUser())).toEqual({
-      "Impersonate-User": "bob",
-      "Impersonate-Group": ["viewers"],
-    });
-  });
+it("the default kubeconfig may be several files, one of which has the user", async () => {
+  const folder = testDirectory();
+  const whole = JSON.parse(configOf({ as: "bob", "as-groups": ["viewers"] })) as Record<string, unknown>;
+  const { users, ...others } = whole;
+  await writeFile(join(folder, "a"), JSON.stringify(others));
+  await writeFile(join(folder, "b"), JSON.stringify({ users }));
+  vi.stubEnv("KUBECONFIG", [join(folder, "a"), join(folder, "b")].join(delimiter));
+  const headers = impersonationHeaders(loadKubeconfig().getCurrentUser());
+  vi.unstubAllEnvs();
+  expect(headers).toEqual({ "Impersonate-User": "bob", "Impersonate-Group": ["viewers"] });
 });

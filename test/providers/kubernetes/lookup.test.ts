@@ -10,20 +10,16 @@ const ALPHA = "/apis/example.com/v1alpha1";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGET = "namespaces/default/widgets/one";
 const asked = { apiVersion: "example.com/v1alpha1", kind: "Widget", metadata: { name: "one", namespace: "default" } };
-const widget = {
-  ...asked,
-  apiVersion: "example.com/v1",
-  metadata: { ...asked.metadata, uid: "u", resourceVersion: "1" },
-};
+const metadata = { ...asked.metadata, uid: "u", resourceVersion: "1" };
+const widget = { ...asked, apiVersion: "example.com/v1", metadata };
 
 /** What a request is answered: a body, or a status without one. */
 type Answers = Record<string, object | number>;
 
-const groups = (...versions: string[]) => ({
-  kind: "APIGroupList",
-  groups:
-    versions.length > 0 ? [{ name: "example.com", versions: versions.map((name) => ({ groupVersion: name })) }] : [],
-});
+const groups = (...versions: string[]) => {
+  const group = { name: "example.com", versions: versions.map((groupVersion) => ({ groupVersion })) };
+  return { kind: "APIGroupList", groups: versions.length > 0 ? [group] : [] };
+};
 const resources = (...kinds: string[]) => ({
   resources: kinds.map((kind) => ({ name: `${kind.toLowerCase()}s`, kind, namespaced: true })),
 });
@@ -31,12 +27,17 @@ const definitions = (...names: string[]) => ({ items: names.map((name) => ({ met
 const definition = (kind: string, ...served: string[]) => ({
   spec: { names: { kind }, versions: ["v1", "v1alpha1"].map((name) => ({ name, served: served.includes(name) })) },
 });
-const notFound = (name: string) => ({
-  kind: "Status",
-  code: 404,
-  reason: "NotFound",
-  details: { name, kind: "widgets" },
-});
+const notFound = (name: string) => {
+  return { kind: "Status", code: 404, reason: "NotFound", details: { name, kind: "widgets" } };
+};
+/** The CRD of a kind, by its name, which serves these versions. */
+const crd = (kind: string, ...served: string[]) => {
+  const name = `${kind.toLowerCase()}s.example.com`;
+  return { [CRDS]: definitions(name), [`${CRDS}/${name}`]: definition(kind, ...served) };
+};
+/** A group that has another kind alone. */
+const others = { "/apis": groups("example.com/v1"), [V1]: resources("Gadget") };
+const forbidden = { code: 403, reason: "Forbidden" };
 
 let server: Server | undefined;
 let client: KubernetesClient;
@@ -69,7 +70,7 @@ describe("an object", () => {
 
   it.each<[what: string, answer: object | number]>([
     ["an error", 500],
-    ["a refusal", { code: 403, reason: "Forbidden" }],
+    ["a refusal", forbidden],
     ["the answer of something before the API server, which does not know the path", 404],
     ["the same in JSON", { code: 404, reason: "NotFound" }],
     ["that something else is absent", notFound("other")],
@@ -80,11 +81,7 @@ describe("an object", () => {
   });
 
   it("is found in a version that is served, and deleted there", async () => {
-    await serve({
-      "/apis": groups("example.com/v1"),
-      [V1]: resources("Widget"),
-      [`${V1}/${WIDGET}`]: widget,
-    });
+    await serve({ "/apis": groups("example.com/v1"), [V1]: resources("Widget"), [`${V1}/${WIDGET}`]: widget });
     expect(await client.find(asked)).toEqual({ outcome: "found", object: widget });
   });
 
@@ -94,11 +91,12 @@ describe("an object", () => {
     await known(client.find(asked));
     delete answers[`${ALPHA}/${WIDGET}`];
     delete answers[ALPHA];
-    Object.assign(answers, {
+    const moved = {
       "/apis": groups("example.com/v1"),
       [V1]: resources("Widget"),
       [`${V1}/${WIDGET}`]: notFound("one"),
-    });
+    };
+    Object.assign(answers, moved);
     expect(await client.find(asked)).toEqual({ outcome: "absent" });
   });
 
@@ -111,48 +109,20 @@ describe("an object", () => {
 describe("an object of a type that no version serves", () => {
   it.each<[when: string, answers: Answers]>([
     ["neither its group nor its CRD exists", { "/apis": groups(), [CRDS]: definitions("gadgets.other.example.com") }],
-    [
-      "all that is left of its group is defined by other CRDs",
-      {
-        "/apis": groups("example.com/v1"),
-        [V1]: resources("Gadget"),
-        [CRDS]: definitions("gadgets.example.com"),
-        [`${CRDS}/gadgets.example.com`]: definition("Gadget", "v1"),
-      },
-    ],
+    ["all that is left of its group is defined by other CRDs", { ...others, ...crd("Gadget", "v1") }],
   ])("is absent when %s", async (_, answers) => {
     await serve(answers);
     expect(await client.find(asked)).toEqual({ outcome: "absent" });
   });
 
   it.each<[when: string, answers: Answers, message: RegExp]>([
-    [
-      "its CRD exists and serves no version",
-      {
-        "/apis": groups(),
-        [CRDS]: definitions("widgets.example.com"),
-        [`${CRDS}/widgets.example.com`]: definition("Widget"),
-      },
-      /CRD widgets\.example\.com exists and serves no version/,
-    ],
-    [
-      "its CRD serves a version that discovery does not have yet",
-      {
-        "/apis": groups(),
-        [CRDS]: definitions("widgets.example.com"),
-        [`${CRDS}/widgets.example.com`]: definition("Widget", "v1"),
-      },
-      /serves v1, which discovery does not show/,
-    ],
-    [
-      "something other than CRDs serves its group",
-      { "/apis": groups("example.com/v1"), [V1]: resources("Gadget"), [CRDS]: definitions() },
-      /the group example\.com is served without it/,
-    ],
+    ["its CRD exists and serves no version", { "/apis": groups(), ...crd("Widget") }, /exists and serves no version/],
+    ["its CRD serves a version that is new", { "/apis": groups(), ...crd("Widget", "v1") }, /v1, which discovery does/],
+    ["something else serves its group", { ...others, [CRDS]: definitions() }, /example\.com is served without it/],
     ["an extension of the API server is away", { "/apis": groups("example.com/v1"), [V1]: 503 }, /503/],
     ["discovery fails", { "/apis": 500 }, /500/],
     ["discovery answers something else", { "/apis": { groups: [] } }, /does not tell which groups/],
-    ["CRDs may not be read", { "/apis": groups(), [CRDS]: { code: 403, reason: "Forbidden" } }, /cannot be read/],
+    ["CRDs may not be read", { "/apis": groups(), [CRDS]: forbidden }, /cannot be read/],
     ["CRDs cannot be read", { "/apis": groups(), [CRDS]: 500 }, /500/],
   ])("is unknown when %s", async (_, answers, message) => {
     await serve(answers);

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { liveFields } from "../../../providers/kubernetes/field-differences";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { overwrittenBy, removedFrom } from "../../../providers/kubernetes/object-observation";
-import type { LiveObject, Manifest } from "../../../providers/kubernetes/types";
-import { acme, applied, globex, marksOf } from "../../objects";
+import type { LiveObject, Manifest, ObjectMeta } from "../../../providers/kubernetes/types";
+import { acme, applied, globex, liveObject, marksOf } from "../../objects";
 
 const FIELDS = {
   "f:metadata": { "f:labels": { ".": {}, "f:team": {} } },
@@ -21,23 +21,15 @@ const manifest: Manifest = {
   spec: { replicas: 1, selector: { app: "a" }, ports: [{ port: 80, name: "web" }], args: ["1"] },
 };
 
-function live(spec: object = {}, metadata: object = {}): LiveObject {
+function live(spec: object = {}, metadata: Partial<ObjectMeta> = {}): LiveObject {
   const { labels, annotations } = marksOf(acme, { created: true });
-  return {
-    ...manifest,
-    metadata: {
-      ...manifest.metadata,
-      name: "a",
-      uid: "u",
-      resourceVersion: "7",
-      labels: { team: "x", ...labels },
-      annotations: { others: "1", ...annotations },
-      managedFields: [applied("kindstack", FIELDS)],
-      ...metadata,
-    },
+  const marks = { labels: { team: "x", ...labels }, annotations: { others: "1", ...annotations } };
+  const managedFields = [applied("kindstack", FIELDS)];
+  return liveObject({
+    ...{ ...manifest, status: { phase: "Ready" } },
+    metadata: { ...manifest.metadata, ...marks, managedFields, ...metadata },
     spec: { ...(manifest.spec as object), ...spec },
-    status: { phase: "Ready" },
-  } as LiveObject;
+  });
 }
 
 const inputs = (changes: object = {}, more: Partial<ObjectInputs> = {}): ObjectInputs => ({
@@ -45,25 +37,15 @@ const inputs = (changes: object = {}, more: Partial<ObjectInputs> = {}): ObjectI
   owner: acme,
   ...more,
 });
-const outs = {
-  ...inputs(),
-  uid: "u",
-  resourceVersion: "7",
-  created: true,
-  fields: "f",
-  drifted: false,
-} as ObjectOutputs;
+const { uid, resourceVersion } = live().metadata;
+const outs: ObjectOutputs = { ...inputs(), uid, resourceVersion, created: true, fields: "f", drifted: false };
 const updated = (object: LiveObject | undefined, changes: object = { replicas: 2 }, former: ObjectOutputs = outs) =>
   overwrittenBy(inputs(changes), object, [acme.uid], former);
 
 describe("the live fields of a manifest", () => {
   it("are those that it sets; what is one value to the API server is one field", () => {
-    const object = live({
-      replicas: 3,
-      selector: { app: "a", more: "b" },
-      ports: [{ port: 81 }, { port: 80, name: "x", more: 1 }],
-      others: 1,
-    });
+    const ports = [{ port: 81 }, { port: 80, name: "x", more: 1 }];
+    const object = live({ replicas: 3, selector: { app: "a", more: "b" }, ports, others: 1 });
     expect(Object.fromEntries(liveFields(manifest, object))).toEqual({
       "metadata.labels.team": "x",
       "spec.replicas": 3,
@@ -111,9 +93,8 @@ describe("what an update overwrites", () => {
 
   it("has what it removes, and nothing that is left to others", () => {
     const former = { ...outs, manifest: inputs({ paused: true }).manifest };
-    expect(updated(live({ paused: false }), { replicas: 2 }, former)).toMatchObject({
-      fields: { "spec.paused": false },
-    });
+    const paused = updated(live({ paused: false }), { replicas: 2 }, former);
+    expect(paused).toMatchObject({ fields: { "spec.paused": false } });
     const owner = { ...acme, ignoreFields: ["Thing:spec.replicas", "Thing:spec.selector.more"] };
     const ignoring = (spec: object) => overwrittenBy(inputs({ args: [] }, { owner }), live(spec), [acme.uid], outs);
     expect(ignoring({ replicas: 5, selector: { app: "a", more: "b" } })).toEqual(ignoring({ replicas: 6 }));

@@ -35,6 +35,12 @@ const inPlace = { changes: true };
 /** Both have one name, so the old one has to go first. */
 const replacement = { changes: true, replaces: ["manifest"], deleteBeforeReplace: true };
 
+it("check names what is missing", async () => {
+  const { failures } = await provider.check({}, { manifest: { kind: "ConfigMap", metadata: {} } });
+  const missing = failures.map(({ property }) => property);
+  expect(missing).toEqual(["manifest.apiVersion", "manifest.metadata.name", "owner.uid"]);
+});
+
 describe("diff", () => {
   it.each<[string, Manifest, Manifest]>([
     ["spec", pod("a:1"), pod("a:2")],

@@ -4,8 +4,6 @@ import type { ManagedFieldsEntry } from "../../../providers/kubernetes/client";
 import {
   describeConflict,
   mayBeOwnerOf,
-  OWNER_ANNOTATION,
-  OWNER_UID_LABEL,
   ownedFieldsDigest,
   ownerUidOf,
   stackOwnerUid,
@@ -13,7 +11,7 @@ import {
 } from "../../../providers/kubernetes/ownership";
 import { acme, applied, liveObject, marksOf, namespace } from "../../objects";
 
-const withFields = (...managedFields: ManagedFieldsEntry[]) => namespace("acme", { managedFields });
+const digestOf = (...managedFields: ManagedFieldsEntry[]) => ownedFieldsDigest(namespace("acme", { managedFields }));
 const fields = { "f:metadata": { "f:labels": { "f:team": {} }, "f:annotations": { "f:adminEmail": {} } } };
 
 /** The same fields, written in another order. */
@@ -32,9 +30,8 @@ describe("ownedFieldsDigest", () => {
     const managed = fc.dictionary(name, fc.dictionary(name, fc.constant({})));
     fc.assert(
       fc.property(managed, (fieldsV1) => {
-        const other = reordered(fieldsV1) as Record<string, unknown>;
-        expect(ownedFieldsDigest(withFields(applied("kindstack", other)))).toBe(
-          ownedFieldsDigest(withFields(applied("kindstack", fieldsV1))),
+        expect(digestOf(applied("kindstack", reordered(fieldsV1) as Record<string, unknown>))).toBe(
+          digestOf(applied("kindstack", fieldsV1)),
         );
       }),
     );
@@ -45,9 +42,7 @@ describe("ownedFieldsDigest", () => {
     ["the status", { ...applied("kindstack", { "f:status": {} }), subresource: "status" }],
     ["something other than an apply", { ...applied("kindstack", { "f:spec": {} }), operation: "Update" }],
   ])("ignores the fields of %s", (_, entry) => {
-    expect(ownedFieldsDigest(withFields(entry, applied("kindstack", fields)))).toBe(
-      ownedFieldsDigest(withFields(applied("kindstack", fields))),
-    );
+    expect(digestOf(entry, applied("kindstack", fields))).toBe(digestOf(applied("kindstack", fields)));
   });
 
   it("changes with the value of a field, and not with that of another, also when no one else has taken it", () => {
@@ -60,7 +55,7 @@ describe("ownedFieldsDigest", () => {
   });
 
   it("is that of no fields where Kindstack has applied nothing", () => {
-    expect(ownedFieldsDigest(namespace("acme"))).toBe(ownedFieldsDigest(withFields(applied("kindstack", {}))));
+    expect(ownedFieldsDigest(namespace("acme"))).toBe(digestOf(applied("kindstack", {})));
   });
 });
 
@@ -99,15 +94,8 @@ it.each([
 });
 
 describe("an object that another stack has", () => {
-  const live = (kind: string) =>
-    liveObject({
-      kind,
-      metadata: {
-        name: "prod",
-        labels: { [OWNER_UID_LABEL]: ONE },
-        annotations: { [OWNER_ANNOTATION]: "Tenant/a" },
-      },
-    });
+  const live = (kind: string, uid = ONE) =>
+    liveObject({ kind, metadata: { name: "prod", ...marksOf({ uid, description: "Tenant/a" }, { created: false }) } });
 
   it("is refused with a word of that stack, where the object is of the same name in both", () => {
     const message = describeConflict(live("Namespace"), { uid: TWO, description: "Tenant/a" }, [TWO], true);
@@ -119,8 +107,7 @@ describe("an object that another stack has", () => {
 
   it("is refused with a word of the operator, where that has an object of this name", () => {
     const uid = "0d5f1e3c-5a1c-4ef9-9a3e-2b6f1c9d8e70";
-    const held = live("Namespace");
-    held.metadata.labels = { [OWNER_UID_LABEL]: uid };
+    const held = live("Namespace", uid);
     const refused = (description: string) => describeConflict(held, { uid: TWO, description }, [TWO], true);
     expect(refused("Tenant/a")).toContain(
       `belongs to Tenant/a in the operator's stack of that object (the owner ${uid}`,

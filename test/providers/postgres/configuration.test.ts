@@ -16,27 +16,15 @@ describe("poolSettings", () => {
   });
 
   it("reads the usual variables", () => {
-    expect(poolSettings({ ...complete, PSQL_PORT: "6432", PSQL_POOL_SIZE: "3" })).toEqual([
-      expect.objectContaining({
-        host: "db",
-        port: 6432,
-        database: "school",
-        user: "kindstack",
-        password: "s3cret",
-        max: 3,
-        ssl: false,
-        application_name: "kindstack",
-      }),
-    ]);
+    const login = { host: "db", port: 6432, database: "school", user: "kindstack", password: "s3cret" };
+    const settings = poolSettings({ ...complete, PSQL_PORT: "6432", PSQL_POOL_SIZE: "3" });
+    expect(settings).toMatchObject([{ ...login, max: 3, ssl: false, application_name: "kindstack" }]);
   });
 
   it("asks for nothing at the connection's start that a pooler refuses", () => {
-    const [settings] = poolSettings(complete);
-    expect(Object.keys(settings ?? {})).not.toEqual(
-      expect.arrayContaining([
-        expect.stringMatching(/^(statement|lock|idle_in_transaction_session)_timeout$|^options$/),
-      ]),
-    );
+    const asked = Object.keys(poolSettings(complete)[0] ?? {});
+    const refused = /^(statement|lock|idle_in_transaction_session)_timeout$|^options$/;
+    expect(asked.filter((name) => refused.test(name))).toEqual([]);
   });
 
   it.each([
@@ -60,12 +48,8 @@ describe("poolSettings", () => {
     expect(tls("require", ca)).toEqual({ rejectUnauthorized: true, ca: "the ca", checkServerIdentity: anyName });
     expect(tls("require", client)).toEqual({ rejectUnauthorized: false, cert: "the cert", key: "the key" });
     expect(tls("verify-ca")).toEqual({ rejectUnauthorized: true, checkServerIdentity: anyName });
-    expect(tls("verify-full", { ...ca, ...client })).toEqual({
-      rejectUnauthorized: true,
-      ca: "the ca",
-      cert: "the cert",
-      key: "the key",
-    });
+    const all = { ca: "the ca", cert: "the cert", key: "the key" };
+    expect(tls("verify-full", { ...ca, ...client })).toEqual({ rejectUnauthorized: true, ...all });
   });
 
   it("reads passwords and certificates from files each time", () => {
@@ -78,14 +62,10 @@ describe("poolSettings", () => {
 
   it("takes variables from the files of a folder, before those of the environment", () => {
     const secret = fs.mkdtempSync(file("secret-"));
-    for (const [name, value] of Object.entries({
-      PSQL_HOST: "new\n",
-      PSQL_CA_FILE: "ca.crt",
-      PGSSLMODE: "verify-ca",
-    })) {
-      fs.writeFileSync(path.join(secret, name), value);
+    const variables = { PSQL_HOST: "new\n", PSQL_CA_FILE: "ca.crt", PGSSLMODE: "verify-ca" };
+    for (const [name, content] of Object.entries({ ...variables, "ca.crt": "the CA of the folder" })) {
+      fs.writeFileSync(path.join(secret, name), content);
     }
-    fs.writeFileSync(path.join(secret, "ca.crt"), "the CA of the folder");
     expect(poolSettings({ ...complete, PSQL_DIRECTORY: secret })).toMatchObject([
       { host: "new", password: "s3cret", ssl: { ca: "the CA of the folder" } },
     ]);

@@ -49,11 +49,8 @@ describe("classifyStatementError", () => {
   });
 
   it("keeps the database's own words", () => {
-    const error = refusal("23505", "duplicate key value", "Key (name)=(alex) already exists.");
-    expect(classifyStatementError(error)).toHaveProperty(
-      "message",
-      "duplicate key value; Key (name)=(alex) already exists.",
-    );
+    const { message } = classifyStatementError(refusal("23505", "duplicate key", "Key (name)=(a) exists.")) as Error;
+    expect(message).toBe("duplicate key; Key (name)=(a) exists.");
   });
 
   it("shortens words that repeat a long value", () => {
@@ -62,10 +59,8 @@ describe("classifyStatementError", () => {
   });
 
   it("takes a connection that went away as retryable", () => {
-    for (const error of [
-      new Error("Connection terminated unexpectedly"),
-      Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
-    ]) {
+    const reset = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+    for (const error of [new Error("Connection terminated unexpectedly"), reset]) {
       const classified = classifyStatementError(error);
       expect(failureOf(classified)).toMatchObject({ errorClass: "retryable", reason: "ConnectionLost" });
       expect(sqlStateOf(classified)).toBeUndefined();
@@ -123,9 +118,8 @@ describe("classifyConnectError", () => {
 
   it("has words for a host with several addresses that all refuse", () => {
     const refused = (address: string) => new Error(`connect ECONNREFUSED ${address}`);
-    const all = Object.assign(new AggregateError([refused("::1:5432"), refused("127.0.0.1:5432")]), {
-      code: "ECONNREFUSED",
-    });
+    const both = new AggregateError([refused("::1:5432"), refused("127.0.0.1:5432")]);
+    const all = Object.assign(both, { code: "ECONNREFUSED" });
     expect(classifyConnectError(all).message).toBe(
       "the database cannot be reached: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432",
     );

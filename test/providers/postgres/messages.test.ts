@@ -4,6 +4,7 @@ import { Pool, type PoolConfig } from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../../../providers/errors";
 import { classifyConnectError, classifyStatementError, MESSAGES } from "../../../providers/postgres/errors";
+import { errorOf } from "../failures";
 
 /* The driver's own words, from a server that answers as each test needs. */
 
@@ -48,26 +49,15 @@ function connect(settings: PoolConfig = {}) {
   return pool.connect();
 }
 
-async function errorOf(promise: Promise<unknown>): Promise<Error> {
-  return promise.then(
-    () => expect.unreachable("it succeeded"),
-    (error: Error) => error,
-  );
-}
-
 describe("the driver's words for a connection that fails", () => {
-  it("tell that there is no password", async () => {
-    answers = ASKS_FOR_PASSWORD;
-    const error = await errorOf(connect());
-    expect(error.message).toMatch(MESSAGES.noPassword);
-    expect(classifyConnectError(error).reason).toBe("AuthenticationFailed");
-  });
-
-  it("tell that the server has no TLS", async () => {
-    answers = [Buffer.from("N")];
-    const error = await errorOf(connect({ ssl: true }));
-    expect(error.message).toMatch(MESSAGES.noTls);
-    expect(classifyConnectError(error).reason).toBe("TlsFailed");
+  it.each([
+    ["there is no password", ASKS_FOR_PASSWORD, {}, MESSAGES.noPassword, "AuthenticationFailed"],
+    ["the server has no TLS", [Buffer.from("N")], { ssl: true }, MESSAGES.noTls, "TlsFailed"],
+  ])("tell that %s", async (_, answered, settings, words, reason) => {
+    answers = answered;
+    const error = await errorOf(connect(settings));
+    expect(error.message).toMatch(words);
+    expect(classifyConnectError(error).reason).toBe(reason);
   });
 
   it("tell that a server does not answer, or that all connections are in use", async () => {
