@@ -17,6 +17,10 @@ const OPTIONAL = [
   ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
 ];
 
+/** The rights of an operator to the records, once there are records. */
+export const RECORDS_RIGHTS = `GRANT USAGE ON SCHEMA kindstack_ownership TO %;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kindstack_ownership TO %;`;
+
 /** A database of its own for the tests of one file, made before the first and removed after the hooks of the last. */
 export function useDatabase(): TestDatabase {
   const database = new TestDatabase(controlPlane().env);
@@ -33,6 +37,7 @@ export class TestDatabase {
   readonly #environment: Record<string, string>;
   #client: Client;
   #idle: Promise<unknown> = Promise.resolve();
+  readonly #roles: string[] = [];
 
   constructor(environment: Record<string, string>) {
     this.#environment = environment;
@@ -55,6 +60,12 @@ export class TestDatabase {
     for (const [name, value] of Object.entries({ ...this.#environment, PSQL_DBNAME: this.name, ...changes })) {
       vi.stubEnv(name, value);
     }
+  }
+
+  /** Points the providers at this database as a role that `createRole` has made, on connections of its own. */
+  async useAs(role: string): Promise<void> {
+    await closePool();
+    this.use({ PSQL_USER: role, PSQL_PASSWORD: "x" });
   }
 
   /** The URL of a backend that keeps Pulumi's state in this database, with some of it changed. */
@@ -86,6 +97,31 @@ export class TestDatabase {
     return table;
   }
 
+  /** The rows of a table, by their keys. */
+  rowsOf(table: string): Promise<Record<string, unknown>[]> {
+    return this.query(`SELECT * FROM ${table} ORDER BY 1`);
+  }
+
+  /** The records of a table's rows. */
+  recordsOf(table: string): Promise<Record<string, unknown>[]> {
+    return this.query(`SELECT records.* FROM ${RECORDS} WHERE table_name = $1 ORDER BY key`, [table]);
+  }
+
+  /** Makes a trigger for each row of a table. @param trigger the statement, without what it executes */
+  async createTrigger(trigger: string, body: string): Promise<void> {
+    const name = `f_${randomBytes(6).toString("hex")}`;
+    await this.query(`CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$;
+      ${trigger} FOR EACH ROW EXECUTE FUNCTION ${name}()`);
+  }
+
+  /** Makes a role that may log in with the password `x`, and has these rights; it is removed with the database. */
+  async createRole(purpose: string, rights = ""): Promise<string> {
+    const role = `${this.name}_${purpose}`;
+    this.#roles.push(role);
+    await this.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x'; ${rights.replaceAll("%", role)}`);
+    return role;
+  }
+
   /** Loses the records of a table's rows, as a restore without them does. */
   async forgetRecords(...tables: string[]): Promise<void> {
     await this.query(
@@ -102,6 +138,7 @@ export class TestDatabase {
     const client = this.#connectTo(this.#environment.PSQL_DBNAME ?? "postgres");
     await client.connect();
     await client.query(`DROP DATABASE ${this.name} WITH (FORCE)`);
+    for (const role of this.#roles) await client.query(`DROP ROLE ${role}`);
     await client.end();
   }
 

@@ -19,7 +19,7 @@ export interface PgBouncer extends AsyncDisposable {
  * @param connectQuery what it runs on each connection to the server
  */
 export async function startPgBouncer(
-  server: { host: string; port: string },
+  server: { host: string; port: number },
   users: Record<string, string>,
   connectQuery?: string,
 ): Promise<PgBouncer> {

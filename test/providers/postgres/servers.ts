@@ -44,17 +44,8 @@ export class Servers implements AsyncDisposable {
   /** A new server, with a system identifier of its own. @param tls its certificate, where clients may use TLS */
   async start(tls?: CertifiedKey): Promise<Server> {
     const port = await freePort();
-    await this.run(
-      "initdb",
-      "-D",
-      this.#data(port),
-      "-U",
-      OWNER,
-      "--auth=trust",
-      "--encoding=UTF8",
-      "--locale=C",
-      "--no-sync",
-    );
+    const how = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
+    await this.run("initdb", "-D", this.#data(port), "-U", OWNER, ...how);
     return this.#serve(port, tls && this.#certify(port, tls));
   }
 

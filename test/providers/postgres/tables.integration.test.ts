@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
@@ -8,47 +8,25 @@ import { inspectRow } from "../../../providers/postgres/row-inspection";
 import { anyCharacter } from "../../characters";
 import { controlPlane } from "../../control-plane";
 import { blocksOf } from "../../e2e/blocks";
-import { RECORDS, rowIn, TestDatabase, useDatabase } from "./database";
+import { errorOf, retryable, terminal } from "../failures";
+import { RECORDS_RIGHTS, rowIn, TestDatabase, useDatabase } from "./database";
+import { create, createdRow, driftOf, read, release, remove, sqlAfter, update } from "./rows";
 
 /* Tables as teams have them: with other types, triggers, rules, policies and grants, and under other names than yesterday. */
 
 const database = useDatabase();
-const [writer, other] = [`${database.name}_writer`, `${database.name}_other`];
 const ID = "default/sample-student";
+let writer: string;
 
 beforeAll(async () => {
-  await provider.create(rowIn(await database.createStudents())); // makes the records
-  for (const role of [writer, other]) {
-    await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role};
-      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kindstack_ownership TO ${role}`);
-  }
-});
-afterAll(async () => {
-  await closePool();
-  await database.query(`DROP OWNED BY ${writer}, ${other}; DROP ROLE ${writer}, ${other}`);
+  await createdRow(database); // makes the records
+  writer = await database.createRole("writer", RECORDS_RIGHTS);
 });
 afterEach(() => database.use());
 
-const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
-const update = async (olds: RowOutputs, news: RowInputs) => (await provider.update("id", olds, news)).outs;
-const read = async (outs: RowOutputs) => (await provider.read("id", outs)).props;
-const rowsOf = (table: string) => database.query(`SELECT * FROM ${table}`);
-const recordsOf = (table: string) => database.query(`SELECT key FROM ${RECORDS} WHERE table_name = $1`, [table]);
-const driftOf = async (inputs: RowInputs) => {
-  const { drifted, unknown } = await findDriftedRows([{ ...inputs, uid: inputs.owner.uid }]);
-  expect([...unknown]).toEqual([]);
-  return drifted.get(inputs.owner.uid);
-};
+const rowsOf = (table: string) => database.rowsOf(table);
+const recordsOf = (table: string) => database.recordsOf(table);
 const isDrifted = async (inputs: RowInputs) => (await driftOf(inputs)) !== undefined;
-const refused = (reason: string, errorClass: string, message: string | RegExp) =>
-  expect.objectContaining({ reason, errorClass, message: expect.stringMatching(message) });
-
-/** A function for triggers. */
-async function triggerFunction(body: string): Promise<string> {
-  const name = `f_${Math.random().toString(36).slice(2)}`;
-  await database.query(`CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$`);
-  return name;
-}
 
 describe("a column of type", () => {
   beforeAll(() =>
@@ -57,7 +35,7 @@ describe("a column of type", () => {
       CREATE DOMAIN moods AS mood[]`),
   );
 
-  const HOSTILE = ["", " ", "'; DROP TABLE x; --", '"\\', "{}", "NULL", "null", "é🇨🇦\u202e\t\n", "%s $1"];
+  const HOSTILE = ["", " ", "now", "'; DROP TABLE x; --", '"\\', "{}", "NULL", "null", "é🇨🇦\u202e\t\n", "%s $1"];
   /** Of a value that a column cannot have. */
   const REFUSALS = /^(WrongType|Value(TooLong|OutOfRange|Refused|Rewritten|NotStable|Missing)|InvalidText)$/;
   const json = (value: unknown) => JSON.stringify(value);
@@ -120,7 +98,7 @@ describe("a column of type", () => {
 
   it.each(Object.entries(TYPES))("%s is written once, read, compared and deleted", async (type, { values, equal }) => {
     const table = await database.createStudents(`id text PRIMARY KEY, value ${type}`);
-    const wanted = (value: string | null) => rowIn(table, { values: { value } });
+    const wanted = (value: string | null) => rowIn(table, { key: { id: `'"; --\\` }, values: { value } });
     let outs: RowOutputs | undefined;
     for (const value of [...values, null, ...(equal ?? [])]) {
       outs = outs === undefined ? await create(wanted(value)) : await update(outs, wanted(value));
@@ -128,14 +106,15 @@ describe("a column of type", () => {
       expect((await read(outs))?.values, String(value)).toEqual({ value });
     }
     if (outs === undefined) throw new Error("no value");
+    const former = values[0] as string;
     for (const value of equal ?? []) expect(await isDrifted(wanted(value)), value).toBe(false);
-    if (equal === undefined) expect(await isDrifted(wanted(values[0] as string))).toBe(true);
+    if (equal === undefined) expect(await isDrifted(wanted(former))).toBe(true);
     await database.query(`UPDATE ${table} SET value = NULL`);
-    expect(await isDrifted(wanted(values[0] as string))).toBe(true);
+    expect(await isDrifted(wanted(former))).toBe(true);
     await database.forgetRecords(table);
-    await update(outs, wanted(values[0] as string));
+    await update(outs, wanted(former));
     await database.forgetRecords(table);
-    await provider.delete("id", { ...outs, values: { value: values[0] as string } });
+    await remove({ ...outs, values: { value: former } });
     expect(await rowsOf(table)).toEqual([]);
   });
 
@@ -209,234 +188,170 @@ describe("a column of type", () => {
     );
   });
 
+  const rewritten = (message: string | RegExp) => retryable("ValueRewritten", message);
+  const notStable = terminal("ValueNotStable", /^column "value": as .* is another value each time/);
   it.each([
-    ["timestamptz", "now"],
-    ["date", "tomorrow"],
-    ["timestamp", "Yesterday allballs"],
-    ["date[]", "{today}"],
-    ["daterange", "[today,)"],
-  ])("%s does not take %s, which is another value each time", async (type, value) => {
+    ["timestamptz", "now", notStable],
+    ["date", "tomorrow", notStable],
+    ["timestamp", "Yesterday allballs", notStable],
+    ["date[]", "{today}", notStable],
+    ["daterange", "[today,)", notStable],
+    ["numeric(5,2)", "1.005", rewritten(/\(numeric\(5,2\)\): the database makes "1\.0[01]" of "1\.005"/)],
+    ["timestamptz(0)", "2024-01-01 00:00:00.7+00", rewritten(/\(timestamp\(0\) with time zone\)/)],
+  ])("%s does not take %s, and nothing is written", async (type, value, refusal) => {
     const table = await database.createStudents(`id text PRIMARY KEY, value ${type}`);
-    const refusal = refused("ValueNotStable", "terminal", /^column "value": as .* is another value each time/);
     await expect(create(rowIn(table, { values: { value } }))).rejects.toEqual(refusal);
-    expect(await rowsOf(table)).toEqual([]);
-    expect(await recordsOf(table)).toEqual([]);
-  });
-
-  it("text takes the word now", async () => {
-    const table = await database.createStudents("id text PRIMARY KEY, value text");
-    await create(rowIn(table, { values: { value: "now" } }));
-    expect(await rowsOf(table)).toMatchObject([{ value: "now" }]);
+    expect([await rowsOf(table), await recordsOf(table)]).toEqual([[], []]);
   });
 });
 
 describe("a row that the database changes as it is written", () => {
   it("is not written; the error names column, value and trigger", async () => {
-    const table = await database.createStudents();
-    const name = await triggerFunction("NEW.country := upper(trim(NEW.country)); RETURN NEW;");
-    const outs = await create(rowIn(table));
-    await database.query(
-      `CREATE TRIGGER normalise BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION ${name}()`,
-    );
-    const refusal = refused(
+    const { table, outs } = await createdRow(database);
+    const normalise = `CREATE TRIGGER normalise BEFORE INSERT OR UPDATE ON ${table}`;
+    await database.createTrigger(normalise, "NEW.country := upper(trim(NEW.country)); RETURN NEW;");
+    const refusal = retryable(
       "ValueRewritten",
-      "retryable",
       /: column "country" \(text\): the database makes "CANADA" of "canada"; nothing was written\. .* \(trigger normalise\)$/,
     );
     await expect(update(outs, rowIn(table, { values: { ...outs.values, age: 24 } }))).rejects.toEqual(refusal);
     await expect(create(rowIn(table, { key: { id: "new" } }))).rejects.toEqual(refusal);
     expect(await rowsOf(table)).toEqual([{ id: ID, name: "alex", age: 23, country: "canada" }]);
-    await update(outs, rowIn(table, { values: { ...outs.values, country: "CANADA" } }));
-    expect(await isDrifted(rowIn(table, { values: { ...outs.values, country: "CANADA" } }))).toBe(false);
+    const wanted = rowIn(table, { values: { ...outs.values, country: "CANADA" } });
+    await update(outs, wanted);
+    expect(await isDrifted(wanted)).toBe(false);
   });
 
   it("is not written either where the trigger is deferred to the end of the transaction", async () => {
     const table = await database.createStudents();
-    const name = await triggerFunction(`UPDATE ${table} SET country = upper(country) WHERE id = NEW.id
-      AND country <> upper(country); RETURN NULL;`);
-    await database.query(`CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
-      FOR EACH ROW EXECUTE FUNCTION ${name}()`);
-    await expect(create(rowIn(table))).rejects.toEqual(refused("ValueRewritten", "retryable", '"CANADA" of "canada"'));
+    const late = `CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED`;
+    const body = `UPDATE ${table} SET country = upper(country) WHERE id = NEW.id AND country <> upper(country)`;
+    await database.createTrigger(late, `${body}; RETURN NULL;`);
+    await expect(create(rowIn(table))).rejects.toEqual(retryable("ValueRewritten", '"CANADA" of "canada"'));
     expect(await rowsOf(table)).toEqual([]);
   });
 
   it("is given up after the time of a statement where a deferred trigger does not end", async () => {
     const table = await database.createStudents();
-    const name = await triggerFunction("PERFORM pg_sleep(600); RETURN NULL;");
-    await database.query(`CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
-      FOR EACH ROW EXECUTE FUNCTION ${name}()`);
-    await expect(create(rowIn(table))).rejects.toEqual(refused("StatementTimeout", "retryable", "statement timeout"));
-    const running =
-      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query = 'COMMIT'";
-    expect(await database.query(running)).toEqual([]);
+    const slow = `CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED`;
+    await database.createTrigger(slow, "PERFORM pg_sleep(600); RETURN NULL;");
+    await expect(create(rowIn(table))).rejects.toEqual(retryable("StatementTimeout", "statement timeout"));
+    const running = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT'";
+    expect(await database.query(`${running} AND state = 'active'`)).toEqual([]);
   });
 
-  it.each([
-    ["rounds", "value numeric(5,2)", "1.005", /\(numeric\(5,2\)\): the database makes "1\.0[01]" of "1\.005"/],
-    [
-      "has a time without fractions",
-      "value timestamptz(0)",
-      "2024-01-01 00:00:00.7+00",
-      /\(timestamp\(0\) with time zone\)/,
-    ],
-  ])("by a type that %s is not written either", async (_, column, value, message) => {
-    const table = await database.createStudents(`id text PRIMARY KEY, ${column}`);
-    await expect(create(rowIn(table, { values: { value } }))).rejects.toEqual(
-      refused("ValueRewritten", "retryable", message),
-    );
-    expect(await rowsOf(table)).toEqual([]);
-  });
-
-  it.each([["country text GENERATED ALWAYS AS ('x') STORED"], ["country int GENERATED ALWAYS AS IDENTITY"]])(
+  it.each(["country text GENERATED ALWAYS AS ('x') STORED", "country int GENERATED ALWAYS AS IDENTITY"])(
     "by %s is refused for good",
     async (column) => {
       const table = await database.createStudents(`id text PRIMARY KEY, name text, age integer, ${column}`);
       const values = { name: "alex", age: 23, country: "1" };
-      await expect(create(rowIn(table, { values }))).rejects.toEqual(refused("ColumnGenerated", "terminal", /country/));
+      await expect(create(rowIn(table, { values }))).rejects.toEqual(terminal("ColumnGenerated", /country/));
     },
   );
 });
 
 describe("a write that the database suppresses", () => {
-  const hookBefore = async (event: string, body: string, table: string) =>
-    database.query(
-      `CREATE TRIGGER hook BEFORE ${event} ON ${table} FOR EACH ROW EXECUTE FUNCTION ${await triggerFunction(body)}()`,
-    );
+  type Hook = (table: string) => Promise<unknown>;
+  const hook = (event: string, body: string) => (table: string) =>
+    database.createTrigger(`CREATE TRIGGER hook BEFORE ${event} ON ${table}`, body.replaceAll("%", table));
+  const rule = (event: string) => (table: string) =>
+    database.query(`CREATE RULE nothing AS ON ${event} TO ${table} DO INSTEAD NOTHING`);
   const suppressed = (what: string, hooks: string) =>
-    refused("WriteSuppressed", "retryable", `^the database did not ${what} row .*; the table has: .*${hooks}`);
+    retryable("WriteSuppressed", `^the database did not ${what} row .*; the table has: .*${hooks}`);
 
-  it("is told from a conflict, with what suppressed it: a trigger", async () => {
-    const table = await database.createStudents();
-    await hookBefore("INSERT", "RETURN NULL;", table);
-    await expect(create(rowIn(table))).rejects.toEqual(suppressed("insert", "trigger hook"));
-    expect(await recordsOf(table)).toEqual([]);
-  });
-
-  it("a rule", async () => {
-    const table = await database.createStudents();
-    await database.query(`CREATE RULE nothing AS ON INSERT TO ${table} DO INSTEAD NOTHING`);
-    await expect(create(rowIn(table))).rejects.toEqual(suppressed("insert", "rule nothing"));
-  });
-
-  it("a redirection to a table that inherits", async () => {
+  it.each<[string, string, Hook]>([
+    ["a trigger", "trigger hook", hook("INSERT", "RETURN NULL;")],
+    ["a rule", "rule nothing", rule("INSERT")],
+    ["a redirection", "trigger hook", hook("INSERT", "INSERT INTO %_new VALUES (NEW.*); RETURN NULL;")],
+  ])("is told from a conflict, with what suppressed it: %s", async (_, hooks, prepare) => {
     const table = await database.createStudents();
     await database.query(`CREATE TABLE ${table}_new () INHERITS (${table})`);
-    await hookBefore("INSERT", `INSERT INTO ${table}_new VALUES (NEW.*); RETURN NULL;`, table);
-    await expect(create(rowIn(table))).rejects.toEqual(suppressed("insert", "trigger hook"));
-    expect(await rowsOf(table)).toEqual([]);
+    await prepare(table);
+    await expect(create(rowIn(table))).rejects.toEqual(suppressed("insert", hooks));
+    expect([await rowsOf(table), await recordsOf(table)]).toEqual([[], []]);
   });
 
-  it("an update of a row of ours", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
-    await hookBefore("UPDATE", "RETURN NULL;", table);
-    await expect(update(outs, rowIn(table, { values: { age: 1 } }))).rejects.toEqual(
-      suppressed("update", "trigger hook"),
-    );
+  it("is told of an update of a row of ours", async () => {
+    const { table, outs } = await createdRow(database);
+    await hook("UPDATE", "RETURN NULL;")(table);
+    const updating = update(outs, rowIn(table, { values: { age: 1 } }));
+    await expect(updating).rejects.toEqual(suppressed("update", "trigger hook"));
   });
 
   it("a row of a table that has no record yet is adopted with the SQL of the conflict, hostile names included", async () => {
     const table = `"it's"."a ""b"`;
     await database.query(`CREATE SCHEMA "it's"; CREATE TABLE ${table} (id text PRIMARY KEY, age int)`);
     await database.query(`INSERT INTO ${table} VALUES ('o''k', 1)`);
-    const inputs = rowIn(`it's.a "b`, {
-      key: { id: "o'k" },
-      values: { age: 2 },
-      owner: { uid: "u'1", description: "d'1" },
-    });
-    const conflict = await create(inputs).catch((error: unknown) => error as Error);
-    expect((await inspectRow(inputs, { owners: [] })).refusal?.message).toBe((conflict as Error).message);
-    await database.query((conflict as Error).message.split("overwrites it: ")[1] as string);
+    const owner = { uid: "u'1", description: "d'1" };
+    const inputs = rowIn(`it's.a "b`, { key: { id: "o'k" }, values: { age: 2 }, owner });
+    const conflict = await errorOf(create(inputs));
+    expect((await inspectRow(inputs, { owners: [] })).refusal?.message).toBe(conflict.message);
+    await database.query(sqlAfter("overwrites it: ", conflict));
     const adopted = await create(inputs);
     expect(await rowsOf(table)).toEqual([{ id: "o'k", age: 2 }]);
-    await provider.release("id", adopted);
+    await release(adopted);
     expect(await rowsOf(table)).toHaveLength(1);
   });
 
   it("a row that is there and has no record is a conflict all the same", async () => {
     const table = await database.createStudents();
     await database.query(`INSERT INTO ${table} (id) VALUES ('${ID}')`);
-    await hookBefore("DELETE", "RETURN NULL;", table);
-    await expect(create(rowIn(table))).rejects.toEqual(refused("RowConflict", "retryable", "belongs to no object"));
+    await hook("DELETE", "RETURN NULL;")(table);
+    await expect(create(rowIn(table))).rejects.toEqual(retryable("RowConflict", "belongs to no object"));
   });
 
-  it.each([
-    [
-      "a trigger",
-      (table: string) =>
-        hookBefore("DELETE", `UPDATE ${table} SET country = 'deleted' WHERE id = OLD.id; RETURN NULL;`, table),
-      "trigger hook",
-    ],
-    [
-      "a rule",
-      (table: string) => database.query(`CREATE RULE kept AS ON DELETE TO ${table} DO INSTEAD NOTHING`),
-      "rule kept",
-    ],
-  ])("a deletion by %s is a failure, and the record stays", async (_, prepare, hook) => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+  it.each<[string, string, Hook]>([
+    ["a trigger", "trigger hook", hook("DELETE", "UPDATE % SET country = '' WHERE id = OLD.id; RETURN NULL;")],
+    ["a rule", "rule nothing", rule("DELETE")],
+  ])("a deletion by %s is a failure, and the record stays", async (_, hooks, prepare) => {
+    const { table, outs } = await createdRow(database);
     await prepare(table);
-    await expect(provider.delete("id", outs)).rejects.toEqual(suppressed("delete", hook));
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
+    await expect(remove(outs)).rejects.toEqual(suppressed("delete", hooks));
+    expect(await recordsOf(table)).toMatchObject([{ key: ID }]);
     expect(await rowsOf(table)).toMatchObject([{ id: ID, country: "canada" }]);
     await create(rowIn(table)); // it is ours still
-    await provider.release("id", outs);
+    await release(outs);
   });
 });
 
 describe("row security", () => {
-  const as = async (role: string) => {
-    await closePool();
-    database.use({ PSQL_USER: role, PSQL_PASSWORD: "x" });
-  };
-  const secured = async (...policies: string[]) => {
+  /** A table that the role may use as this policy says, and as no other does. */
+  async function secured(policy: string): Promise<string> {
     const table = await database.createStudents();
-    await database.query(`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY; GRANT ALL ON ${table} TO ${writer}`);
-    for (const [index, policy] of policies.entries())
-      await database.query(`CREATE POLICY p${index} ON ${table} ${policy}`);
+    await database.query(`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY; GRANT ALL ON ${table} TO ${writer};
+      CREATE POLICY p ON ${table} ${policy}`);
+    await database.useAs(writer);
     return table;
-  };
+  }
 
   it("with a policy for all that Kindstack does needs nothing else", async () => {
     const table = await secured(`TO ${writer} USING (true)`);
-    await as(writer);
     const outs = await create(rowIn(table));
     expect(await isDrifted(rowIn(table))).toBe(false);
     await database.query(`DELETE FROM ${table}`);
-    await provider.delete("id", outs); // seen to be gone
+    await remove(outs); // seen to be gone
     expect(await recordsOf(table)).toEqual([]);
   });
 
   it("that hides rows from reading is named where the database names none", async () => {
     const table = await secured(`FOR INSERT TO ${writer} WITH CHECK (true)`);
-    await as(writer);
-    await expect(create(rowIn(table))).rejects.toEqual(
-      refused("PermissionDenied", "retryable", /give it a policy with USING \(true\) for SELECT as well$/),
-    );
+    const hint = /give it a policy with USING \(true\) for SELECT as well$/;
+    await expect(create(rowIn(table))).rejects.toEqual(retryable("PermissionDenied", hint));
   });
 
-  it("that hides the row makes a deletion fail, with the record kept", async () => {
-    const table = await secured(`TO ${writer} USING (true)`);
-    await as(writer);
-    const outs = await create(rowIn(table));
-    await database.query(`DROP POLICY p0 ON ${table}; CREATE POLICY d ON ${table} FOR DELETE USING (true)`);
-    await expect(provider.delete("id", outs)).rejects.toEqual(
-      refused("RowHidden", "retryable", "row security hides it"),
-    );
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
-    expect(await rowsOf(table)).toHaveLength(1);
-    await database.query(`CREATE POLICY s ON ${table} FOR SELECT TO ${writer} USING (true)`);
-    await provider.delete("id", outs);
-    expect(await rowsOf(table)).toEqual([]);
-  });
-
-  it("that lets the row be seen and not deleted is named", async () => {
+  it.each([
+    ["hides the row", "DELETE", retryable("RowHidden", "row security hides it")],
+    ["lets the row be seen and not deleted", "SELECT", retryable("WriteSuppressed", "row security")],
+  ])("that %s makes a deletion fail, with the record kept", async (_, allowed, refusal) => {
     const table = await secured("USING (true)");
-    await as(writer);
     const outs = await create(rowIn(table));
-    await database.query(`DROP POLICY p0 ON ${table}; CREATE POLICY s ON ${table} FOR SELECT USING (true)`);
-    await expect(provider.delete("id", outs)).rejects.toEqual(refused("WriteSuppressed", "retryable", "row security"));
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
+    await database.query(`DROP POLICY p ON ${table}; CREATE POLICY "some" ON ${table} FOR ${allowed} USING (true)`);
+    await expect(remove(outs)).rejects.toEqual(refusal);
+    expect(await recordsOf(table)).toMatchObject([{ key: ID }]);
+    expect(await rowsOf(table)).toHaveLength(1);
+    await database.query(`CREATE POLICY "all" ON ${table} USING (true)`);
+    await remove(outs);
+    expect(await rowsOf(table)).toEqual([]);
   });
 });
 
@@ -453,11 +368,8 @@ describe("the page postgresql.md", () => {
     await page.open();
     try {
       await page.query("CREATE SCHEMA app");
-      for (const table of ["students", "pupils"]) {
-        await page.query(
-          `CREATE TABLE app.${table} (id text PRIMARY KEY, name text, age int, country text, salary int DEFAULT 7)`,
-        );
-      }
+      const columns = "id text PRIMARY KEY, name text, age int, country text, salary int DEFAULT 7";
+      for (const table of ["students", "pupils"]) await page.query(`CREATE TABLE app.${table} (${columns})`);
       const rights = sqlOf("Rights");
       await page.query(rights);
       await page.query(rights.slice(rights.indexOf("GRANT SELECT")).replace("app.students", "app.pupils"));
@@ -473,27 +385,24 @@ describe("the page postgresql.md", () => {
       const repaired = await update(outs, inputs);
       expect(await isDrifted(inputs)).toBe(false);
       const moved = await create(rowIn("app.pupils"));
-      await provider.delete("id", repaired);
+      await remove(repaired);
       expect(await page.query("SELECT id FROM app.students")).toEqual([]);
 
       await page.query("INSERT INTO app.students (id, name) VALUES ('team-a/alex', 'theirs')");
-      const adopting = rowIn("app.students", {
-        key: { id: "team-a/alex" },
-        owner: { uid: "UID of the object", description: "" },
-      });
-      const conflict = await create(adopting).catch((error: unknown) => error as Error);
-      expect(conflict).toEqual(refused("RowConflict", "retryable", "belongs to no object"));
-      await page.query((conflict as Error).message.split("overwrites it: ")[1] as string);
+      const owner = { uid: "UID of the object", description: "" };
+      const adopting = rowIn("app.students", { key: { id: "team-a/alex" }, owner });
+      const conflict = await errorOf(create(adopting));
+      expect(conflict).toEqual(retryable("RowConflict", "belongs to no object"));
+      await page.query(sqlAfter("overwrites it: ", conflict));
       const adopted = await create(adopting);
       expect(await page.query("SELECT name, salary FROM app.students")).toEqual([{ name: "alex", salary: 7 }]);
 
-      await page.query(
-        "UPDATE kindstack_ownership.records SET cluster = 'UID of the former cluster', cluster_uid = 'former'",
-      );
+      const former = "cluster = 'UID of the former cluster', cluster_uid = 'former'";
+      await page.query(`UPDATE kindstack_ownership.records SET ${former}`);
       await page.query(sqlOf("Several clusters, and a rebuilt one"));
-      const owner = { ...adopting.owner, uid: "uid-new", cluster: { name: "production", uid: "new" } };
-      await create({ ...adopting, owner });
-      for (const row of [adopted, moved]) await provider.release("id", row);
+      const cluster = { name: "production", uid: "new" };
+      await create({ ...adopting, owner: { ...owner, uid: "uid-new", cluster } });
+      for (const row of [adopted, moved]) await release(row);
 
       await closePool();
       await page.query(sqlOf("Leave"));
@@ -514,30 +423,27 @@ describe("the page postgresql.md", () => {
 
 describe("a table under another name", () => {
   const aside = (table: string) => `${table}_aside`;
+  const renamed = (table: string) => `ALTER TABLE ${table} RENAME TO ${aside(table)}`;
+  const empty = (table: string) => `CREATE TABLE ${table} (LIKE ${aside(table)} INCLUDING ALL)`;
+  const sameName = (table: string) => table;
 
-  it.each([
-    ["renamed", (table: string) => `ALTER TABLE ${table} RENAME TO ${aside(table)}`, aside],
+  it.each<[string, (table: string) => string, (table: string) => string]>([
+    ["renamed", renamed, aside],
     [
       "moved to another schema",
-      (table: string) => `CREATE SCHEMA s${table}; ALTER TABLE ${table} SET SCHEMA s${table}`,
-      (table: string) => `s${table}.${table}`,
+      (table) => `CREATE SCHEMA s${table}; ALTER TABLE ${table} SET SCHEMA s${table}`,
+      (table) => `s${table}.${table}`,
     ],
-    [
-      "made a view",
-      (table: string) =>
-        `ALTER TABLE ${table} RENAME TO ${aside(table)}; CREATE VIEW ${table} AS SELECT * FROM ${aside(table)}`,
-      (table: string) => table,
-    ],
+    ["made a view", (table) => `${renamed(table)}; CREATE VIEW ${table} AS TABLE ${aside(table)}`, sameName],
     [
       "made a partition",
-      (table: string) =>
-        `ALTER TABLE ${table} RENAME TO ${aside(table)}; CREATE TABLE ${table} (LIKE ${aside(table)} INCLUDING ALL) PARTITION BY HASH (id);
+      (table) =>
+        `${renamed(table)}; ${empty(table)} PARTITION BY HASH (id);
          ALTER TABLE ${table} ATTACH PARTITION ${aside(table)} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`,
-      (table: string) => table,
+      sameName,
     ],
   ])("%s: nothing changes, and the next name finds the row", async (_, statements, nextName) => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow(database);
     await database.query(statements(table));
     const next = nextName(table);
 
@@ -551,85 +457,58 @@ describe("a table under another name", () => {
     expect((await inspectRow(wanted, { owners: [wanted.owner.uid] })).refusal).toBeUndefined();
     const moved = await update(kept, wanted);
     expect(await rowsOf(next)).toMatchObject([{ id: ID, age: 25 }]);
-    await provider.delete("id", moved);
+    await remove(moved);
     expect(await rowsOf(next)).toEqual([]);
   });
 
   it("is found at deletion, also where nobody has named it", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
-    await database.query(`ALTER TABLE ${table} RENAME TO ${aside(table)}`);
-    await provider.delete("id", outs);
+    const { table, outs } = await createdRow(database);
+    await database.query(renamed(table));
+    await remove(outs);
     expect(await rowsOf(aside(table))).toEqual([]);
   });
 
   it("whose name another table has by now is told, with both ways out", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
-    await database.query(`ALTER TABLE ${table} RENAME TO ${aside(table)}; CREATE TABLE ${table} (LIKE ${aside(table)} INCLUDING ALL);
-      INSERT INTO ${table} SELECT * FROM ${aside(table)}`);
-    const replaced = refused(
-      "TableReplaced",
-      "retryable",
-      `now called public.${aside(table)}; public.${table} is another table`,
-    );
-    const failed = await update(outs, rowIn(table)).catch((error: unknown) => error);
-    expect(failed).toEqual(replaced);
-    await expect(provider.delete("id", outs)).rejects.toEqual(replaced); // a copy would stay
+    const { table, outs } = await createdRow(database);
+    await database.query(`${renamed(table)}; ${empty(table)}; INSERT INTO ${table} SELECT * FROM ${aside(table)}`);
+    const both = `now called public.${aside(table)}; public.${table} is another table`;
+    const failed = await errorOf(update(outs, rowIn(table)));
+    expect(failed).toEqual(retryable("TableReplaced", both));
+    await expect(remove(outs)).rejects.toEqual(retryable("TableReplaced", both)); // a copy would stay
     expect([await rowsOf(table), await rowsOf(aside(table))].map(({ length }) => length)).toEqual([1, 1]);
 
-    await database.query((failed as Error).message.split("run: ")[1] as string);
+    await database.query(sqlAfter("run: ", failed));
     const wanted = rowIn(table, { values: { ...outs.values, age: 25 } });
     const present = await update(outs, wanted);
     expect(await rowsOf(table)).toMatchObject([{ age: 25 }]);
-    await provider.delete("id", present);
+    await remove(present);
     expect([await rowsOf(table), await rowsOf(aside(table))].map(({ length }) => length)).toEqual([0, 1]);
   });
 
   it("that was dropped and made again, empty or with its rows, is the one that the records mean", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
-    await database.query(
-      `CREATE TABLE copy_${table} (LIKE ${table} INCLUDING ALL); DROP TABLE ${table}; ALTER TABLE copy_${table} RENAME TO ${table}`,
-    );
+    const { table, outs } = await createdRow(database);
+    const again = (rows: string) =>
+      database.query(`${renamed(table)}; ${empty(table)}; ${rows}; DROP TABLE ${aside(table)}`);
+    await again("");
     expect(await driftOf(rowIn(table))).toBe(
       `table public.${table} was dropped and made again, row "${ID}" was missing`,
     );
     await update(outs, rowIn(table));
     expect(await driftOf(rowIn(table))).toBeUndefined();
-    await database.query(`CREATE TABLE copy_${table} (LIKE ${table} INCLUDING ALL); INSERT INTO copy_${table} SELECT * FROM ${table};
-      DROP TABLE ${table}; ALTER TABLE copy_${table} RENAME TO ${table}`);
+    await again(`INSERT INTO ${table} SELECT * FROM ${aside(table)}`);
     await create(rowIn(table, { values: { age: 30 } })); // no conflict with itself
     expect(await rowsOf(table)).toMatchObject([{ id: ID, age: 30 }]);
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
-  });
-
-  it("of a database that was restored from a dump is known by its name", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
-    // As another server has it: the records are the dump's, and the OID there means nothing, or another table.
-    await database.query(
-      "UPDATE kindstack_ownership.tables SET server = 'the former one', oid = 'pg_class'::regclass WHERE table_name = $1",
-      [table],
-    );
-    expect(await isDrifted(rowIn(table))).toBe(false);
-    const wanted = rowIn(table, { values: { ...outs.values, age: 30 } });
-    const present = await update(outs, wanted);
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
-    await database.query("UPDATE kindstack_ownership.tables SET server = 'again' WHERE table_name = $1", [table]);
-    await provider.delete("id", present);
-    expect(await rowsOf(table)).toEqual([]);
+    expect(await recordsOf(table)).toMatchObject([{ key: ID }]);
   });
 
   it("restored without its records is recorded again by the repair", async () => {
-    const table = await database.createStudents();
-    const outs = await create(rowIn(table));
+    const { table, outs } = await createdRow(database);
     await database.forgetRecords(table);
     expect(await driftOf(rowIn(table))).toBe("the row's owner was not recorded");
     const refreshed = (await read(outs)) as RowOutputs;
     expect(await provider.diff("id", refreshed, rowIn(table))).toMatchObject({ changes: true, replaces: [] });
     await update(refreshed, rowIn(table));
-    expect(await recordsOf(table)).toEqual([{ key: ID }]);
+    expect(await recordsOf(table)).toMatchObject([{ key: ID }]);
     expect(await isDrifted(rowIn(table))).toBe(false);
   });
 });
