@@ -56,6 +56,9 @@ const SUBJECTS = {
   }),
 };
 
+/** How an update ends that has changed so many resources. */
+export const succeeded = (resourceChanges: object) => ({ summary: { result: "succeeded", resourceChanges } });
+
 /** Runs updates, and tells how often the SDK's script was started for them. */
 async function startsDuring(engines: EnginePair, work: () => Promise<void>): Promise<number> {
   const before = await engines.scriptStarts();
@@ -72,52 +75,40 @@ export function describeState(hosts: Hosts, type: keyof typeof SUBJECTS): void {
     it("that the host wrote is continued by the SDK's script", async () => {
       const { hosted, scripted } = hosts.engines;
       const starts = await startsDuring(hosts.engines, async () => {
-        expect(await hosted.up(stack, subject.declare("1"))).toMatchObject({
-          summary: { result: "succeeded", resourceChanges: { create: 1 } },
-        });
+        expect(await hosted.up(stack, subject.declare("1"))).toMatchObject(succeeded({ create: 1 }));
       });
       expect(starts).toBe(0);
       const scriptStarts = await startsDuring(hosts.engines, async () => {
-        expect(await scripted.up(stack, subject.declare("1"))).toEqual({
-          summary: { result: "succeeded", resourceChanges: {} },
-        });
-        expect(await scripted.up(stack, subject.declare("2"))).toMatchObject({
-          summary: { resourceChanges: { update: 1 } },
-        });
+        expect(await scripted.up(stack, subject.declare("1"))).toEqual(succeeded({}));
+        expect(await scripted.up(stack, subject.declare("2"))).toEqual(succeeded({ update: 1 }));
       });
       expect(scriptStarts).toBe(2);
       expect(await subject.value()).toBe("2");
     });
 
     it("that the script wrote is continued by the host", async () => {
-      const { summary } = await hosts.engines.hosted.up(stack, subject.declare("2"));
-      expect(summary).toMatchObject({ result: "succeeded" });
-      expect(summary.resourceChanges).toEqual({});
-      expect(await hosts.engines.hosted.up(stack, subject.declare("3"))).toMatchObject({
-        summary: { resourceChanges: { update: 1 } },
-      });
+      const { hosted } = hosts.engines;
+      const { summary } = await hosted.up(stack, subject.declare("2"));
+      expect([summary.result, summary.resourceChanges]).toEqual(["succeeded", {}]);
+      expect(await hosted.up(stack, subject.declare("3"))).toMatchObject(succeeded({ update: 1 }));
       expect(await subject.value()).toBe("3");
     });
 
     it("is refreshed by both alike", async () => {
       for (const engine of [hosts.engines.scripted, hosts.engines.hosted]) {
         await subject.remove();
-        expect(await engine.up(stack, subject.declare("3"), { refresh: true })).toMatchObject({
-          summary: { result: "succeeded", resourceChanges: { create: 1 } },
-        });
+        const refreshed = await engine.up(stack, subject.declare("3"), { refresh: true });
+        expect(refreshed).toMatchObject(succeeded({ create: 1 }));
         expect(await subject.value()).toBe("3");
       }
     });
 
     it("is taken down by the script as well as by the host", async () => {
-      expect(await hosts.engines.scripted.destroy(stack)).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
-      });
+      const { hosted, scripted } = hosts.engines;
+      expect(await scripted.destroy(stack)).toMatchObject(succeeded({ delete: 1 }));
       expect(await subject.value()).toBeUndefined();
-      await hosts.engines.scripted.up(stack, subject.declare("4"));
-      expect(await hosts.engines.hosted.destroy(stack)).toMatchObject({
-        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
-      });
+      await scripted.up(stack, subject.declare("4"));
+      expect(await hosted.destroy(stack)).toMatchObject(succeeded({ delete: 1 }));
       expect(await subject.value()).toBeUndefined();
     });
   });
@@ -147,9 +138,7 @@ export function describeRename(hosts: Hosts, by: "hosted" | "scripted"): void {
     const up = (named: Record<string, string>) => engine.up(`${by}-objects`, objects(named));
     await up({ a: "x", b: "y" });
     const [[x] = [], [y] = []] = await liveObjects();
-    expect(await up({ c: "y", b: "x" })).toMatchObject({
-      summary: { result: "succeeded", resourceChanges: { create: 1, delete: 1 } },
-    });
+    expect(await up({ c: "y", b: "x" })).toMatchObject(succeeded({ create: 1, delete: 1 }));
     expect(await liveObjects()).toEqual([[x, "b"], [y, "c"], undefined]);
     expect(await up({ c: "z", b: "y" })).toMatchObject({ summary: { result: "succeeded" } });
     expect(await liveObjects()).toEqual([undefined, [y, "b"], [expect.any(String), "c"]]);

@@ -31,18 +31,19 @@ interface Schema {
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 
+interface OpenApi {
+  components: { schemas: Record<string, Schema> };
+}
+
 const documents = new Map<string, Record<string, Schema>>();
 
 async function schemasOf(apiVersion: string): Promise<Record<string, Schema>> {
   const known = documents.get(apiVersion);
   if (known !== undefined) return known;
   const path = apiVersion.includes("/") ? `apis/${apiVersion}` : `api/${apiVersion}`;
-  const document = await cluster.client.json<{ components: { schemas: Record<string, Schema> } }>(
-    "GET",
-    `/openapi/v3/${path}`,
-  );
-  documents.set(apiVersion, document.components.schemas);
-  return document.components.schemas;
+  const { components } = await cluster.client.json<OpenApi>("GET", `/openapi/v3/${path}`);
+  documents.set(apiVersion, components.schemas);
+  return components.schemas;
 }
 
 const QUANTITY = "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity";

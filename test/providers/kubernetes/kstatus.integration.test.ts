@@ -27,16 +27,18 @@ const statusOf = (fields: fc.Arbitrary<object>, ...types: string[]) =>
     .map(({ fields, ...status }) => ({ ...fields, ...status }));
 
 const replicas = fc.record({ replicas: count });
-const containers = fc.array(
-  fc.record({
-    name: fc.constantFrom("a", "b"),
-    state: fc.constantFrom(
-      { running: {} },
-      { waiting: { reason: "CrashLoopBackOff" } },
-      { waiting: { reason: "Other" } },
-    ),
-  }),
-  { maxLength: 2 },
+const state = fc.constantFrom(
+  { running: {} },
+  ...["CrashLoopBackOff", "Other"].map((reason) => ({ waiting: { reason } })),
+);
+const containers = fc.array(fc.record({ name: fc.constantFrom("a", "b"), state }), { maxLength: 2 });
+const none = fc.constant({});
+const phase = fc.constantFrom(undefined, "Pending", "Running", "Succeeded");
+const revision = fc.constantFrom("a", "b");
+const ROLLING = { type: "RollingUpdate" };
+const updateStrategy = fc.constantFrom<unknown[]>(
+  ...[undefined, { type: "OnDelete" }, ROLLING],
+  ...[0, 1].map((partition) => ({ ...ROLLING, rollingUpdate: { partition } })),
 );
 
 /** By type: its spec, and its status. What this project says otherwise than kstatus is left out. */
@@ -50,62 +52,34 @@ const TYPES: Record<string, [spec: fc.Arbitrary<object>, status: fc.Arbitrary<ob
     statusOf(counts("replicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas"), "ReplicaFailure"),
   ],
   "apps/v1/StatefulSet": [
-    fc.record({
-      replicas: count,
-      updateStrategy: fc.constantFrom(
-        undefined,
-        { type: "OnDelete" },
-        { type: "RollingUpdate" },
-        { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
-        { type: "RollingUpdate", rollingUpdate: { partition: 1 } },
-      ),
-    }),
+    fc.record({ replicas: count, updateStrategy }),
     statusOf(
       fc.record({
-        replicas: count,
-        readyReplicas: count,
-        currentReplicas: count,
-        updatedReplicas: count,
-        currentRevision: fc.constantFrom("a", "b"),
-        updateRevision: fc.constantFrom("a", "b"),
+        ...{ replicas: count, readyReplicas: count, currentReplicas: count, updatedReplicas: count },
+        ...{ currentRevision: revision, updateRevision: revision },
       }),
     ),
   ],
   "apps/v1/DaemonSet": [
-    fc.constant({}),
+    none,
     statusOf(
       counts(
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "updatedNumberScheduled",
-        "numberAvailable",
-        "numberReady",
+        ...["desiredNumberScheduled", "currentNumberScheduled"],
+        ...["updatedNumberScheduled", "numberAvailable", "numberReady"],
       ),
     ),
   ],
-  "v1/Pod": [
-    fc.constant({}),
-    statusOf(
-      fc.record({
-        phase: fc.constantFrom(undefined, "Pending", "Running", "Succeeded"),
-        containerStatuses: containers,
-      }),
-      "PodScheduled",
-    ),
-  ],
+  "v1/Pod": [none, statusOf(fc.record({ phase, containerStatuses: containers }), "PodScheduled")],
   "batch/v1/Job": [
-    fc.constant({}),
+    none,
     statusOf(fc.record({ startTime: fc.constantFrom(undefined, "2026-01-01T00:00:00Z") }), "Complete", "Failed"),
   ],
-  "v1/Service": [fc.record({ type: fc.constantFrom("ClusterIP", "ExternalName") }), statusOf(fc.constant({}))],
-  "apiextensions.k8s.io/v1/CustomResourceDefinition": [
-    fc.constant({}),
-    statusOf(fc.constant({}), "NamesAccepted", "Established"),
-  ],
-  "example.com/v1/Thing": [fc.constant({}), statusOf(fc.constant({}))],
-  "policy/v1/PodDisruptionBudget": [fc.constant({}), statusOf(fc.constant({}))],
-  "v1/ConfigMap": [fc.constant({}), fc.constant({})],
-  "rbac.authorization.k8s.io/v1/RoleBinding": [fc.constant({}), fc.constant({})],
+  "v1/Service": [fc.record({ type: fc.constantFrom("ClusterIP", "ExternalName") }), statusOf(none)],
+  "apiextensions.k8s.io/v1/CustomResourceDefinition": [none, statusOf(none, "NamesAccepted", "Established")],
+  "example.com/v1/Thing": [none, statusOf(none)],
+  "policy/v1/PodDisruptionBudget": [none, statusOf(none)],
+  "v1/ConfigMap": [none, none],
+  "rbac.authorization.k8s.io/v1/RoleBinding": [none, none],
 };
 
 const objects: fc.Arbitrary<LiveObject> = fc.constantFrom(...Object.keys(TYPES)).chain((type) => {
@@ -114,17 +88,10 @@ const objects: fc.Arbitrary<LiveObject> = fc.constantFrom(...Object.keys(TYPES))
   return fc.record({
     apiVersion: fc.constant(type.slice(0, split)),
     kind: fc.constant(type.slice(split + 1)),
-    metadata: fc.record({
-      name: fc.constant("a"),
-      namespace: fc.constant("default"),
-      uid: fc.constant("u"),
-      resourceVersion: fc.constant("1"),
-      generation: fc.constant(2),
-      deletionTimestamp: fc.oneof(
-        { weight: 9, arbitrary: fc.constant(undefined) },
-        { weight: 1, arbitrary: fc.constant("2026-01-01T00:00:00Z") },
-      ),
-    }),
+    metadata: fc.option(fc.constant({ deletionTimestamp: "2026-01-01T00:00:00Z" }), { freq: 9 }).map((ending) => ({
+      ...{ name: "a", namespace: "default", uid: "u", resourceVersion: "1", generation: 2 },
+      ...ending,
+    })),
     spec,
     status,
   }) as fc.Arbitrary<LiveObject>;

@@ -5,27 +5,12 @@ import { stackOwnerUid } from "../../../providers/kubernetes/ownership";
 import type { DynamicProvider } from "../../../providers/provider";
 import { eventually } from "../../../src/testing/eventually";
 import { stub } from "../../stub";
-import { TestCluster } from "./test-cluster";
+import { CRD, definition, TestCluster } from "./test-cluster";
 
 /* What `pulumi destroy` deletes of an object that is in the cluster: it has no context of the operator's. */
 
 const GROUP = "managed.kindstack.dev";
-const definition: Manifest = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: `widgets.${GROUP}` },
-  spec: {
-    group: GROUP,
-    scope: "Namespaced",
-    names: { kind: "Widget", plural: "widgets" },
-    versions: [
-      {
-        ...{ name: "v1", served: true, storage: true },
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      },
-    ],
-  },
-};
+const widgets = definition(GROUP, "Widget");
 const cluster = TestCluster.use();
 /** As the operator names it. */
 let stack: string;
@@ -33,15 +18,13 @@ let widget: Manifest;
 let uid: string;
 
 beforeAll(async () => {
-  await cluster.client.apply(definition);
+  await cluster.client.apply(widgets);
   stack = `widget.${cluster.namespace}.web-0123456789abcdef012`;
-  widget = {
-    ...{ apiVersion: `${GROUP}/v1`, kind: "Widget" },
-    metadata: { name: "web", namespace: cluster.namespace },
-    status: { stack: { name: stack } },
-  };
-  uid = (await eventually(() => cluster.client.create(widget))).metadata.uid;
-  return () => cluster.client.delete(definition, definition.metadata.name ?? "");
+  widget = cluster.manifest({ apiVersion: `${GROUP}/v1`, kind: "Widget" }, "web");
+  const made = await eventually(() => cluster.client.create(widget));
+  await cluster.client.replaceStatus(made, { stack: { name: stack } });
+  uid = made.metadata.uid;
+  return () => cluster.client.delete(CRD, widgets.metadata.name ?? "");
 });
 
 /** @returns whether the provider was asked to delete */

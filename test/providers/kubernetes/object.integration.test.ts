@@ -1,46 +1,29 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import {
-  KubernetesClient,
-  known,
-  type LiveObject,
-  type Manifest,
-  type ResourceType,
-} from "../../../providers/kubernetes/client";
+import { KubernetesClient, known, type LiveObject, type Manifest } from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
-import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
-import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
-import type { ProviderContext } from "../../../providers/provider";
-import { RETAINED } from "../../../providers/resource-options";
-import { acme, globex } from "../../objects";
+import type { ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
+import { CREATED_ANNOTATION, OWNER_UID_LABEL, type Owner } from "../../../providers/kubernetes/ownership";
+import { acme, globex, marksOf } from "../../objects";
+import { retryable, terminal } from "../failures";
 import { testContext } from "../test-context";
-import { CONFIG_MAP, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
+import { create, read, remove, rightBefore, update } from "./objects";
+import { CONFIG_MAP, HELD, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
 
 const cluster = TestCluster.use();
 
-const inputs = (manifest: Manifest, owner = acme): ObjectInputs => ({ manifest, owner });
-const create = async (manifest: Manifest, owner = acme, context?: ProviderContext) =>
-  (await provider.create(inputs(manifest, owner), context)).outs;
-const update = async (outs: ObjectOutputs, manifest: Manifest, owner = acme, context?: ProviderContext) =>
-  (await provider.update("id", outs, inputs(manifest, owner), context)).outs;
-const read = async (outs: ObjectOutputs) => (await provider.read("id", outs)).props;
-const remove = (outs: ObjectOutputs, context?: ProviderContext) => provider.delete("id", outs, context);
 /** As an operator calls. */
 const operator = testContext();
+const theirs = { owner: globex };
 
 describe("create", () => {
   it("creates the object with its owner, and records what it created", async () => {
     const manifest = cluster.configMap("made", { a: "1" }, { labels: { team: "acme" } });
-    const { id, outs } = await provider.create(inputs(manifest));
+    const { id, outs } = await provider.create({ manifest, owner: acme });
     const live = await cluster.find("made");
     expect(id).toBe(`/ConfigMap/${cluster.namespace}/made`);
-    expect(live).toMatchObject({
-      data: { a: "1" },
-      metadata: {
-        labels: { team: "acme", [OWNER_UID_LABEL]: acme.uid },
-        annotations: { [OWNER_ANNOTATION]: acme.description, [CREATED_ANNOTATION]: "true" },
-      },
-    });
+    const { labels, annotations } = marksOf(acme, { created: true });
+    expect(live).toMatchObject({ data: { a: "1" }, metadata: { labels: { team: "acme", ...labels }, annotations } });
     const { uid, resourceVersion } = live?.metadata ?? {};
     expect(outs).toMatchObject({ manifest, owner: acme, uid, resourceVersion, created: true, drifted: false });
   });
@@ -57,15 +40,14 @@ describe("create", () => {
   });
 
   it("leaves what another owner has made between its look and its write as it is", async () => {
-    const taken = () => create(cluster.configMap("overtaken-create", { a: "theirs" }), globex);
-    const held = await create(cluster.configMap("overtaken-create", {}, { finalizers: ["example.com/held"] }));
+    const held = await create(cluster.configMap("overtaken-create", {}, HELD));
     await cluster.client.delete(CONFIG_MAP, "overtaken-create", cluster.namespace);
     const original = KubernetesClient.prototype.applyNew;
     const write = vi.spyOn(KubernetesClient.prototype, "applyNew");
     onTestFinished(() => write.mockRestore());
     write.mockImplementationOnce(original); // is refused: the predecessor is there
     write.mockImplementationOnce(async function (this: KubernetesClient, ...given) {
-      await taken();
+      await create(cluster.configMap("overtaken-create", { a: "theirs" }), theirs);
       return original.apply(this, given);
     });
     const creating = create(cluster.configMap("overtaken-create", { a: "ours" }));
@@ -87,7 +69,7 @@ describe("create", () => {
   });
 
   it("waits until a predecessor of that name is gone, and makes a new one", async () => {
-    const held = await create(cluster.configMap("held", {}, { finalizers: ["example.com/held"] }));
+    const held = await create(cluster.configMap("held", {}, HELD));
     await cluster.client.delete(CONFIG_MAP, "held", cluster.namespace);
     const creating = create(cluster.configMap("held", { a: "new" }));
     await cluster.edit("held", { metadata: { finalizers: null } });
@@ -98,46 +80,35 @@ describe("create", () => {
 
   it.each(["kube-public", "default", "kindstack-system"])("never takes the namespace %s", async (name) => {
     const before = await known(cluster.client.get(NAMESPACE, name));
-    await expect(create({ apiVersion: "v1", kind: "Namespace", metadata: { name } })).rejects.toMatchObject({
-      errorClass: "terminal",
-      reason: "NamespaceProtected",
-      message: expect.stringContaining(`"${name}" is protected`),
-    });
+    const creating = create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await expect(creating).rejects.toEqual(terminal("NamespaceProtected", `"${name}" is protected`));
     expect(await known(cluster.client.get(NAMESPACE, name))).toEqual(before);
   });
 
   it("is refused when another owner has the object, and says whose it is and what to do", async () => {
-    await create(cluster.configMap("taken", { a: "1" }), globex);
-    await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toMatchObject({
-      errorClass: "terminal",
-      reason: "Conflict",
-      message:
-        `ConfigMap taken belongs to ${globex.description}. Give one of them another name; if that owner is gone, ` +
-        `remove the label ${OWNER_UID_LABEL} of ConfigMap taken`,
-    });
+    await create(cluster.configMap("taken", { a: "1" }), theirs);
+    const message = `^ConfigMap taken belongs to ${globex.description}\\. Give one of them another name; if that owner is gone, remove the label ${OWNER_UID_LABEL} of ConfigMap taken$`;
+    await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toEqual(terminal("Conflict", message));
     expect(await cluster.find("taken")).toMatchObject({ data: { a: "1" } });
   });
 
   it("takes over what a predecessor of the owner's name has left, as after a restore", async () => {
-    const [before, now] = [1, 2].map(() => ({ uid: randomUUID(), description: acme.description }));
-    await create(cluster.configMap("inherited", { a: "1" }), before);
+    const [before, now] = [1, 2].map(() => ({ uid: randomUUID(), description: acme.description })) as [Owner, Owner];
+    await create(cluster.configMap("inherited", { a: "1" }), { owner: before });
     await cluster.applyAs("someone", cluster.configMap("inherited", { theirs: "1" }));
-    for (const owner of [{ ...acme }, { uid: randomUUID(), description: globex.description }]) {
-      await expect(create(cluster.configMap("inherited", { a: "2" }), owner)).rejects.toMatchObject({
-        reason: "Conflict",
-      });
+    for (const owner of [acme, { uid: randomUUID(), description: globex.description }]) {
+      const creating = create(cluster.configMap("inherited", { a: "2" }), { owner });
+      await expect(creating).rejects.toMatchObject({ reason: "Conflict" });
     }
-    const outs = await create(cluster.configMap("inherited", { a: "2" }), now);
-    expect(await cluster.find("inherited")).toMatchObject({
-      data: { a: "2", theirs: "1" },
-      metadata: { labels: { [OWNER_UID_LABEL]: now?.uid } },
-    });
+    const outs = await create(cluster.configMap("inherited", { a: "2" }), { owner: now });
+    const live = await cluster.find("inherited");
+    expect(live).toMatchObject({ data: { a: "2", theirs: "1" }, metadata: { labels: { [OWNER_UID_LABEL]: now.uid } } });
     await remove(outs);
     expect(await cluster.find("inherited")).toBeUndefined(); // it was created, by the predecessor
   });
 
   it("leaves what was moved as its message says where it is, and the other owner adopts it", async () => {
-    const outs = await create(cluster.configMap("moved", { a: "1" }), globex);
+    const outs = await create(cluster.configMap("moved", { a: "1" }), theirs);
     await cluster.edit("moved", { metadata: { annotations: { [CREATED_ANNOTATION]: null } } });
     const { uid } = (await cluster.find("moved"))?.metadata ?? {};
     await remove(outs);
@@ -154,13 +125,9 @@ describe("an object that existed before", () => {
     await cluster.applyAs("someone", cluster.configMap("adopted", { theirs: "1" }, foreign));
     const outs = await create(cluster.configMap("adopted", { ours: "1" }, { labels: { mine: "1" } }));
     expect(outs.created).toBe(false);
-    expect(await cluster.find("adopted")).toMatchObject({
-      data: { theirs: "1", ours: "1" },
-      metadata: {
-        labels: { ...foreign.labels, mine: "1", [OWNER_UID_LABEL]: acme.uid },
-        annotations: foreign.annotations,
-      },
-    });
+    const labels = { ...foreign.labels, mine: "1", [OWNER_UID_LABEL]: acme.uid };
+    const data = { theirs: "1", ours: "1" };
+    expect(await cluster.find("adopted")).toMatchObject({ data, metadata: { ...foreign, labels } });
   });
 
   it("is released by delete: our fields go, what others said as well stays, and so does the object", async () => {
@@ -189,12 +156,6 @@ describe("update", () => {
     expect(updated).toMatchObject({ uid: outs.uid, created: true });
   });
 
-  it("hands the object to a new owner who takes over the stack", async () => {
-    const outs = await create(cluster.configMap("handed-over", { a: "1" }));
-    await update(outs, cluster.configMap("handed-over", { a: "1" }), globex);
-    expect((await cluster.find("handed-over"))?.metadata.labels).toEqual({ [OWNER_UID_LABEL]: globex.uid });
-  });
-
   it("makes the object again when it is gone", async () => {
     const outs = await create(cluster.configMap("lost", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "lost", cluster.namespace);
@@ -215,10 +176,9 @@ describe("update", () => {
   it("is refused when another owner has created one under its name", async () => {
     const outs = await create(cluster.configMap("overtaken", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "overtaken", cluster.namespace);
-    await create(cluster.configMap("overtaken", { a: "2" }), globex);
-    await expect(update(outs, cluster.configMap("overtaken", { a: "1" }))).rejects.toMatchObject({
-      reason: "Conflict",
-    });
+    await create(cluster.configMap("overtaken", { a: "2" }), theirs);
+    const updating = update(outs, cluster.configMap("overtaken", { a: "1" }));
+    await expect(updating).rejects.toMatchObject({ reason: "Conflict" });
   });
 });
 
@@ -240,27 +200,23 @@ describe("read", () => {
     await cluster.edit(name, patch);
     const drifted = (await read(outs)) as ObjectOutputs;
     expect(drifted.drifted).toBe(true);
-    expect(await provider.diff("id", drifted, inputs(manifest))).toMatchObject({ changes: true });
+    expect(await provider.diff("id", drifted, { manifest, owner: acme })).toMatchObject({ changes: true });
     const repaired = await update(drifted, manifest);
     expect(await read(repaired)).toMatchObject({ drifted: false });
-    expect(await cluster.find(name)).toMatchObject({
-      data: { a: "1" },
-      metadata: { labels: { team: "acme", [OWNER_UID_LABEL]: acme.uid } },
-    });
+    const labels = { team: "acme", [OWNER_UID_LABEL]: acme.uid };
+    expect(await cluster.find(name)).toMatchObject({ data: { a: "1" }, metadata: { labels } });
   });
 
   it("sees none when a user adds something of their own", async () => {
     const outs = await create(cluster.configMap("extended", { a: "1" }));
-    await cluster.edit("extended", {
-      data: { b: "2" },
-      metadata: { labels: { theirs: "1" }, annotations: { n: "1" } },
-    });
+    const metadata = { labels: { theirs: "1" }, annotations: { n: "1" } };
+    await cluster.edit("extended", { data: { b: "2" }, metadata });
     expect(await read(outs)).toMatchObject({ drifted: false });
   });
 
   it("finds nothing when the object is gone, nor when it is on its way out", async () => {
     const gone = await create(cluster.configMap("gone"));
-    const leaving = await create(cluster.configMap("leaving", {}, { finalizers: ["example.com/held"] }));
+    const leaving = await create(cluster.configMap("leaving", {}, HELD));
     for (const name of ["gone", "leaving"]) await cluster.client.delete(CONFIG_MAP, name, cluster.namespace);
     expect(await read(gone)).toBeUndefined();
     expect((await cluster.find("leaving"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
@@ -269,41 +225,24 @@ describe("read", () => {
   });
 
   it("sees no drift in defaults that the server fills in, nor in a status that controllers write", async () => {
-    const manifest = {
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "web", namespace: cluster.namespace },
-      spec: {
-        replicas: 0,
-        selector: { matchLabels: { app: "web" } },
-        template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "web", image: "web:1" }] } },
-      },
-    };
-    const outs = await create(manifest);
-    const type: ResourceType = await cluster.client.resourceType("apps/v1", "Deployment");
-    await expect
-      .poll(async () => (await known(cluster.client.get(type, "web", cluster.namespace)))?.status)
-      .toMatchObject({ observedGeneration: 1 });
+    const outs = await create(cluster.deployment("web", 0));
+    const type = await cluster.client.resourceType("apps/v1", "Deployment");
+    await expect.poll(async () => (await cluster.find("web", type))?.status).toMatchObject({ observedGeneration: 1 });
     expect(await read(outs)).toMatchObject({ drifted: false });
   });
 });
 
 describe("delete", () => {
-  it("deletes what was created", async () => {
-    await remove(await create(cluster.configMap("deleted")));
-    expect(await cluster.find("deleted")).toBeUndefined();
-  });
-
-  it("succeeds when there is nothing left", async () => {
-    const outs = await create(cluster.configMap("deleted-twice"));
+  it("deletes what was created, and succeeds when there is nothing left", async () => {
+    const outs = await create(cluster.configMap("deleted"));
     await remove(outs);
+    expect(await cluster.find("deleted")).toBeUndefined();
     await expect(remove(outs)).resolves.toBeUndefined();
   });
 
   it("deletes what was created also when a user took the owner's label off", async () => {
     const outs = await create(cluster.configMap("unlabelled"));
-    const labels = { [OWNER_UID_LABEL]: null };
-    await cluster.client.mergePatch(CONFIG_MAP, "unlabelled", cluster.namespace, { metadata: { labels } });
+    await cluster.edit("unlabelled", { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
     await remove(outs);
     expect(await cluster.find("unlabelled")).toBeUndefined();
   });
@@ -319,44 +258,17 @@ describe("delete", () => {
   it("returns when a namespace is really gone, with all that is in it", async () => {
     const name = `${cluster.namespace}-inner`;
     const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-    await cluster.client.create({
-      apiVersion: "v1",
-      kind: "ConfigMap",
-      metadata: { name: "a", namespace: name },
-    });
+    await cluster.client.create(cluster.configMap("a", {}, { namespace: name }));
     await remove(outs);
     expect(await known(cluster.client.get(NAMESPACE, name))).toBeUndefined();
   });
-
-  it("does not wait for an object that may take its time", async () => {
-    const manifest = cluster.configMap("slow", { a: "1" });
-    const held = { ...manifest, metadata: { ...manifest.metadata, finalizers: ["test.kindstack.dev/slow"] } };
-    const { outs } = await provider.create({ ...inputs(held), awaitDeletion: false });
-    await remove(outs);
-    expect((await cluster.find("slow"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
-    await cluster.client.mergePatch(CONFIG_MAP, "slow", cluster.namespace, { metadata: { finalizers: null } });
-  });
-});
-
-it("retainOnDelete leaves the object, without the marks of its owner", async () => {
-  const inputs = { manifest: cluster.configMap("retained", { a: "1" }), owner: acme, [RETAINED]: true };
-  const { id, outs } = await provider.create(inputs);
-  await provider.delete(id, outs);
-  const live = await cluster.find("retained");
-  expect(live?.data).toEqual({ a: "1" });
-  expect(live?.metadata.labels).toBeUndefined();
 });
 
 describe("where it may not wait", () => {
-  const held = { finalizers: ["example.com/held"] };
-  const reference = (name: string, uid: unknown) => ({
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name, namespace: cluster.namespace, uid },
-  });
+  const reference = (name: string, uid: string) => cluster.manifest(CONFIG_MAP, name, {}, { uid });
 
   it("a deletion that is accepted and not done is told at once, with what keeps it", async () => {
-    const outs = await create(cluster.configMap("deleting", {}, held));
+    const outs = await create(cluster.configMap("deleting", {}, HELD));
     await expect(remove(outs, operator)).rejects.toMatchObject({
       errorClass: "pending",
       reason: "Terminating",
@@ -368,9 +280,9 @@ describe("where it may not wait", () => {
   });
 
   it("so is an object that still has the name of a new one", async () => {
-    const { uid } = await create(cluster.configMap("taken-name", {}, held));
+    const { uid } = await create(cluster.configMap("taken-name", {}, HELD));
     await cluster.client.delete(CONFIG_MAP, "taken-name", cluster.namespace);
-    await expect(create(cluster.configMap("taken-name"), acme, operator)).rejects.toMatchObject({
+    await expect(create(cluster.configMap("taken-name"), {}, operator)).rejects.toMatchObject({
       errorClass: "pending",
       object: reference("taken-name", uid),
     });
@@ -380,8 +292,7 @@ describe("where it may not wait", () => {
   it("a namespace names what remains in it", async () => {
     const name = `${cluster.namespace}-full`;
     const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-    const content = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: name, ...held } };
-    await cluster.client.create(content);
+    await cluster.client.create(cluster.configMap("a", {}, { namespace: name, ...HELD }));
     await expect
       .poll(() => remove(outs, operator).catch((error: Error) => error.message))
       .toContain("example.com/held in 1 resource instances");
@@ -391,14 +302,13 @@ describe("where it may not wait", () => {
 
 describe("a RoleBinding", () => {
   const type = ROLE_BINDING;
-  const binding = (name: string, role: string, groups: string[], metadata: object = {}): Manifest => ({
-    apiVersion: type.apiVersion,
-    kind: type.kind,
-    metadata: { name, namespace: cluster.namespace, ...metadata },
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-    subjects: groups.map((group) => ({ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group })),
-  });
-  const live = (name: string) => known(cluster.client.get(type, name, cluster.namespace));
+  const apiGroup = "rbac.authorization.k8s.io";
+  const binding = (name: string, role: string, groups: string[], metadata: object = {}): Manifest => {
+    const roleRef = { apiGroup, kind: "ClusterRole", name: role };
+    const subjects = groups.map((group) => ({ apiGroup, kind: "Group", name: group }));
+    return cluster.manifest(type, name, { roleRef, subjects }, metadata);
+  };
+  const live = (name: string) => cluster.find(name, type);
   const groupsOf = async (name: string) =>
     ((await live(name))?.subjects as { name: string }[] | undefined)?.map((subject) => subject.name) ?? [];
   const swap = async (name: string, metadata: object = {}) => {
@@ -420,10 +330,8 @@ describe("a RoleBinding", () => {
   });
 
   it("is given back its label, whichever a user gave it, and loses the rights that it is not to grant", async () => {
-    const relabel = (name: string) =>
-      cluster.client.mergePatch(type, name, cluster.namespace, {
-        metadata: { labels: { [OWNER_UID_LABEL]: globex.uid } },
-      });
+    const metadata = { labels: { [OWNER_UID_LABEL]: globex.uid } };
+    const relabel = (name: string) => cluster.client.mergePatch(type, name, cluster.namespace, { metadata });
     const outs = await create(binding("relabelled", "edit", ["gone", "here"]));
     await relabel("relabelled");
     const updated = await update(outs, binding("relabelled", "edit", ["here"]));
@@ -445,110 +353,56 @@ describe("a RoleBinding", () => {
   });
 
   it("that is deleted and that a finalizer keeps, grants nothing any more", async () => {
-    const outs = await create(binding("kept", "edit", ["gone"], { finalizers: ["example.com/held"] }));
+    const outs = await create(binding("kept", "edit", ["gone"], HELD));
     await expect(remove(outs, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept")).toEqual([]);
-    await cluster.client.mergePatch(type, "kept", cluster.namespace, { metadata: { finalizers: null } });
+    await cluster.removeFinalizers("kept", type);
   });
 
   it("that a user deleted and that a finalizer keeps, grants what it is to grant", async () => {
     const outs = await create(binding("kept-by-hand", "edit", ["gone", "here"]));
-    const finalizers = ["example.com/held"];
-    await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers } });
-    await cluster.client.delete(type, "kept-by-hand", cluster.namespace);
+    await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: HELD });
+    await cluster.remove("kept-by-hand", type);
     const wanted = binding("kept-by-hand", "edit", ["here"]);
-    await expect(update(outs, wanted, acme, operator)).rejects.toMatchObject({ errorClass: "pending" });
+    await expect(update(outs, wanted, {}, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept-by-hand")).toEqual(["here"]);
-    await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers: null } });
+    await cluster.removeFinalizers("kept-by-hand", type);
   });
 
   it("that a user deleted and that a finalizer keeps, stays known, and grants nothing once it is not wanted", async () => {
-    const outs = await create(binding("kept-known", "edit", ["gone"], { finalizers: ["example.com/held"] }));
+    const outs = await create(binding("kept-known", "edit", ["gone"], HELD));
     await cluster.client.delete(type, "kept-known", cluster.namespace);
     const known = await read(outs);
     expect(known).toMatchObject({ drifted: true });
     await expect(remove(known as ObjectOutputs, operator)).rejects.toMatchObject({ errorClass: "pending" });
     expect(await groupsOf("kept-known")).toEqual([]);
-    await cluster.client.mergePatch(type, "kept-known", cluster.namespace, { metadata: { finalizers: null } });
+    await cluster.removeFinalizers("kept-known", type);
     expect(await read(outs)).toBeUndefined();
   });
 });
 
-describe("what the API server refuses", () => {
-  const refusal = (manifest: Manifest) => create(manifest).catch((error: unknown) => error);
-
-  it("is told in its own words, and an invalid object waits for its author", async () => {
-    expect(await refusal(cluster.configMap("Bad_Name"))).toMatchObject({
-      errorClass: "terminal",
-      reason: "Invalid",
-      message: expect.stringMatching(/ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value/),
-    });
-    expect(await refusal({ ...cluster.configMap("unknown-field"), dta: {} })).toMatchObject({
-      errorClass: "terminal",
-      message: expect.stringContaining(".dta: field not declared in schema"),
-    });
-  });
-
-  it("may heal when a namespace is missing, and not when a type is", async () => {
-    expect(await refusal(cluster.configMap("nowhere", {}, { namespace: "no-such-namespace" }))).toMatchObject({
-      errorClass: "retryable",
-      message: 'namespaces "no-such-namespace" not found',
-    });
-    const gadget = { apiVersion: "no.such.group/v1", kind: "Gadget", metadata: { name: "g" } };
-    for (const unserved of [gadget, { ...gadget, apiVersion: "v1" }]) {
-      expect(await refusal(unserved)).toMatchObject({
-        errorClass: "terminal",
-        reason: "UnknownKind",
-        message: expect.stringContaining(`does not serve Gadget in ${unserved.apiVersion}`),
-      });
-    }
-  });
-});
-
-describe("check and diff", () => {
-  it("name what is missing", async () => {
-    const { failures } = await provider.check({}, { manifest: { kind: "ConfigMap", metadata: {} } });
-    expect(failures.map(({ property }) => property)).toEqual([
-      "manifest.apiVersion",
-      "manifest.metadata.name",
-      "owner.uid",
-    ]);
-  });
-
-  it("replace an object only when it becomes another one", async () => {
-    const outs = await create(cluster.configMap("compared", { a: "1" }));
-    const diff = (manifest: Manifest) => provider.diff("id", outs, inputs(manifest));
-    expect(await diff(cluster.configMap("compared", { a: "1" }))).toEqual({ changes: false });
-    expect(await diff(cluster.configMap("compared", { a: "2" }))).toEqual({ changes: true });
-    expect(await diff(cluster.configMap("renamed", { a: "1" }))).toEqual({ changes: true, replaces: ["manifest"] });
-  });
-});
-
 describe("an object that others make", () => {
-  const existing = (manifest: Manifest): ObjectInputs => ({ manifest, owner: acme, existing: true });
+  const existing = { existing: true };
 
   it("is never created", async () => {
-    const creating = provider.create(existing(cluster.configMap("absent", { a: "1" })));
-    await expect(creating).rejects.toMatchObject({ errorClass: "retryable", reason: "Gone" });
+    const creating = create(cluster.configMap("absent", { a: "1" }), existing);
+    await expect(creating).rejects.toEqual(retryable("Gone"));
     expect(await cluster.find("absent")).toBeUndefined();
   });
 
   it("is left alone when it is on its way out, and no one waits for its end", async () => {
-    await cluster.applyAs("someone", cluster.configMap("ending", {}, { finalizers: ["example.com/held"] }));
+    await cluster.applyAs("someone", cluster.configMap("ending", {}, HELD));
     await cluster.client.delete(CONFIG_MAP, "ending", cluster.namespace);
-    const creating = provider.create(existing(cluster.configMap("ending", { a: "1" })));
+    const creating = create(cluster.configMap("ending", { a: "1" }), existing);
     await expect(creating).rejects.toMatchObject({ reason: "Gone", message: "ConfigMap ending is being deleted" });
     await cluster.edit("ending", { metadata: { finalizers: null } });
   });
 
   it("is released without a deletion, and deleted with the object with which it ends, unless it was released", async () => {
-    const owner = await cluster.applyAs("someone", cluster.configMap("boss", {}, { finalizers: ["example.com/held"] }));
-    const { uid } = owner.metadata;
-    const deletedWith = { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid };
+    const { uid } = (await cluster.applyAs("someone", cluster.configMap("boss", {}, HELD))).metadata;
+    const ending = { ...existing, deletedWith: { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid } };
     await cluster.applyAs("someone", cluster.configMap("found", { theirs: "1" }));
-    const manifest = cluster.configMap("found", { ours: "1" });
-    const ending = { ...existing(manifest), deletedWith };
-    const { outs } = await provider.create(ending);
+    const outs = await create(cluster.configMap("found", { ours: "1" }), ending);
     expect(outs).toMatchObject({ created: false, existing: true });
 
     await remove(outs);
@@ -556,20 +410,15 @@ describe("an object that others make", () => {
     expect(released).toMatchObject({ data: { theirs: "1" } });
     expect(released?.metadata.ownerReferences).toBeUndefined();
 
-    const again = (await provider.create(ending)).outs;
+    const again = await create(cluster.configMap("found", { ours: "1" }), ending);
     await cluster.applyAs("someone", cluster.configMap("taken-out", { theirs: "1" }));
-    const takenOut = await provider.create({ ...ending, manifest: cluster.configMap("taken-out", { ours: "1" }) });
+    const takenOut = await create(cluster.configMap("taken-out", { ours: "1" }), ending);
     await cluster.edit("taken-out", { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
     await cluster.client.delete(CONFIG_MAP, "boss", cluster.namespace);
-    await remove(takenOut.outs);
+    await remove(takenOut);
     expect(await cluster.find("taken-out")).toMatchObject({ data: { theirs: "1" } });
-    const limits: Manifest = {
-      apiVersion: "v1",
-      kind: "LimitRange",
-      metadata: { name: "limits", namespace: cluster.namespace },
-      spec: { limits: [] },
-    };
-    await remove((await provider.create({ manifest: limits, owner: acme, deletedWith })).outs);
+    const limits = cluster.manifest({ apiVersion: "v1", kind: "LimitRange" }, "limits", { spec: { limits: [] } });
+    await remove(await create(limits, { deletedWith: ending.deletedWith }));
     expect(await cluster.client.find(limits as LiveObject)).toMatchObject({ outcome: "found" }); // it limits what is left
     await remove(again);
     expect(await cluster.find("found")).toBeUndefined();
@@ -579,26 +428,13 @@ describe("an object that others make", () => {
 
 describe("an object that users give by a label", () => {
   const LABEL = "example.com/team";
-  const given = (name: string): ObjectInputs => {
-    const manifest = cluster.configMap(name, { ours: "1" }, { labels: { [LABEL]: "acme" } });
-    return { manifest, owner: acme, existing: true, givenBy: LABEL };
-  };
-  /** Runs `change` between the provider's read and its first apply. */
-  function meanwhile(change: () => Promise<unknown>): void {
-    const original = KubernetesClient.prototype.apply;
-    const apply = vi.spyOn(KubernetesClient.prototype, "apply");
-    apply.mockImplementationOnce(async function (this: KubernetesClient, ...args) {
-      await change();
-      return original.apply(this, args);
-    });
-    onTestFinished(() => apply.mockRestore());
-  }
+  const given = (name: string) =>
+    create(cluster.configMap(name, { ours: "1" }, { labels: { [LABEL]: "acme" } }), { existing: true, givenBy: LABEL });
 
   it("is left alone when they take it back, also while it is being applied", async () => {
     await cluster.applyAs("someone", cluster.configMap("withdrawn", {}, { labels: { [LABEL]: "acme" } }));
-    meanwhile(() => cluster.edit("withdrawn", { metadata: { labels: { [LABEL]: null } } }));
-    const creating = provider.create(given("withdrawn"));
-    await expect(creating).rejects.toMatchObject({ errorClass: "retryable", reason: "Gone" });
+    rightBefore("apply", () => cluster.edit("withdrawn", { metadata: { labels: { [LABEL]: null } } }));
+    await expect(given("withdrawn")).rejects.toEqual(retryable("Gone"));
     const live = await cluster.find("withdrawn");
     expect(live?.metadata.labels).toBeUndefined();
     expect(live?.data).toBeUndefined();
@@ -606,29 +442,27 @@ describe("an object that users give by a label", () => {
 
   it("is applied when others change something else meanwhile", async () => {
     await cluster.applyAs("someone", cluster.configMap("busy", {}, { labels: { [LABEL]: "acme" } }));
-    meanwhile(() => cluster.edit("busy", { data: { theirs: "2" } }));
-    await provider.create(given("busy"));
+    rightBefore("apply", () => cluster.edit("busy", { data: { theirs: "2" } }));
+    await given("busy");
     expect(await cluster.find("busy")).toMatchObject({ data: { ours: "1", theirs: "2" } });
   });
 
   it("is given back its label while that of its owner is left", async () => {
     await cluster.applyAs("someone", cluster.configMap("kept", {}, { labels: { [OWNER_UID_LABEL]: acme.uid } }));
-    await provider.create(given("kept"));
+    await given("kept");
     expect((await cluster.find("kept"))?.metadata.labels).toMatchObject({ [LABEL]: "acme" });
   });
 });
 
 it("an object with fields that another manager keeps has them from its first moment, and loses or resets none of them later", async () => {
-  const manifest = cluster.configMap("shared", { ours: "1" });
   const initial = { manifest: cluster.configMap("shared", { ours: "1", theirs: "0" }), fieldManager: "keeper" };
-  const { outs } = await provider.create({ manifest, owner: acme, initial });
+  const outs = await create(cluster.configMap("shared", { ours: "1" }), { initial });
   expect(outs.created).toBe(true);
   expect(await cluster.find("shared")).toMatchObject({ data: { ours: "1", theirs: "0" } });
 
   await cluster.applyAs("keeper", cluster.configMap("shared", { theirs: "7" }));
   expect((await read(outs))?.drifted).toBe(false);
-  const news = { manifest: cluster.configMap("shared", { ours: "2" }), owner: acme, initial };
-  await provider.update("id", outs, news);
+  await update(outs, cluster.configMap("shared", { ours: "2" }), { initial });
   expect(await cluster.find("shared")).toMatchObject({ data: { ours: "2", theirs: "7" } });
   await remove(outs);
   expect(await cluster.find("shared")).toBeUndefined();

@@ -14,8 +14,6 @@ import { CONFIG_MAP, TestCluster } from "./test-cluster";
 
 const cluster = TestCluster.use();
 
-const POD = { apiVersion: "v1", kind: "Pod" } as const;
-
 /** An object, and what a program gives for it with a reference to it. */
 async function made(name: string, of: (ownerReferences: object[]) => Manifest) {
   const boss = await cluster.applyAs("someone", cluster.configMap(`${name}-boss`));
@@ -30,16 +28,10 @@ async function made(name: string, of: (ownerReferences: object[]) => Manifest) {
 const mapOf = (name: string, data: Record<string, string>) => (ownerReferences: object[]) =>
   cluster.configMap(name, data, { ownerReferences: ownerReferences as never });
 const podOf = (name: string) => (ownerReferences: object[]) =>
-  ({
-    ...POD,
-    metadata: { name, namespace: cluster.namespace, ownerReferences },
-    spec: { containers: [{ name: "a", image: "a:1" }] },
-  }) as Manifest;
+  cluster.pod(name, "a:1", { ownerReferences: ownerReferences as never });
+const liveOf = (manifest: Manifest) => known(cluster.client.find(manifest as never)) as Promise<LiveObject>;
 const referencesOf = async (manifest: Manifest) =>
-  (await known(cluster.client.find(manifest as never)))?.metadata.ownerReferences?.map(({ kind, name }) => [
-    kind,
-    name,
-  ]);
+  (await liveOf(manifest)).metadata.ownerReferences?.map(({ kind, name }) => `${kind} ${name}`);
 
 /** As `kubectl delete --cascade=foreground` does. */
 async function removeInForeground(boss: LiveObject): Promise<void> {
@@ -59,16 +51,13 @@ describe("a reference of a program to its object", () => {
   it("is a Pod's controller beside its namespace: the garbage collector drops the one that ends", async () => {
     const { boss, inputs } = await made("pod", podOf("pod"));
     const { outs } = await provider.create(inputs);
-    const both = [
-      ["ConfigMap", boss.metadata.name],
-      ["Namespace", cluster.namespace],
-    ];
+    const both = [`ConfigMap ${boss.metadata.name}`, `Namespace ${cluster.namespace}`];
     expect(await referencesOf(inputs.manifest)).toEqual(both);
     expect((await provider.read("id", outs)).props).toMatchObject({ drifted: false });
     await provider.update("id", outs, inputs);
     expect(await referencesOf(inputs.manifest)).toEqual(both);
     await removeInForeground(boss);
-    expect(await referencesOf(inputs.manifest)).toEqual([["Namespace", cluster.namespace]]);
+    expect(await referencesOf(inputs.manifest)).toEqual([`Namespace ${cluster.namespace}`]);
     await provider.delete("id", outs);
   });
 
@@ -77,7 +66,7 @@ describe("a reference of a program to its object", () => {
     const theirs = { apiVersion: "v1", kind: "ConfigMap", name: "other", uid: other.metadata.uid };
     const { inputs } = await made("shared", (own) => mapOf("shared", { a: "1" })([...own, theirs]));
     await provider.create(inputs);
-    expect(await referencesOf(inputs.manifest)).toEqual([["ConfigMap", "other"]]);
+    expect(await referencesOf(inputs.manifest)).toEqual(["ConfigMap other"]);
   });
 });
 
@@ -85,13 +74,11 @@ describe("a reference that an earlier release has applied", () => {
   it("is no difference, neither while it is there nor when it has been removed", async () => {
     const { reference, given, inputs } = await made("earlier", mapOf("earlier", { a: "1" }));
     const { outs } = await provider.create(inputs);
-    const live = (await known(cluster.client.find(inputs.manifest as never))) as LiveObject;
+    const live = await liveOf(inputs.manifest);
     const { labels, annotations } = live.metadata;
     const metadata = { ...given.manifest.metadata, labels: labels ?? {}, annotations: annotations ?? {} };
     const { object } = await cluster.client.apply({ ...given.manifest, metadata }, { fieldManager: FIELD_MANAGER });
-    const earlier: ObjectOutputs = { ...outs, ...given, fields: ownedFieldsDigest(object) };
-    const { deletedWith: _, ...recorded } = earlier;
-    const state = recorded as ObjectOutputs;
+    const { deletedWith: _, ...state }: ObjectOutputs = { ...outs, ...given, fields: ownedFieldsDigest(object) };
     expect(state.fields).not.toBe(outs.fields);
 
     const same = async () => {
@@ -112,7 +99,7 @@ describe("a reference that an earlier release has applied", () => {
   it("is completed on a Pod, which is no difference either", async () => {
     const { boss, reference, inputs } = await made("older-pod", podOf("older-pod"));
     const { outs } = await provider.create(inputs);
-    const live = (await known(cluster.client.find(inputs.manifest as never))) as LiveObject;
+    const live = await liveOf(inputs.manifest);
     expect(await correctedReferences(cluster.client, live, reference.uid)).toBeUndefined();
     const alone = { ...live, metadata: { ...live.metadata, ownerReferences: [reference] } };
     const corrected = await correctedReferences(cluster.client, alone, boss.metadata.uid);

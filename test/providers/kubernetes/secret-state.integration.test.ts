@@ -23,17 +23,10 @@ beforeAll(async () => {
 
 const SECRET = { apiVersion: "v1", kind: "Secret" };
 const base64 = (text: string) => Buffer.from(text).toString("base64");
-const secretOf = (name: string, fields: object): Manifest => ({
-  ...SECRET,
-  metadata: { name, namespace: cluster.namespace },
-  ...fields,
-});
-const up = (stack: string, manifest: object, options = {}) =>
-  engine.engine.up(
-    stack,
-    () => void new KubernetesObject("it", { owner: acme, manifest: manifest as Manifest }),
-    options,
-  );
+const secretOf = (name: string, fields: object, metadata = {}) => cluster.manifest(SECRET, name, fields, metadata);
+const programOf = (manifest: object) => () =>
+  void new KubernetesObject("it", { owner: acme, manifest: manifest as Manifest });
+const up = (stack: string, manifest: object, options = {}) => engine.engine.up(stack, programOf(manifest), options);
 
 /** Where a text is, as it is or in base64, in what a stack has or an operation told. */
 function found(text: string, told: unknown = ""): string[] {
@@ -45,16 +38,12 @@ function found(text: string, told: unknown = ""): string[] {
 
 describe("the values of a Secret", () => {
   it("are nowhere but in the Secret, whatever becomes of it", async () => {
-    const given = (value: string, labels = {}) => ({
-      ...secretOf("kept", { data: { one: base64(value) }, stringData: { two: value } }),
-      metadata: { name: "kept", namespace: cluster.namespace, labels },
-    });
+    const given = (value: string, labels = {}) =>
+      secretOf("kept", { data: { one: base64(value) }, stringData: { two: value } }, { labels });
     const told: unknown[] = [await up("kept", given("canary-first"))];
-    const before = { ...SECRET, metadata: { name: "kept", namespace: cluster.namespace } };
-    expect((await known(cluster.client.find(before)))?.data).toEqual({
-      one: base64("canary-first"),
-      two: base64("canary-first"),
-    });
+    const before = secretOf("kept", {});
+    const first = base64("canary-first");
+    expect((await known(cluster.client.find(before)))?.data).toEqual({ one: first, two: first });
     told.push(await up("kept", given("canary-second")));
     await cluster.client.apply({ ...before, stringData: { one: "canary-drifted" } }, { fieldManager: "someone" });
     told.push(await engine.engine.refresh("kept"));
@@ -73,11 +62,9 @@ describe("the values of a Secret", () => {
   it("are shown in a preview by the names of those that differ", async () => {
     const given = (one: string) => secretOf("previewed", { stringData: { one, two: "canary-same" } });
     await up("previewed", given("canary-old"));
-    const program = () => void new KubernetesObject("it", { owner: acme, manifest: given("canary-new") });
-    const planned = await engine.engine.preview("previewed", program);
-    expect(planned.changes.map((change) => [change.operation, changedFields(change)])).toEqual([
-      ["update", [{ path: "stringData.one", before: MASKED, after: MASKED }]],
-    ]);
+    const planned = await engine.engine.preview("previewed", programOf(given("canary-new")));
+    const masked = [{ path: "stringData.one", before: MASKED, after: MASKED }];
+    expect(planned.changes.map((change) => [change.operation, changedFields(change)])).toEqual([["update", masked]]);
     for (const value of ["canary-old", "canary-new", "canary-same"]) expect(found(value, planned), value).toEqual([]);
   });
 

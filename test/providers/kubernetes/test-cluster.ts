@@ -12,13 +12,35 @@ import { disconnectKubernetes } from "../../../providers/kubernetes/connection";
 import { controlPlane } from "../../control-plane";
 
 export const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
-export const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
-export const ROLE_BINDING: ResourceType = {
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "RoleBinding",
-  plural: "rolebindings",
-  namespaced: true,
+const namespaced = (apiVersion: string, kind: string, plural: string): ResourceType => {
+  return { apiVersion, kind, plural, namespaced: true };
 };
+export const CONFIG_MAP = namespaced("v1", "ConfigMap", "configmaps");
+export const ROLE_BINDING = namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings");
+export const POD = namespaced("v1", "Pod", "pods");
+export const CRD = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" };
+
+/** What keeps an object that is deleted, until `removeFinalizers`. */
+export const HELD = { finalizers: ["example.com/held"] };
+
+/** The definition of a namespaced kind, whose objects hold anything. The last of the versions is stored. */
+export function definition(group: string, kind: string, versions = ["v1"], served = versions): Manifest {
+  const singular = kind.toLowerCase();
+  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+  return {
+    ...CRD,
+    metadata: { name: `${singular}s.${group}` },
+    spec: {
+      group,
+      scope: "Namespaced",
+      names: { kind, listKind: `${kind}List`, plural: `${singular}s`, singular },
+      versions: versions.map((name) => ({
+        ...{ name, served: served.includes(name), storage: name === versions.at(-1) },
+        ...{ schema, subresources: { status: {} } },
+      })),
+    },
+  };
+}
 
 /** A client of the cluster that integration tests share, and a namespace of the test file's own. */
 export class TestCluster {
@@ -70,14 +92,45 @@ export class TestCluster {
     return client;
   }
 
-  /** A ConfigMap in the namespace. */
-  configMap(name: string, data: Record<string, string> = {}, metadata: Manifest["metadata"] = {}): Manifest {
-    return { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: this.namespace, ...metadata }, data };
+  /** An object in the namespace. */
+  manifest(
+    { apiVersion, kind }: { apiVersion: string; kind: string },
+    name: string,
+    fields: object = {},
+    metadata: Manifest["metadata"] = {},
+  ): Manifest {
+    return { apiVersion, kind, metadata: { name, namespace: this.namespace, ...metadata }, ...fields };
   }
 
-  /** The ConfigMap as it is now. */
-  find(name: string): Promise<LiveObject | undefined> {
-    return known(this.client.get(CONFIG_MAP, name, this.namespace));
+  /** A ConfigMap in the namespace. */
+  configMap(name: string, data: Record<string, string> = {}, metadata: Manifest["metadata"] = {}): Manifest {
+    return this.manifest(CONFIG_MAP, name, { data }, metadata);
+  }
+
+  /** A Pod with one container. */
+  pod(name: string, image = "a:1", metadata: Manifest["metadata"] = {}): Manifest {
+    return this.manifest(POD, name, { spec: { containers: [{ name: "a", image }] } }, metadata);
+  }
+
+  /** A Deployment whose Pods have one container. */
+  deployment(name: string, replicas: number, container: object = {}): Manifest {
+    const labels = { app: name };
+    const template = { metadata: { labels }, spec: { containers: [{ name, image: "a:1", ...container }] } };
+    const spec = { replicas, selector: { matchLabels: labels }, template };
+    return this.manifest({ apiVersion: "apps/v1", kind: "Deployment" }, name, { spec });
+  }
+
+  /** The object as it is now. */
+  find(name: string, type: ResourceType = CONFIG_MAP): Promise<LiveObject | undefined> {
+    return known(this.client.get(type, name, this.namespace));
+  }
+
+  remove(name: string, type: ResourceType = CONFIG_MAP): Promise<unknown> {
+    return this.client.delete(type, name, this.namespace);
+  }
+
+  async removeFinalizers(name: string, type: ResourceType = CONFIG_MAP): Promise<void> {
+    await this.client.mergePatch(type, name, this.namespace, { metadata: { finalizers: null } });
   }
 
   /** What another client does: a server-side apply with another manager, or as `kubectl edit` would, a patch. */
