@@ -1,5 +1,4 @@
 import fs from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
@@ -19,15 +18,7 @@ import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { testDirectory, useDirectory } from "../directories";
 
-const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
-
-function pod(name: string, namespace: string): Manifest {
-  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: podSpec };
-}
-
-function namespace(metadata: Manifest["metadata"]): Manifest {
-  return { apiVersion: "v1", kind: "Namespace", metadata };
-}
+const namespace = (metadata: Manifest["metadata"]) => ({ apiVersion: "v1", kind: "Namespace", metadata });
 
 describe("the shared cluster", () => {
   const { kubeconfig, env } = controlPlane();
@@ -50,51 +41,14 @@ describe("the shared cluster", () => {
   });
 
   it("runs a Pod on one of its nodes", async () => {
-    await client.create(pod("one", name));
+    const spec = { containers: [{ name: "main", image: "example.com/anything" }] };
+    await client.create({ apiVersion: "v1", kind: "Pod", metadata: { name: "one", namespace: name }, spec });
 
     const type = await client.resourceType("v1", "Pod");
     await eventually(async () => {
       const live = await known(client.get(type, "one", name));
       expect(live).toMatchObject({ spec: { nodeName: expect.stringMatching(/^node-/) }, status: { phase: "Running" } });
     });
-  });
-
-  it("gives a Deployment its Pods", async () => {
-    await client.create({
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "two", namespace: name },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: { app: "two" } },
-        template: { metadata: { labels: { app: "two" } }, spec: podSpec },
-      },
-    });
-
-    const type = await client.resourceType("apps/v1", "Deployment");
-    await eventually(async () => {
-      expect(await known(client.get(type, "two", name))).toMatchObject({ status: { readyReplicas: 2 } });
-    });
-  });
-
-  it("completes the deletion of a namespace with what is in it", async () => {
-    await client.create(pod("one", name));
-    const type = await client.resourceType("v1", "Namespace");
-
-    await client.delete(type, name);
-
-    await eventually(async () => expect(await known(client.get(type, name))).toBeUndefined());
-  });
-
-  it("refuses a service account that no role is bound to", async () => {
-    const { stdout: token } = await execa("kubectl", ["create", "token", "default", "-n", name], { env });
-    const server = client.server;
-
-    const args = ["--server", server, "--token", token, "--insecure-skip-tls-verify", "--kubeconfig", os.devNull];
-    const result = await execa("kubectl", [...args, "get", "secrets", "-n", name], { reject: false });
-
-    expect(result.exitCode).toBe(1);
-    expect(result.stderr).toContain(`"system:serviceaccount:${name}:default" cannot list resource "secrets"`);
   });
 
   it("refuses anyone who shows no certificate", async () => {

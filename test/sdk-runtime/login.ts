@@ -4,43 +4,26 @@ import {
   type ComponentResourceOptions,
   CustomResource,
   type CustomResourceOptions,
-  ProviderResource,
 } from "@pulumi/pulumi/resource";
 import Type from "typebox";
 import { KubernetesObject } from "../../providers/kubernetes/object";
 import { defineKind } from "../../stacks/contract/kind";
+import { Entry, Vault } from "./vault";
 
 /* A kind whose program uses what the SDK has: a plugin, its configuration, outputs, secrets and a component. */
 
-export const VAULT_TOKEN = "the-token-of-the-vault";
 /** A secret that the program has itself. */
 export const SALT = "the-salt-of-the-login";
 /** Where the vault keeps its entries. */
 export const vault = { directory: "" };
-
-class Vault extends ProviderResource {
-  constructor(name: string, inputs: { directory: string; token: Output<string> }) {
-    super("vault", name, inputs);
-  }
-}
 
 class Password extends CustomResource {
   declare readonly length: Output<number>;
   declare readonly value: Output<string>;
 
   constructor(name: string, inputs: { length: number }, options: CustomResourceOptions) {
-    super(
-      "vault:index:Password",
-      name,
-      { ...inputs, value: undefined },
-      { ...options, additionalSecretOutputs: ["value"] },
-    );
-  }
-}
-
-class Entry extends CustomResource {
-  constructor(name: string, inputs: { path: string; value: Output<string> }, options: CustomResourceOptions) {
-    super("vault:index:Entry", name, inputs, options);
+    const given = { ...inputs, value: undefined };
+    super("vault:index:Password", name, given, { ...options, additionalSecretOutputs: ["value"] });
   }
 }
 
@@ -84,7 +67,7 @@ export const login = defineKind({
     const { name, namespace = "" } = metadata;
     // Among the objects of one stack, a name is unique when it begins with the object's.
     const named = (resource: string) => `${name}/${resource}`;
-    const provider = new Vault(named("vault"), { directory: vault.directory, token: secret(VAULT_TOKEN) });
+    const provider = new Vault(named("vault"), vault.directory);
     const keys = new KeyPair(named("keys"), spec.length, { providers: [provider] });
     const held = new KubernetesObject(named("secret"), {
       owner,

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type Output, secret } from "@pulumi/pulumi/output";
+import { secret } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions, ProviderResource } from "@pulumi/pulumi/resource";
 import { beforeEach, describe, expect, it } from "vitest";
 import { GUARD_TYPE } from "../../providers/urn";
@@ -12,21 +12,16 @@ import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { openEngineIn } from "../automation/engine-in";
 import { testDirectory } from "../directories";
+import { terminal } from "../providers/failures";
+import { Entry, installVault, VAULT_TOKEN, Vault } from "./vault";
 
-/* How the processes of plugins are kept between updates. The plugin notes its process's number at each start. */
+/* How the processes of plugins are kept between updates. */
 
-const TOKEN = "the-token-of-the-vault";
 let directory: string;
 let engine: GoEngine;
 let processes: EngineProcesses;
 let close: () => Promise<void>;
 let lines: { fields: object; message: string }[];
-
-class Vault extends ProviderResource {
-  constructor(name: string, inputs: { directory: string; token: Output<string> }) {
-    super("vault", name, inputs);
-  }
-}
 
 class Absent extends ProviderResource {
   constructor(name: string) {
@@ -34,19 +29,8 @@ class Absent extends ProviderResource {
   }
 }
 
-class Entry extends CustomResource {
-  constructor(name: string, inputs: { path: string; value: Output<string> }, options: CustomResourceOptions) {
-    super("vault:index:Entry", name, inputs, options);
-  }
-}
-
 beforeEach(async () => {
   directory = testDirectory();
-  const plugin = path.join(directory, "pulumi-resource-vault");
-  const script = path.join(__dirname, "vault-plugin.cjs");
-  const command = `#!/bin/sh\necho $$ >> '${directory}/starts'\nexec '${process.execPath}' '${script}' "$@"\n`;
-  await writeFile(plugin, command);
-  await chmod(plugin, 0o755);
   lines = [];
   await open({});
   return () => close();
@@ -56,14 +40,14 @@ beforeEach(async () => {
 async function open(timing: EngineTiming) {
   await close?.();
   const say = (fields: object, message: string) => void lines.push({ fields, message });
-  const environment = { ...process.env, PATH: `${directory}${path.delimiter}${process.env.PATH}` };
+  const environment = await installVault(directory);
   ({ processes, engine } = await openEngineIn(directory, { timing, environment, log: { warn: say, error: say } }));
   close = () => processes.close();
 }
 
-async function up(stack: string, { token = TOKEN, entry = stack, value = "a value" } = {}, signal?: AbortSignal) {
+async function up(stack: string, { token = VAULT_TOKEN, entry = stack, value = "a value" } = {}, signal?: AbortSignal) {
   const program = async () => {
-    const provider = new Vault(`${stack}/vault`, { directory, token: secret(token) });
+    const provider = new Vault(`${stack}/vault`, directory, token);
     new Entry(`${stack}/entry`, { path: entry, value: secret(value) }, { provider });
   };
   return engine.up(stack, program, { sdkRuntime: true, signal });
@@ -83,12 +67,11 @@ it("the option import of a plugin's resource is refused by name, and neither the
   await up("one");
   await writeFile(path.join(directory, "there"), "made elsewhere");
   const there = (options: CustomResourceOptions) => async () => {
-    const provider = new Vault("one/vault", { directory, token: secret(TOKEN) });
+    const provider = new Vault("one/vault", directory);
     new Entry("one/entry", { path: "one", value: secret("a value") }, { provider });
     new Entry("one/there", { path: "there", value: secret("made elsewhere") }, { provider, ...options });
   };
-  const message = expect.stringMatching(/^the option "import" of one\/there: /);
-  const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
+  const refused = terminal("InvalidProgram", /^the option "import" of one\/there: /);
   for (const method of ["preview", "up"] as const) {
     const { failures } = await engine[method]("one", there({ import: "there" }), { sdkRuntime: true });
     expect(failures).toEqual([refused]);
@@ -104,9 +87,7 @@ it("the type of the guard of stacks is refused", async () => {
   class Guard extends CustomResource {}
   const program = async () => void new Guard(GUARD_TYPE, "mine");
   const { failures } = await engine.up("one", program, { sdkRuntime: true });
-  expect(failures).toMatchObject([
-    { reason: "InvalidProgram", message: expect.stringContaining(`the type ${GUARD_TYPE}`) },
-  ]);
+  expect(failures).toEqual([terminal("InvalidProgram", `the type ${GUARD_TYPE}`)]);
 });
 
 describe("the process of a plugin", () => {
@@ -120,9 +101,8 @@ describe("the process of a plugin", () => {
 
   it("is another one for another configuration", async () => {
     await up("one");
-    expect((await up("two", { token: "another token" })).failures).toMatchObject([
-      { message: expect.stringContaining("the vault refuses the token") },
-    ]);
+    const refused = [{ message: expect.stringContaining("the vault refuses the token") }];
+    expect((await up("two", { token: "another token" })).failures).toMatchObject(refused);
     expect(await up("three")).toMatchObject({ failures: [] });
     expect(await starts()).toHaveLength(2);
   });
@@ -144,10 +124,8 @@ describe("the process of a plugin", () => {
 
   it("is replaced when it crashes in the middle of an update, which fails alone", async () => {
     await up("one");
-    const failed = await up("two", { entry: "crashes" });
-    expect(failed.failures).toMatchObject([
-      { message: expect.stringContaining("the plugin vault has ended while it was at work") },
-    ]);
+    const ended = [{ message: expect.stringContaining("the plugin vault has ended while it was at work") }];
+    expect((await up("two", { entry: "crashes" })).failures).toMatchObject(ended);
     expect(await up("one", { value: "after" })).toMatchObject({ failures: [] });
     expect(await up("two")).toMatchObject({ failures: [] });
     expect(await starts()).toHaveLength(2);
@@ -262,14 +240,10 @@ describe("the process of a plugin", () => {
   it("has its lines in the log with its name, and no secret that it quotes anywhere", async () => {
     const result = await up("quotes", { entry: "quoted", value: "canary-of-the-entry" });
     expect(result.failures).toMatchObject([{ message: expect.stringContaining("cannot keep [secret] with [secret]") }]);
-    await eventually(() =>
-      expect(lines).toContainEqual({
-        message: "a plugin says",
-        fields: { plugin: "vault", line: "keeping [secret] with [secret]" },
-      }),
-    );
+    const fields = { plugin: "vault", line: "keeping [secret] with [secret]" };
+    await eventually(() => expect(lines).toContainEqual({ message: "a plugin says", fields }));
     const said = JSON.stringify([result.failures, lines]);
     expect(said).not.toContain("canary-of-the-entry");
-    expect(said).not.toContain(TOKEN);
+    expect(said).not.toContain(VAULT_TOKEN);
   });
 });

@@ -1,9 +1,9 @@
 import { createSecretKey } from "node:crypto";
-import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
-import { known, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
+import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { GoEngine } from "../../src/automation/go-engine";
 import { EventRecorder } from "../../src/controller/event-recorder";
@@ -23,8 +23,9 @@ import { useDirectory } from "../directories";
 import * as conditions from "../e2e/conditions";
 import * as objects from "../e2e/objects";
 import { filesUnder } from "../files";
-import { TestCluster } from "../providers/kubernetes/test-cluster";
-import { login, SALT, VAULT_TOKEN, vault } from "./login";
+import { HELD, TestCluster } from "../providers/kubernetes/test-cluster";
+import { login, SALT, vault } from "./login";
+import { installVault, VAULT_TOKEN } from "./vault";
 
 /*
  * A kind whose program runs in the SDK's runtime, in an operator with the real engine and the real API server. Its plugin
@@ -43,15 +44,13 @@ beforeAll(async () => {
   logins = await cluster.client.resourceType("sdk.kindstack.dev/v1", "Login");
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
-  const environment = { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` };
+  const environment = await installVault(path.join(directory, "bin"));
   const { processes, ...opened } = await openEngineIn(directory, { environment });
   engine = opened.engine;
-  const stream = {
-    write: (line: string) => {
-      log += line;
-    },
+  const write = (line: string) => {
+    log += line;
   };
-  const logger = pino({ level: "trace" }, stream);
+  const logger = pino({ level: "trace" }, { write });
   const stop = new AbortController();
   const running = new Manager({
     kinds: [login],
@@ -77,25 +76,13 @@ beforeAll(async () => {
   };
 });
 
-async function installPlugin(): Promise<string> {
-  const folder = path.join(directory, "bin");
-  const file = path.join(folder, "pulumi-resource-vault");
-  await mkdir(folder);
-  const script = path.join(__dirname, "vault-plugin.cjs");
-  await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`);
-  await chmod(file, 0o755);
-  return folder;
-}
-
-const manifestOf = (name: string, spec: object = {}): Manifest & { metadata: { name: string } } => ({
-  apiVersion: "sdk.kindstack.dev/v1",
-  kind: "Login",
-  metadata: { name, namespace: cluster.namespace },
-  spec: { path: name, ...spec },
-});
+const LOGIN = { apiVersion: "sdk.kindstack.dev/v1", kind: "Login" };
+const manifestOf = (name: string, spec: object = {}) =>
+  cluster.manifest(LOGIN, name, { spec: { path: name, ...spec } });
 
 const apply = (name: string, spec?: object) => objects.apply(manifestOf(name, spec));
 const get = (name: string) => objects.get(manifestOf(name));
+const annotate = (name: string, annotations: object) => objects.edit(manifestOf(name), { metadata: { annotations } });
 const untilReady = (name: string, status: Condition["status"] = "True") =>
   conditions.untilCondition(manifestOf(name), "Ready", status);
 
@@ -104,7 +91,7 @@ async function remove(name: string): Promise<void> {
   await conditions.untilGone(manifestOf(name));
 }
 
-const heldSecret = (name: string) => known(cluster.client.get(SECRET, name, cluster.namespace));
+const heldSecret = (name: string) => cluster.find(name, SECRET);
 const textOf = (held: LiveObject | undefined, key: string) =>
   Buffer.from((held?.data as Record<string, string> | undefined)?.[key] ?? "", "base64").toString();
 const entry = (name: string) => readFile(path.join(vault.directory, name), "utf8");
@@ -118,11 +105,8 @@ async function written(): Promise<string> {
 
 async function planned(name: string, spec?: object) {
   const view = await ClusterView.open(cluster.client);
-  const manifest = manifestOf(name, spec);
-  const selection = selectCandidates([login], cluster.namespace, {
-    objects: [{ manifest, file: "login.yaml" }],
-    problems: [],
-  });
+  const files = { objects: [{ manifest: manifestOf(name, spec), file: "login.yaml" }], problems: [] };
+  const selection = selectCandidates([login], cluster.namespace, files);
   return preview({ engine, cluster: view, refresh: false }, selection);
 }
 
@@ -153,8 +137,7 @@ describe("a program in the SDK's runtime", () => {
 
   it("finds in a refresh what of a plugin's resources is gone or has changed, and corrects it", async () => {
     const refreshed = async (name: string, request: string) => {
-      const annotations = { "kindstack.dev/reconcile": request };
-      await cluster.client.mergePatch(logins, name, cluster.namespace, { metadata: { annotations } });
+      await annotate(name, { [RECONCILE_ANNOTATION]: request });
       await eventually(async () => expect((await get(name))?.status).toMatchObject({ lastHandledReconcile: request }));
     };
     await apply("drift", { length: 5 });
@@ -175,13 +158,8 @@ describe("a program in the SDK's runtime", () => {
     const [password, second] = [textOf(await heldSecret("quiet"), "password"), await entry("quiet")];
     expect(report.objects[0]?.resources.map(({ name }) => name)).toContain("quiet/secret");
     const events = await cluster.client.json<object>("GET", "/apis/events.k8s.io/v1/events");
-    const places = {
-      state: await written(),
-      log,
-      status: JSON.stringify(await get("quiet")),
-      events: JSON.stringify(events),
-      preview: JSON.stringify(report),
-    };
+    const told = { status: JSON.stringify(await get("quiet")), events: JSON.stringify(events) };
+    const places = { state: await written(), log, ...told, preview: JSON.stringify(report) };
     expect(places.state).toContain("vault:index:Entry");
     for (const [place, text] of Object.entries(places)) {
       for (const value of [password, second, SALT, VAULT_TOKEN]) {
@@ -196,12 +174,8 @@ describe("a program in the SDK's runtime", () => {
     const report = await planned("new");
     expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
     expect(report.objects[0]?.resources.map(({ name, type }) => `${type} ${name}`)).toEqual([
-      "ConfigMap new/config",
-      "Entry new/entry",
-      "KeyPair new/keys",
-      "Password new/keys/first",
-      "Password new/keys/second",
-      "Secret new/secret",
+      ...["ConfigMap new/config", "Entry new/entry", "KeyPair new/keys"],
+      ...["Password new/keys/first", "Password new/keys/second", "Secret new/secret"],
     ]);
     expect(await heldSecret("new")).toBeUndefined();
 
@@ -258,9 +232,7 @@ describe("a program in the SDK's runtime", () => {
     await apply("handed", { length: 3 });
     await untilReady("handed");
     const password = textOf(await heldSecret("handed"), "password");
-    await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
-      metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
-    });
+    await annotate("handed", { [PAUSED_ANNOTATION]: "true" });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
       const declared = await declaredObjects(manifests, [login], stack);
@@ -277,9 +249,7 @@ describe("a program in the SDK's runtime", () => {
     expect(urns[0]).toMatch(/Login\$vault:index:Entry$/);
     expect(await engine.destroy("team")).toMatchObject({ summary: { result: "succeeded" } });
 
-    await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
-      metadata: { annotations: { [PAUSED_ANNOTATION]: null, [RECONCILE_ANNOTATION]: "now" } },
-    });
+    await annotate("handed", { [PAUSED_ANNOTATION]: null, [RECONCILE_ANNOTATION]: "now" });
     await eventually(async () => {
       const { uid } = (await get("handed")).metadata;
       expect((await heldSecret("handed"))?.metadata.labels).toMatchObject({ [OWNER_UID_LABEL]: uid });
@@ -291,15 +261,14 @@ describe("a program in the SDK's runtime", () => {
     await apply("order");
     await untilReady("order");
     const before = (await vaultLog()).length;
-    const metadata = { name: "order", namespace: cluster.namespace, finalizers: ["test.kindstack.dev/hold"] };
-    await cluster.applyAs("another", { apiVersion: "v1", kind: "Secret", metadata });
+    await cluster.applyAs("another", cluster.manifest(SECRET, "order", {}, HELD));
     await cluster.client.delete(logins, "order", cluster.namespace);
     await eventually(async () => {
       expect((await heldSecret("order"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
       expect((await vaultLog()).slice(before)).toContain("delete order/entry");
     });
     expect(await vaultLog()).not.toContain("delete order/keys/first"); // which the Secret depends on
-    await cluster.client.mergePatch(SECRET, "order", cluster.namespace, { metadata: { finalizers: null } });
+    await cluster.removeFinalizers("order", SECRET);
     await remove("order");
     expect((await vaultLog()).slice(before)).toEqual(
       expect.arrayContaining(["delete order/entry", "delete order/keys/first", "delete order/keys/second"]),
