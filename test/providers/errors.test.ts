@@ -10,13 +10,10 @@ describe("the class and the reason of an error", () => {
     expect(failureOf(error)).toEqual({ errorClass: "terminal", reason: "Invalid", message: "too long" });
   });
 
-  it.each(["/dev/full", "/nowhere/file", "/"])(
-    "say that the system refused to write %s, which may heal",
-    async (file) => {
-      const error = await fs.writeFile(file, "text").catch((error: unknown) => error);
-      expect(failureOf(error)).toMatchObject({ errorClass: "retryable", reason: "SystemError" });
-    },
-  );
+  it.each(["/dev/full", "/nowhere/file", "/"])("say that a write to %s may heal", async (file) => {
+    const error = await fs.writeFile(file, "text").catch((error: unknown) => error);
+    expect(failureOf(error)).toMatchObject({ errorClass: "retryable", reason: "SystemError" });
+  });
 
   it.each([new TypeError("x is undefined"), "text", undefined])("are a bug's for %s", (error) => {
     expect(failureOf(error)).toMatchObject({ errorClass: "bug", reason: "InternalError" });

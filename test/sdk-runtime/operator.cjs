@@ -23,10 +23,8 @@ async function main() {
   });
   const engine = new GoEngine({ processes, host: new ProviderHost(new Map()), timeoutMs: 60_000 });
   const program = async () => {
-    const provider = new ProviderResource("vault", "killed/vault", {
-      directory,
-      token: secret("the-token-of-the-vault"),
-    });
+    const token = secret("the-token-of-the-vault");
+    const provider = new ProviderResource("vault", "killed/vault", { directory, token });
     new CustomResource("vault:index:Entry", "killed/entry", { path: "killed", value: "a value" }, { provider });
   };
   const { failures } = await engine.up("killed", program, { sdkRuntime: true });

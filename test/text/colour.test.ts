@@ -24,16 +24,8 @@ it("colours change neither the columns of a table nor what a report says", () =>
       },
     ],
   } as unknown as Parameters<typeof renderText>[0];
-  const render = () => [
-    renderTable(
-      ["ready", "name"],
-      [
-        ["False", "web"],
-        ["True", "b"],
-      ],
-    ),
-    renderText(report),
-  ];
+  const rows = Object.entries({ False: "web", True: "b" });
+  const render = () => [renderTable(["ready", "name"], rows), renderText(report)];
 
   const plain = render();
   vi.stubEnv("FORCE_COLOR", "1");

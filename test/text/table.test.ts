@@ -2,13 +2,7 @@ import { expect, it } from "vitest";
 import { renderTable } from "../../src/text/table";
 
 it("a table has columns as wide as what is in them, and no blanks at the ends of lines", () => {
-  const table = renderTable(
-    ["name", "age"],
-    [
-      ["Ada", 36],
-      ["Katherine", 101],
-    ],
-  );
+  const table = renderTable(["name", "age"], Object.entries({ Ada: 36, Katherine: 101 }));
 
   expect(table).toBe("NAME       AGE\nAda        36\nKatherine  101");
 });

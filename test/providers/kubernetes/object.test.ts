@@ -12,6 +12,7 @@ const manifest = (apiVersion: string, kind: string, rest: object, metadata: obje
 });
 const pod = (image: string, labels = {}) =>
   manifest("v1", "Pod", { spec: { containers: [{ name: "a", image }] } }, { labels });
+const namespace = manifest("v1", "Namespace", {});
 const deployment = (spec: object) => manifest("apps/v1", "Deployment", { spec });
 const binding = (role: string, subjects: string[] = []) =>
   manifest("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: role }, subjects });
@@ -60,11 +61,7 @@ describe("diff", () => {
     [pod("a:1"), ["spec..image"], '"spec..image" must be a field, such as spec.selector, or *'],
     [pod("a:1"), ["spec", 3], "3 must be a field, such as spec.selector, or *"],
     [pod("a:1"), "spec", "must be a list of fields"],
-    [
-      manifest("v1", "Namespace", {}),
-      ["*"],
-      "a Namespace holds data, and is not replaced. Make a second one, of another name",
-    ],
+    [namespace, ["*"], "a Namespace holds data, and is not replaced. Make a second one, of another name"],
   ])("refuses to replace %j on changes of %j", async (object, replaceOnChanges, reason) => {
     const { failures } = await provider.check({}, { manifest: object, owner: acme, replaceOnChanges });
     expect(failures).toEqual([{ property: "replaceOnChanges", reason }]);

@@ -1,9 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { TerminalError } from "../../../providers/errors";
 import { poolSettings } from "../../../providers/postgres/configuration";
 import { useDirectory } from "../../directories";
+import { terminal } from "../failures";
 
 const complete = { PSQL_HOST: "db", PSQL_DBNAME: "school", PSQL_USER: "kindstack", PSQL_PASSWORD: "s3cret" };
 
@@ -102,8 +102,7 @@ describe("poolSettings", () => {
   ])("refuses %o naming the variable", (change, problem) => {
     const environment = Object.entries({ ...complete, ...change }).filter(([, value]) => value !== undefined);
     const parse = () => poolSettings(Object.fromEntries(environment));
-    expect(parse).toThrow(TerminalError);
-    expect(parse).toThrow(expect.objectContaining({ reason: "PostgresNotConfigured" }));
+    expect(parse).toThrow(terminal("PostgresNotConfigured"));
     expect(parse).toThrow(problem);
     expect(parse).not.toThrow("s3cret");
   });
