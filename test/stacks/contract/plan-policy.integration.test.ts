@@ -295,6 +295,20 @@ describe("loosening a mode", () => {
     await annotate(everywhere, type, object, "Apply");
   }
 
+  it("of an object takes the right to approve in its namespace", async () => {
+    const metadata = { name: "loosened", namespace: cluster.namespace };
+    await cluster.client.create({ ...kindType(podSet), metadata, spec: { replicas: 1 } });
+    const set = (client: KubernetesClient, mode: string | null) =>
+      client.mergePatch(kindType(podSet), metadata.name, metadata.namespace, {
+        metadata: { annotations: { [MODE_ANNOTATION]: mode } },
+      });
+    await eventually(async () => {
+      await set(editor, "Observe");
+      await expect(set(editor, null)).rejects.toThrow(lacksRight(cluster.namespace));
+    });
+    expect((await set(approver, null)).metadata.annotations).toBeUndefined();
+  });
+
   it("of a namespace takes the right to approve in it, also through its subresources", async () => {
     const object = (await known(cluster.client.get(NAMESPACE, cluster.namespace))) as LiveObject;
     // The policy for namespaces may come into force after the others.
