@@ -33,7 +33,7 @@ import {
   tenant,
   uniqueName,
 } from "./manifests";
-import { apply, client, create, edit, eventsAbout, find, get, remove } from "./objects";
+import { apply, client, create, edit, eventsAbout, get, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const database = useDatabase();
@@ -132,26 +132,6 @@ describe("a Deployment that a user changed by hand", () => {
     await edit(object, { spec: { size: 2 } });
     await eventually(async () => expect(await replicasOf(deployment)).toBe(2));
     expect(await get(deployment)).toMatchObject(theirs);
-  });
-
-  it("may be extended by others where Kindstack sets nothing, be it a list", async () => {
-    const { deployment } = await settled("injected");
-    const before = await updates();
-    const path = `/apis/apps/v1/namespaces/default/deployments/${deployment.metadata.name}`;
-    const injected = {
-      containers: [{ name: "memcached", env: [{ name: "TRACE", value: "1" }] }],
-      volumes: [{ name: "scratch", emptyDir: {} }],
-    };
-    await untilLookedAt(() =>
-      client.json("PATCH", path, {
-        contentType: "application/strategic-merge-patch+json",
-        body: { spec: { template: { spec: injected } } },
-      }),
-    );
-    expect(await updates()).toBe(before);
-    expect(await get(deployment)).toMatchObject({
-      spec: { template: { spec: { containers: [{ env: [{ name: "TRACE" }] }], volumes: [{ name: "scratch" }] } } },
-    });
   });
 });
 
@@ -356,23 +336,6 @@ describe("a paused object", () => {
     expect(await get(deployment)).toMatchObject({
       spec: { template: { spec: { containers: [{ ports: [{ containerPort: 11212 }] }] } } },
     });
-  });
-
-  it("that is deleted stays until it continues", async () => {
-    const { object, deployment } = await settled("held");
-    await annotate(object, { [PAUSED_ANNOTATION]: "true" });
-    await untilCondition(object, "Paused", "True", "Paused");
-    await untilLookedAt(() => remove(object));
-    await eventually(async () => {
-      const kept = await get(object);
-      expect(kept.metadata.deletionTimestamp).toEqual(expect.any(String));
-      expect(conditionOf(kept, "Ready")).toMatchObject({ status: "False", reason: "Paused" });
-    });
-    expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
-
-    await annotate(object, { [PAUSED_ANNOTATION]: null });
-    await untilGone(object);
-    expect(await find(deployment)).toBeUndefined();
   });
 });
 

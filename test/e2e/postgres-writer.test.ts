@@ -1,9 +1,7 @@
-import fs from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
-import { statusOf } from "../../stacks/contract/kind";
 import { useDatabase } from "../providers/postgres/database";
 import {
   applyUntilReady,
@@ -15,8 +13,8 @@ import {
   untilReady,
 } from "./conditions";
 import { kubectl, noKubectl } from "./kubectl";
-import { namespace, postgresWriter, sampleFile, uniqueName } from "./manifests";
-import { apply, client, edit, eventsAbout, get, remove } from "./objects";
+import { postgresWriter, sampleFile, uniqueName } from "./manifests";
+import { apply, edit, eventsAbout, get, remove } from "./objects";
 import { kindstack, useOperator } from "./operator";
 
 const database = useDatabase();
@@ -27,7 +25,6 @@ const operator = useOperator({
 });
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-const successfulUpdates = () => operator.metric("kindstack_updates_total", { operation: "up", result: "succeeded" });
 
 describe("the sample PostgresWriter", () => {
   const { file, manifest } = sampleFile("postgres-writer");
@@ -69,24 +66,6 @@ describe.concurrent("a PostgresWriter", () => {
     await removeUntilGone(writer);
     expect(await rowsOf(table)).toEqual([]);
   });
-
-  it("has a row of its own, also when an object in another namespace has its name", async () => {
-    const table = await database.createStudents();
-    const here = postgresWriter(uniqueName("writer"), { table });
-    const elsewhere = uniqueName("elsewhere");
-    const there = { ...here, metadata: { ...here.metadata, namespace: elsewhere } };
-    await apply(namespace(elsewhere));
-    await Promise.all([apply(here), apply(there)]);
-    await Promise.all([untilReady(here), untilReady(there)]);
-    expect(await rowsOf(table)).toMatchObject([
-      { id: `default/${here.metadata.name}` },
-      { id: `${elsewhere}/${here.metadata.name}` },
-    ]);
-
-    await remove(namespace(elsewhere)); // takes what is in it along
-    await untilGone(namespace(elsewhere));
-    expect(await rowsOf(table)).toMatchObject([{ id: `default/${here.metadata.name}` }]);
-  });
 });
 
 it("a PostgresWriter that lost its finalizer by force and was made again takes its row over", async () => {
@@ -103,25 +82,6 @@ it("a PostgresWriter that lost its finalizer by force and was made again takes i
   await apply(postgresWriter(writer.metadata.name ?? "", { table, age: 1 }));
   await untilReady(writer);
   expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
-  await removeUntilGone(writer);
-  expect(await rowsOf(table)).toEqual([]);
-});
-
-it("a PostgresWriter whose record names another stack takes its row into a stack of its own, and deletes it with itself", async () => {
-  const table = await database.createStudents();
-  const writer = postgresWriter(uniqueName("former"), { table });
-  const annotations = { [PAUSED_ANNOTATION]: "true" };
-  await apply(writer);
-  const { name: own } = statusOf(await untilReady(writer)).stack ?? {};
-  await edit(writer, { metadata: { annotations } });
-  await untilCondition(writer, "Paused", "True", "Paused");
-  const { stack, ...status } = statusOf(await get(writer));
-  const former = { ...stack, name: "postgreswriters.default.0-0123456789ab" };
-  await client.replaceStatus(await get(writer), { ...status, stack: former });
-  for (const file of operator.stateFiles(writer.metadata.name ?? "")) fs.rmSync(file, { force: true });
-
-  await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
-  await eventually(async () => expect(statusOf(await get(writer)).stack?.name).toBe(own));
   await removeUntilGone(writer);
   expect(await rowsOf(table)).toEqual([]);
 });
@@ -147,19 +107,6 @@ it("a table that another session has locked holds up its own objects, which say 
   }
   await Promise.all(waiting.map(untilReady));
   expect(await rowsOf(locked)).toHaveLength(6);
-});
-
-it("a PostgresWriter of which only something else than its spec changes is not updated", async () => {
-  const table = await database.createStudents();
-  const writer = postgresWriter(uniqueName("writer"), { table });
-  await applyUntilReady(writer);
-  const before = await successfulUpdates();
-
-  for (let count = 1; count <= 20; count++) await edit(writer, { metadata: { annotations: { count: `${count}` } } });
-  await edit(writer, { spec: { age: 24 } }); // is seen after all of those
-  await untilReady(writer);
-  expect((await successfulUpdates()) - before).toBe(1);
-  expect(await rowsOf(table)).toMatchObject([{ age: 24 }]);
 });
 
 describe.concurrent("a row that a user changed by hand", () => {

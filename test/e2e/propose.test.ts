@@ -98,18 +98,6 @@ describe("an object whose changes wait", () => {
     expect((await proposals.made(name))?.text).toBe("two");
   });
 
-  it("stays when it is deleted, until that is approved", async () => {
-    const name = await applied();
-    await proposals.owner.delete(proposals.type, name, proposals.namespace);
-    const plan = await proposals.untilWaiting(name);
-    expect(plan.spec).toMatchObject({ cause: { reason: "Deleted" }, actions: { delete: 1 } });
-    expect((await proposals.made(name))?.text).toBe("one");
-    await proposals.decide(plan);
-    await eventually(async () => expect(await proposals.find(name)).toBeUndefined());
-    expect(await proposals.made(name)).toBeUndefined();
-    await eventually(async () => expect(await proposals.plan(name)).toBeUndefined());
-  });
-
   it("is applied at once when the mode is loosened, which its owner may not do", async () => {
     const name = await applied();
     const setMode = (user: typeof proposals.owner, mode: string | null) =>
