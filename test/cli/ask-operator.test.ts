@@ -7,12 +7,8 @@ import { newReport } from "../../src/preview/report";
 import { renew } from "../../src/tls/material";
 
 const object = { kind: "podset", name: "pods", namespace: "default" };
-const update = {
-  kind: "update",
-  startTime: "2026-01-01T00:00:00Z",
-  result: "succeeded",
-  resourceChanges: { create: 1 },
-};
+const startTime = "2026-01-01T00:00:00Z";
+const update = { kind: "update", startTime, result: "succeeded", resourceChanges: { create: 1 } };
 const outputs = { type: "Pod", name: "pod", id: "default/pod", outputs: { phase: "Running" } };
 const state = { version: 3, deployment: { manifest: {}, resources: [{ urn: "urn:pulumi:a", type: "t", id: "1" }] } };
 
@@ -30,16 +26,12 @@ afterEach(() => {
   server.close();
 });
 
+const files = { manifests: { objects: [], problems: [] }, namespace: "default", refresh: false };
 const asks = {
   history: () => askOperator(operator, "/v1/history", object),
   outputs: () => askOperator(operator, "/v1/outputs", object),
   state: () => askOperator(operator, "/v1/state", object),
-  preview: () =>
-    askOperator(operator, "/v1/preview", {
-      manifests: { objects: [], problems: [] },
-      namespace: "default",
-      refresh: false,
-    }),
+  preview: () => askOperator(operator, "/v1/preview", files),
 };
 
 describe("what an operator answers", () => {
@@ -97,36 +89,22 @@ describe("what an operator answers", () => {
 });
 
 it("an operator's certificate is refused when its CA is not known, and the error names the option for that", async () => {
-  const of = {
-    names: ["127.0.0.1"],
-    lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
-    now: Date.now(),
-    nextIsKnown: false,
-  };
+  const lifetimes = { caMs: 86_400_000, servingMs: 3_600_000 };
+  const of = { names: ["127.0.0.1"], lifetimes, now: Date.now(), nextIsKnown: false };
   const { ca: authority, serving } = await renew(undefined, { ...of, name: "a CA of the test" });
   const secure = https.createServer({ cert: serving.certificate, key: serving.key });
   await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
   const { port } = secure.address() as AddressInfo;
 
-  await expect(
-    askOperator({ url: `https://127.0.0.1:${port}`, token: "t" }, "/v1/history", object),
-  ).rejects.toMatchObject({
-    reason: "Misconfigured",
-    message: `the certificate of https://127.0.0.1:${port} is of no CA that Node.js trusts: name its CA with --server-ca`,
-  });
   const other = await renew(undefined, { ...of, name: "another CA" });
-  await expect(
-    askOperator({ url: `https://127.0.0.1:${port}`, token: "t", ca: other.ca.certificate }, "/v1/history", object),
-  ).rejects.toMatchObject({
-    reason: "Misconfigured",
-    message: `the certificate of https://127.0.0.1:${port} is of no CA in the file of --server-ca`,
-  });
-  const ca = authority.certificate;
-  await expect(
-    askOperator({ url: `https://localhost:${port}`, token: "t", ca }, "/v1/history", object),
-  ).rejects.toMatchObject({
-    reason: "Misconfigured",
-    message: expect.stringMatching(/is not for this name .*previewNames/),
-  });
+  const untrusted = `the certificate of https://127.0.0.1:${port} is of no CA`;
+  for (const [host, ca, message] of [
+    ["127.0.0.1", undefined, `${untrusted} that Node.js trusts: name its CA with --server-ca`],
+    ["127.0.0.1", other.ca.certificate, `${untrusted} in the file of --server-ca`],
+    ["localhost", authority.certificate, expect.stringMatching(/is not for this name .*previewNames/)],
+  ]) {
+    const asked = askOperator({ url: `https://${host}:${port}`, token: "t", ...(ca && { ca }) }, "/v1/history", object);
+    await expect(asked).rejects.toMatchObject({ reason: "Misconfigured", message });
+  }
   secure.close();
 });

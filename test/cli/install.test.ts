@@ -46,32 +46,24 @@ describe("kindstack install --print", () => {
 
   it("takes the keys of a file, of any type, under those of --set", async () => {
     const file = path.join(directory, "values.yaml");
-    fs.writeFileSync(
-      file,
-      "namespace: ops\nreplicas: 2\nimage: a\nbackendFromSecret: true\nkinds: [podsets]\nstorageClass:\n" +
-        "serviceAccountAnnotations: { example.com/role: r }\n",
-    );
+    const given = "namespace: ops\nreplicas: 2\nimage: a\nbackendFromSecret: true\nkinds: [podsets]\nstorageClass:\n";
+    fs.writeFileSync(file, `${given}serviceAccountAnnotations: { example.com/role: r }\n`);
     const { stdout } = await run("install", "--print", "--values", file, "--set", "image=b");
 
-    expect(stdout).toContain("namespace: ops\n");
-    expect(stdout).toContain("replicas: 2\n");
-    expect(stdout).toContain("example.com/role: r\n");
-    expect(stdout).toContain("image: b\n");
+    for (const line of ["namespace: ops\n", "replicas: 2\n", "example.com/role: r\n", "image: b\n"]) {
+      expect(stdout).toContain(line);
+    }
     expect(stdout.match(/kind: CustomResourceDefinition/g)).toHaveLength(1 + 2); // plans and approvals
     fs.writeFileSync(file, "image: [");
     expect(await run("install", "--print", "--values", file)).toMatchObject({ exitCode: 2, stdout: "" });
     fs.writeFileSync(file, "imag: b\n");
-    expect((await run("install", "--print", "--values", file)).stderr).toContain(
-      "imag is not a key of the configuration",
-    );
+    const { stderr } = await run("install", "--print", "--values", file);
+    expect(stderr).toContain("imag is not a key of the configuration");
   });
 
   it("says which value it refuses, and prints nothing", async () => {
-    expect(await run("install", "--print", "--set", "logLevel=loud")).toEqual({
-      exitCode: 1,
-      stdout: "",
-      stderr: 'kindstack: kindstack:logLevel: "loud" must be one of trace, debug, info, warn, error\n',
-    });
+    const stderr = 'kindstack: kindstack:logLevel: "loud" must be one of trace, debug, info, warn, error\n';
+    expect(await run("install", "--print", "--set", "logLevel=loud")).toEqual({ exitCode: 1, stdout: "", stderr });
   });
 
   it.each([["install"], ["install", "--print", "--set", "namespace"], ["install", "--print", "--set", "install=true"]])(
@@ -90,21 +82,13 @@ describe("kindstack crds", () => {
   it("prints the definitions of the chosen kinds alone", async () => {
     const { stdout } = await run("crds", "--kinds", "podsets,tenants.multitenancy");
 
-    expect(stdout.match(/^ {2}name: .*$/gm)).toEqual([
-      "  name: tenants.multitenancy.codereliant.io",
-      "  name: podsets.batch.tutorial.kubebuilder.io",
-      ...["plans.kindstack.dev", "approvals.kindstack.dev"].flatMap((name) => `  name: ${name}`),
-      ...["approvals.kindstack.dev", "plans.kindstack.dev"].flatMap((name) => [`  name: ${name}`, `  name: ${name}`]),
-      ...[
-        "mode.tenants.multitenancy.codereliant.io",
-        "mode.podsets.batch.tutorial.kubebuilder.io",
-        "mode.namespaces.kindstack.dev",
-        "finalizer.tenants.multitenancy.codereliant.io",
-        "finalizer.podsets.batch.tutorial.kubebuilder.io",
-      ].flatMap(
-        (name) => [`  name: ${name}`, `  name: ${name}`], // the policy and its binding
-      ),
-    ]);
+    const kinds = ["tenants.multitenancy.codereliant.io", "podsets.batch.tutorial.kubebuilder.io"];
+    const [plans, approvals] = ["plans.kindstack.dev", "approvals.kindstack.dev"];
+    const modes = [...kinds, "namespaces.kindstack.dev"].map((name) => `mode.${name}`);
+    const policies = [approvals, plans, ...modes, ...kinds.map((name) => `finalizer.${name}`)];
+    const withBindings = policies.flatMap((policy) => [policy, policy]);
+    const names = [...kinds, plans, approvals, ...withBindings].map((name) => `  name: ${name}`);
+    expect(stdout.match(/^ {2}name: .*$/gm)).toEqual(names);
   });
 
   it("refuses a kind that does not exist, as wrong usage", async () => {

@@ -15,14 +15,9 @@ let output: { stderr: string };
 beforeEach(() => {
   cache = testDirectory();
   fs.mkdirSync(path.join(cache, "engine", ".lock"), { recursive: true });
-  const settings = {
-    KINDSTACK_ENGINE: "",
-    KINDSTACK_CACHE_DIR: cache,
-    PULUMI_BACKEND_URL: `file://${cache}`,
-    PATH: "",
-  };
+  const state = { PULUMI_BACKEND_URL: `file://${cache}`, PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
+  const settings = { KINDSTACK_ENGINE: "", KINDSTACK_CACHE_DIR: cache, PATH: "", ...state };
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-  vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "the-passphrase");
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   output = captureOutput();
 });

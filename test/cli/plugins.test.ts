@@ -22,15 +22,8 @@ describe("kindstack plugins", () => {
 
   it("shows the processes of the operator that was asked", () => {
     const startedAt = "2026-01-01T00:00:00.000000001Z";
-    const process = {
-      name: "keyring",
-      pid: 42,
-      startedAt,
-      updates: 7,
-      inUse: 1,
-      memoryBytes: 96 * 2 ** 20,
-      state: "used",
-    };
+    const used = { updates: 7, inUse: 1, memoryBytes: 96 * 2 ** 20, state: "used" };
+    const process = { name: "keyring", pid: 42, startedAt, ...used };
     const now = Date.parse("2026-01-01T00:01:30Z");
     expect(renderPlugins({ kinds: [], processes: [process] }, now).split("\n")).toEqual([
       "no kind's package names a plugin",

@@ -3,26 +3,21 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MARKER, renderMarkdown } from "../../src/cli/render-markdown";
 import { renderText } from "../../src/cli/render-text";
+import type { FieldChange, ResourcePlan } from "../../src/plan/resource-plan";
 import { newReport, type ObjectPlan, objectsToFailOn, type Report, reportSchema } from "../../src/preview/report";
 import { differencesOf } from "../../src/preview/wording";
 import { safeJson } from "../../src/text/plain-text";
 
+const row = (name: string, operation: ResourcePlan["operation"], fields: FieldChange[] = []): ResourcePlan => {
+  return { name, type: "Row", operation, fields };
+};
+
 function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
   return {
-    apiVersion: "demo.yash.com/v1",
-    kind: "PostgresWriter",
-    namespace: "default",
-    name: "alex",
+    ...{ apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", namespace: "default", name: "alex" },
     stack: "postgreswriter.default.alex-0",
     action: "update",
-    resources: [
-      {
-        name: "default/alex",
-        type: "Row",
-        operation: "update",
-        fields: [{ path: "values.age", before: 23, after: 24 }],
-      },
-    ],
+    resources: [row("default/alex", "update", [{ path: "values.age", before: 23, after: 24 }])],
     errors: [],
     notes: [],
     ...changes,
@@ -31,13 +26,14 @@ function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
 
 const reportOf = (objects: ObjectPlan[], changes: Partial<Report> = {}) => ({ ...newReport(objects), ...changes });
 
-const deletion = plan({
-  name: "gone",
-  action: "delete",
-  resources: [{ name: "default/gone", type: "Row", operation: "delete", fields: [] }],
-});
+const deletion = plan({ name: "gone", action: "delete", resources: [row("default/gone", "delete")] });
 const refused = plan({ name: "wrong", action: "invalid", resources: [], errors: ["spec.age: -1 must be >= 0"] });
 const unchanged = plan({ name: "same", action: "none", resources: [] });
+
+const TEXTS: [string, (report: Report) => string][] = [
+  ["text", renderText],
+  ["Markdown", renderMarkdown],
+];
 
 /** What would do harm in a terminal, in Markdown or in HTML. */
 const HOSTILE =
@@ -101,39 +97,19 @@ describe("a report as text", () => {
 
 describe("what is created, and what could not be looked up", () => {
   const fields = Array.from({ length: 23 }, (_, index) => ({ path: `data.key${index}`, after: "v".repeat(100) }));
-  const resources = [
-    { name: "new", type: "ConfigMap", operation: "create" as const, fields },
-    {
-      name: "hidden",
-      type: "Secret",
-      operation: "unchecked" as const,
-      fields: [],
-      notChecked: "whether it is created: no",
-    },
-  ];
-  const report = reportOf([plan({ action: "unchecked", resources, errors: ["the object could not be looked up"] })], {
-    unchecked: ["what other objects have"],
-    behind: ["HEAD lacks 1 commit"],
-  });
+  const hidden = { ...row("hidden", "unchecked"), type: "Secret", notChecked: "whether it is created: no" };
+  const resources = [{ ...row("new", "create", fields), type: "ConfigMap" }, hidden];
+  const object = plan({ action: "unchecked", resources, errors: ["the object could not be looked up"] });
+  const report = reportOf([object], { unchecked: ["what other objects have"], behind: ["HEAD lacks 1 commit"] });
 
-  it.each([
-    ["text", renderText],
-    ["Markdown", renderMarkdown],
-  ])("has its values, twenty at most, and why, as %s", (_, render) => {
+  it.each(TEXTS)("has its values, twenty at most, and why, as %s", (_, render) => {
     const text = render(report);
     expect(text).toMatch(/data\.key19\W/);
     expect(text).not.toContain("data.key20");
     expect(text).toContain("… and 3 more fields");
     expect(text).not.toContain("v".repeat(81));
-    for (const told of [
-      "1 unchecked",
-      "the object could not",
-      "whether it is created: no",
-      "what other objects have",
-    ]) {
-      expect(text).toContain(told);
-    }
-    expect(text).toContain("HEAD lacks 1 commit");
+    const why = ["the object could not", "whether it is created: no", "what other objects have", "HEAD lacks 1 commit"];
+    for (const told of ["1 unchecked", ...why]) expect(text).toContain(told);
   });
 });
 
@@ -168,14 +144,10 @@ describe("a report as Markdown", () => {
   });
 
   it("fits into a comment, however much there is to say", () => {
-    const fields = Array.from({ length: 50 }, (_, index) => ({
-      path: `field${index}`,
-      before: "x".repeat(5000),
-      after: 1,
-    }));
-    const objects = Array.from({ length: 300 }, (_, index) =>
-      plan({ name: `writer-${index}`, resources: [{ name: "a", type: "Row", operation: "update", fields }] }),
-    );
+    const before = "x".repeat(5000);
+    const fields = Array.from({ length: 50 }, (_, index) => ({ path: `field${index}`, before, after: 1 }));
+    const resources = [row("a", "update", fields)];
+    const objects = Array.from({ length: 300 }, (_, index) => plan({ name: `writer-${index}`, resources }));
     const markdown = renderMarkdown(reportOf(objects));
     expect(markdown.length).toBeLessThan(65_536);
     expect(markdown).toContain("… and 200 more objects.");
@@ -187,31 +159,19 @@ describe("a report as Markdown", () => {
     const all = Array.from({ length: 300 }, (_, index) => index);
     const objects = all.map((index) => plan({ name: `writer-${index}`, action: "failed", errors: [long(index)] }));
     const problems = all.map((index) => ({ file: long(index), message: long(index) }));
-    const markdown = renderMarkdown(
-      reportOf(objects, { problems, notes: all.map(long), unseenDeletions: all.map(long) }),
-    );
+    const rest = { problems, notes: all.map(long), unseenDeletions: all.map(long) };
+    const markdown = renderMarkdown(reportOf(objects, rest));
     expect(markdown.length).toBeLessThan(65_536);
     expect(markdown).toContain("300 failed");
     expect(markdown).toMatch(/… and \d+ more objects\./);
   });
 });
 
-describe("a change within a long value", () => {
+it.each(TEXTS)("a change within a long value is shown where it is, as %s", (_, render) => {
   const long = "x".repeat(500);
-  const resource = {
-    operation: "update" as const,
-    type: "ConfigMap",
-    name: "c",
-    fields: [{ path: "data.text", before: `${long}a${long}`, after: `${long}b${long}` }],
-  };
-
-  it.each([
-    ["text", renderText],
-    ["Markdown", renderMarkdown],
-  ])("is shown where it is, as %s", (_, render) => {
-    const text = render(reportOf([plan({ action: "update", resources: [resource] })]));
-    expect(text).toMatch(/…x{15}ax+….* → .*…x{15}bx+…/);
-  });
+  const field = { path: "data.text", before: `${long}a${long}`, after: `${long}b${long}` };
+  const text = render(reportOf([plan({ resources: [row("c", "update", [field])] })]));
+  expect(text).toMatch(/…x{15}ax+….* → .*…x{15}bx+…/);
 });
 
 it("a long text in Markdown is cut between two characters", () => {
@@ -222,30 +182,11 @@ it("a long text in Markdown is cut between two characters", () => {
 });
 
 describe("what objects and files say", () => {
-  const hostile = reportOf(
-    [
-      plan({
-        kind: HOSTILE,
-        name: HOSTILE,
-        errors: [HOSTILE],
-        notes: [HOSTILE],
-        resources: [
-          {
-            name: HOSTILE,
-            type: HOSTILE,
-            operation: "update",
-            fields: [{ path: HOSTILE, before: HOSTILE, after: { [HOSTILE]: HOSTILE } }],
-          },
-        ],
-      }),
-    ],
-    { problems: [{ file: HOSTILE, message: HOSTILE }], notes: [HOSTILE] },
-  );
-  it.each([
-    ["text", renderText],
-    ["Markdown", renderMarkdown],
-    ["JSON", safeJson],
-  ] as const)("has no effect on a terminal, as %s", (_, render) => {
+  const fields = [{ path: HOSTILE, before: HOSTILE, after: { [HOSTILE]: HOSTILE } }];
+  const resources = [{ ...row(HOSTILE, "update", fields), type: HOSTILE }];
+  const object = plan({ kind: HOSTILE, name: HOSTILE, errors: [HOSTILE], notes: [HOSTILE], resources });
+  const hostile = reportOf([object], { problems: [{ file: HOSTILE, message: HOSTILE }], notes: [HOSTILE] });
+  it.each([...TEXTS, ["JSON", safeJson]] as const)("has no effect on a terminal, as %s", (_, render) => {
     expect(render(hostile)).not.toMatch(HARMFUL);
   });
 
@@ -262,22 +203,16 @@ describe("what objects and files say", () => {
 
 describe("a report by differences", () => {
   const renamed = (name: string, after: number) =>
-    plan({
-      name,
-      resources: [{ name, type: "Row", operation: "update", fields: [{ path: "values.age", before: 23, after }] }],
-    });
+    plan({ name, resources: [row(name, "update", [{ path: "values.age", before: 23, after }])] });
   const failing = (name: string) =>
     plan({ name, action: "failed", resources: [], errors: [`Row default/${name}: ${name} is wrong`] });
 
   it("has the values that all objects of a group have in common, and groups failures whatever the objects are called", () => {
     const objects = [renamed("b", 1), renamed("a", 2), failing("c"), failing("d"), unchanged];
+    const updated = { operation: "update", type: "Row", count: 1, fields: [{ path: "values.age" }] };
     expect(differencesOf(objects).map(({ action, objects: names, resources }) => [action, names, resources])).toEqual([
       ["failed", ["default/c", "default/d"], []],
-      [
-        "update",
-        ["default/a", "default/b"],
-        [{ operation: "update", type: "Row", count: 1, fields: [{ path: "values.age" }] }],
-      ],
+      ["update", ["default/a", "default/b"], [updated]],
       ["none", ["default/same"], []],
     ]);
     const [same] = differencesOf([renamed("a", 1), renamed("b", 1)]);
@@ -304,10 +239,7 @@ describe("a report by differences", () => {
 });
 
 it("the gates see what happens to an object and to its resources", () => {
-  const losing = plan({
-    name: "losing",
-    resources: [{ name: "a", type: "Namespace", operation: "delete", fields: [] }],
-  });
+  const losing = plan({ name: "losing", resources: [row("a", "delete")] });
   const report = reportOf([plan(), losing, deletion, unchanged]);
   expect(objectsToFailOn(report, ["delete"]).map(({ name }) => name)).toEqual(["losing", "gone"]);
   expect(objectsToFailOn(report, ["replace"])).toEqual([]);

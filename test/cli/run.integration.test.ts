@@ -7,57 +7,37 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useDirectory } from "../directories";
 import { TestAuthority } from "../tls/test-authority";
+import { writeKubeconfig } from "./kubeconfig";
 
 const MAIN = path.resolve(__dirname, "../../dist/src/cli/main.js");
 
 const directory = useDirectory();
-beforeAll(async () => {
-  const kubeconfig = {
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{ name: "none", cluster: { server: "https://127.0.0.1:1" } }],
-    contexts: [{ name: "none", context: { cluster: "none", user: "none" } }],
-    users: [{ name: "none", user: { token: "none" } }],
-    "current-context": "none",
-  };
-  await writeFile(path.join(directory, "kubeconfig"), JSON.stringify(kubeconfig));
-});
+beforeAll(() => writeKubeconfig(path.join(directory, "kubeconfig"), { token: "none" }));
 
 /** Rejects with the exit code, and what was printed, of a command that fails; kills one that does not exit. */
 const kindstack = (...words: string[]) => kindstackWith({}, ...words);
-const kindstackWith = (variables: NodeJS.ProcessEnv, ...words: string[]) =>
-  promisify(execFile)(process.execPath, [MAIN, ...words], {
-    timeout: 120_000,
-    env: {
-      ...process.env,
-      KUBECONFIG: path.join(directory, "kubeconfig"),
-      KINDSTACK_WORK_DIR: path.join(directory, "work"),
-      ...variables,
-    },
-  });
+const kindstackWith = (variables: NodeJS.ProcessEnv, ...words: string[]) => {
+  const paths = { KUBECONFIG: path.join(directory, "kubeconfig"), KINDSTACK_WORK_DIR: path.join(directory, "work") };
+  const env = { ...process.env, ...paths, ...variables };
+  return promisify(execFile)(process.execPath, [MAIN, ...words], { timeout: 120_000, env });
+};
+const failure = (text: string) => ({ code: 1, stderr: expect.stringContaining(text) });
 
 describe("kindstack run", () => {
   it("exits when it cannot reach the API server", async () => {
-    await expect(kindstack("run", "--http-port", "0")).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("did not answer"),
-    });
+    await expect(kindstack("run", "--http-port", "0")).rejects.toMatchObject(failure("did not answer"));
   });
 
   it("exits when what it is to protect matches no namespace, such as the value of Capsule's flag", async () => {
     const running = kindstackWith({ KINDSTACK_PROTECTED_NAMESPACES: "^.*[-.]system$" }, "run", "--http-port", "0");
-    await expect(running).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('KINDSTACK_PROTECTED_NAMESPACES: "^.*[-.]system$" matches no namespace\'s name'),
-    });
+    const text = 'KINDSTACK_PROTECTED_NAMESPACES: "^.*[-.]system$" matches no namespace\'s name';
+    await expect(running).rejects.toMatchObject(failure(text));
   });
 
   it("exits when the times of its Leases do not fit", async () => {
-    const words = ["--http-port", "0", "--leader-elect", "--lease-duration", "1"];
-    await expect(kindstack("run", ...words)).rejects.toMatchObject({
-      code: 1,
-      stderr: "kindstack: --lease-duration must be longer than --renew-deadline\n",
-    });
+    const running = kindstack("run", "--http-port", "0", "--leader-elect", "--lease-duration", "1");
+    const stderr = "kindstack: --lease-duration must be longer than --renew-deadline\n";
+    await expect(running).rejects.toMatchObject({ code: 1, stderr });
   });
 });
 
@@ -83,9 +63,7 @@ describe("kindstack proxy", () => {
     ["--http-port", "--port"],
   ])("exits when %s is in use", async (option, other) => {
     const port = String((occupied.address() as AddressInfo).port);
-    await expect(kindstack("proxy", ...files, option, port, other, "0")).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("EADDRINUSE"),
-    });
+    const proxy = kindstack("proxy", ...files, option, port, other, "0");
+    await expect(proxy).rejects.toMatchObject(failure("EADDRINUSE"));
   });
 });

@@ -1,17 +1,14 @@
 import { describe, expect, it } from "vitest";
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ROW_STUB } from "../../providers/postgres/row";
 import { type Admitting, admit } from "../../src/fleet/admit";
 import type { PortableResource } from "../../src/fleet/artefact";
 import { memcached } from "../../stacks/kinds/memcached/kind";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { memcachedObject } from "../objects";
 
-const live = {
-  apiVersion: "cache.example.com/v1alpha1",
-  kind: "Memcached",
-  metadata: { name: "web", namespace: "team-a", uid: "11111111-1111-1111-1111-111111111111", resourceVersion: "1" },
-} as LiveObject;
+const uid = "11111111-1111-1111-1111-111111111111";
+const live = memcachedObject({ name: "web", namespace: "team-a", uid });
 const cluster = { name: "prod", uid: "22222222-2222-2222-2222-222222222222" };
 const providers = { [OBJECT_STUB]: 1, [ROW_STUB]: 1 };
 const admitting: Admitting = { kind: memcached, live, cluster, providers };
@@ -37,7 +34,7 @@ const inputsOf = (admitted: ReturnType<typeof admit>) => admitted.resources.map(
 
 describe("what a program is said to declare", () => {
   it("belongs to the object that it is said to be of, whatever it says", () => {
-    const own = { uid: live.metadata.uid, description: "Memcached.cache.example.com/team-a/web" };
+    const own = { uid, description: "Memcached.cache.example.com/team-a/web" };
     expect(inputsOf(admit(admitting, [resource()]))).toMatchObject([{ owner: own }]);
     const [inputs] = inputsOf(admit({ ...admitting, kind: postgresWriter }, [row()])) as [{ owner: object }];
     expect(inputs.owner).toMatchObject({ uid: own.uid, cluster, namespace: "team-a" });
@@ -45,43 +42,33 @@ describe("what a program is said to declare", () => {
 
   it("may leave other fields to others than the installed kind does", () => {
     const ignoring = { owner: { ...owner, ignoreFields: ["Deployment:spec.replicas"] } };
-    expect(inputsOf(admit(admitting, [resource({}, ignoring)]))).toMatchObject([
-      { owner: { uid: live.metadata.uid, ignoreFields: ["Deployment:spec.replicas"] } },
-    ]);
+    const own = { uid, ignoreFields: ["Deployment:spec.replicas"] };
+    expect(inputsOf(admit(admitting, [resource({}, ignoring)]))).toMatchObject([{ owner: own }]);
   });
 
+  const refused = "inputs that its provider does not take";
+  const noAlias = [resource(), resource({ name: "b", aliasParents: { 0: 0 } })];
+  const initial = { manifest: { ...manifest, kind: "Secret" }, fieldManager: "x" };
   it.each<[string, PortableResource[], string]>([
     ["its own parent", [resource({ parent: 0 })], "not declared before it"],
     ["a parent that comes later", [resource({ parent: 1 }), resource({ name: "b" })], "not declared before it"],
     ["a dependency on itself", [resource({ dependsOn: [0] })], "not declared before it"],
     ["a former parent that comes later", [resource({ aliasParents: { 0: 7 } })], "not declared before it"],
-    [
-      "a parent of no alias",
-      [resource(), resource({ name: "b", aliasParents: { 0: 0 } })],
-      "alias that it does not have",
-    ],
+    ["a parent of no alias", noAlias, "alias that it does not have"],
     ["another type than its manifest's", [resource({ type: `${TYPE}Set` })], "has the type"],
     ["a provider as a component", [{ type: "pulumi:providers:aws", name: "aws" }], "has the type"],
     ["the stack", [{ type: "pulumi:pulumi:Stack", name: "s" }], "has the type"],
     ["code to run", [resource({ provider: "exports.handler = () => process.exit()" })], "provider of the kind's own"],
     ["no provider", [withoutProvider], "provider of the kind's own"],
     ["an object in another namespace", [elsewhere({ namespace: "kube-system" })], "is in the namespace kube-system"],
-    ["marks that are no texts", [elsewhere({ labels: { a: { b: 1 } } })], "inputs that its provider does not take"],
-    ["no name", [elsewhere({ name: undefined })], "inputs that its provider does not take"],
-    ["an input that no provider has", [resource({}, { force: true })], "inputs that its provider does not take"],
-    [
-      "another stub among its inputs",
-      [resource({}, { __provider: ROW_STUB })],
-      "inputs that its provider does not take",
-    ],
+    ["marks that are no texts", [elsewhere({ labels: { a: { b: 1 } } })], refused],
+    ["no name", [elsewhere({ name: undefined })], refused],
+    ["an input that no provider has", [resource({}, { force: true })], refused],
+    ["another stub among its inputs", [resource({}, { __provider: ROW_STUB })], refused],
     ["an output of the SDK's", [spec({ a: { __pulumiOutput: true } })], '"__pulumiOutput"'],
     ["a prototype", [spec(JSON.parse('{"__proto__":{"polluted":true}}'))], '"__proto__"'],
     ["depth", [spec(nested(70))], "nested more than 64 levels deep"],
-    [
-      "another object at its creation",
-      [resource({}, { initial: { manifest: { ...manifest, kind: "Secret" }, fieldManager: "x" } })],
-      "is created as another object",
-    ],
+    ["another object at its creation", [resource({}, { initial })], "is created as another object"],
   ])("is refused with %s", (_what, declared, why) => {
     expect(() => admit(admitting, declared)).toThrow(why);
     expect(({} as { polluted?: true }).polluted).toBeUndefined();

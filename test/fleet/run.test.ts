@@ -9,6 +9,7 @@ import { runFleet } from "../../src/fleet/run";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
+import { liveObject } from "../objects";
 
 type Program = (object: KindObject<{ text: string }>, context: ProgramContext) => void;
 const names = { group: "example.com", version: "v1", kind: "Note", plural: "notes", singular: "note" } as const;
@@ -40,14 +41,18 @@ function make(
 ) {
   new KubernetesObject(name, { owner, manifest: { apiVersion: "v1", kind, metadata: { name, namespace }, ...data } });
 }
+/** A program that makes one ConfigMap, with what this gives as its data. */
+const giving =
+  (dataOf: (...given: Parameters<Program>) => object): Program =>
+  (object, context) =>
+    make("ConfigMap", object, context, { data: dataOf(object, context) });
+const giveText = giving(({ spec: { text } }) => ({ text }));
 const outcomeOf = async (program: Program, object = live("one"), more: Partial<AnyKind> = {}) =>
   (await runFleet(fleetOf([object]), [kindOf(program, more)])).objects[0]?.outcome;
 
 describe("the programs of a fleet", () => {
   it("give what they declare as data, for objects as they were fetched", async () => {
-    const program: Program = (object, context) =>
-      make("ConfigMap", object, context, { data: { text: object.spec.text } });
-    const declarations = await runFleet(fleetOf([live("one"), live("two")]), [kindOf(program)]);
+    const declarations = await runFleet(fleetOf([live("one"), live("two")]), [kindOf(giveText)]);
     expect(Check(declarationsSchema, declarations)).toBe(true);
     expect(declarations.providers).toMatchObject({ [OBJECT_STUB]: 1 });
     expect(declarations.objects).toMatchObject([
@@ -57,36 +62,24 @@ describe("the programs of a fleet", () => {
   });
 
   it("give no value of a Secret, whether they mark it or not", async () => {
-    const outcome = await outcomeOf((object, context) =>
-      make("Secret", object, context, { stringData: { a: "hunter2" } }),
-    );
-    expect(outcome).toMatchObject({
-      type: "declared",
-      resources: [{ type: expect.stringMatching(/:Secret$/), secret: true }],
-    });
+    const program: Program = (...given) => make("Secret", ...given, { stringData: { a: "hunter2" } });
+    const outcome = await outcomeOf(program);
+    const resources = [{ type: expect.stringMatching(/:Secret$/), secret: true }];
+    expect(outcome).toMatchObject({ type: "declared", resources });
     expect(JSON.stringify(outcome)).not.toContain("hunter2");
   });
 
   it("tell nothing where two runs differ, such as by a count, by chance, or by what the first one left in its object", async () => {
     let runs = 0;
-    const programs: Program[] = [
-      (object, context) => make("ConfigMap", object, context, { data: { count: String(runs++) } }),
-      (object, context) => make("ConfigMap", object, context, { data: { at: String(Math.random()) } }),
-      (object, context) => {
-        for (let made = 0; made <= runs++ % 2; made++) make("ConfigMap", object, context, {});
-      },
-    ];
-    for (const program of programs.slice(0, 2)) {
-      expect(await outcomeOf(program)).toMatchObject({
-        type: "unchecked",
-        message: expect.stringMatching(/^its program declares something else each time it runs: one\.inputs/),
-      });
+    const message = expect.stringMatching(/^its program declares something else each time it runs: one\.inputs/);
+    for (const program of [giving(() => ({ count: String(runs++) })), giving(() => ({ at: String(Math.random()) }))]) {
+      expect(await outcomeOf(program)).toMatchObject({ type: "unchecked", message });
     }
-    const pushed: Program = (object, context) => {
+    const pushed = giving((object) => {
       const { metadata } = object as { metadata: { labels?: Record<string, string> } };
       metadata.labels = { ...metadata.labels, ran: `${metadata.labels?.ran ?? ""}x` };
-      make("ConfigMap", object, context, { data: { ...metadata.labels } });
-    };
+      return { ...metadata.labels };
+    });
     expect(await outcomeOf(pushed)).toMatchObject({ type: "declared" });
   });
 
@@ -110,43 +103,29 @@ describe("the programs of a fleet", () => {
       throw new Error(`nothing for ${object.metadata.name}`);
     };
     expect(await outcomeOf(program)).toEqual({ type: "failed", message: "nothing for one" });
-    expect(await outcomeOf(program, live("one", 7))).toMatchObject({
-      type: "invalid",
-      message: expect.stringContaining("text"),
-    });
+    const message = expect.stringContaining("text");
+    expect(await outcomeOf(program, live("one", 7))).toMatchObject({ type: "invalid", message });
   });
 
   it("are told nothing that was not fetched", async () => {
     const reads = { settings: { apiVersion: "v1", kind: "ConfigMap", name: () => "settings" } };
     const liveState = { reads: [{ apiVersion: "v1", kind: "Pod" }], needsReconcile: () => [] };
     const watch = { apiVersion: "v1", kind: "Node", labelSelector: "a", selectorOf: () => "a", keysOf: () => [] };
+    const message = expect.stringContaining("it is not in the file");
     for (const capabilities of [{ reads }, { liveState }, { watches: [watch] }]) {
-      expect(await outcomeOf(() => undefined, live("one"), { capabilities })).toMatchObject({
-        type: "unchecked",
-        message: expect.stringContaining("it is not in the file"),
-      });
+      const outcome = await outcomeOf(() => undefined, live("one"), { capabilities });
+      expect(outcome).toMatchObject({ type: "unchecked", message });
     }
   });
 
   it("see their own resources and not those that others have marked elsewhere", async () => {
-    const pod = (namespace: string) =>
-      ({
-        ...{ apiVersion: "v1", kind: "Pod" },
-        metadata: {
-          name: namespace,
-          namespace,
-          uid: "p",
-          resourceVersion: "1",
-          labels: { "kindstack.dev/owner-uid": "uid-one" },
-        },
-      }) as LiveObject;
+    const labels = { "kindstack.dev/owner-uid": "uid-one" };
+    const pod = (namespace: string) => liveObject({ metadata: { name: namespace, namespace, labels } });
     const owned = { types: [{ apiVersion: "v1", kind: "Pod" }], objects: [pod("team-a"), pod("team-b")] };
-    const program: Program = (object, context) =>
-      make("ConfigMap", object, context, { data: { seen: context.owned.map(({ metadata }) => metadata.name).join() } });
+    const program = giving((_, context) => ({ seen: context.owned.map(({ metadata }) => metadata.name).join() }));
     const liveState = { reads: owned.types, needsReconcile: () => [] };
-    const { objects } = await runFleet(fleetOf([live("one")], { owned }), [
-      kindOf(program, { capabilities: { liveState } }),
-    ]);
+    const kind = kindOf(program, { capabilities: { liveState } });
+    const { objects } = await runFleet(fleetOf([live("one")], { owned }), [kind]);
     expect(objects[0]?.outcome).toMatchObject({ resources: [{ inputs: { manifest: { data: { seen: "team-a" } } } }] });
   });
 
@@ -184,13 +163,11 @@ describe("the requests for declarations", () => {
   });
 
   it("are within the limits of an operator, and have each object once", async () => {
-    const program: Program = (object, context) =>
-      make("ConfigMap", object, context, { data: { text: object.spec.text } });
     const objects = [
       ...Array.from({ length: 1_200 }, (_, n) => live(`n${n}`)),
       ...["a", "b", "c"].map((n) => live(n, "x".repeat(2e6))),
     ];
-    const declarations = await runFleet(fleetOf([...objects, live("d", "x".repeat(5e6))]), [kindOf(program)]);
+    const declarations = await runFleet(fleetOf([...objects, live("d", "x".repeat(5e6))]), [kindOf(giveText)]);
     const requests = requestsOf(declarations, { refresh: false });
     expect(requests.map((one) => one.objects.length)).toEqual([500, 500, 201, 1, 2]);
     for (const request of requests) expect(JSON.stringify(request).length).toBeLessThan(4 * 1024 * 1024);

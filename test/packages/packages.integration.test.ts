@@ -124,18 +124,12 @@ const opened: Packages[] = [];
 let packages: Packages;
 let odd: AnyKind;
 
-/** Serves the package anew. */
-async function serve(limits: Partial<PackageLimits> = {}, idleMs?: number): Promise<AnyKind> {
-  const environment = {
-    ...process.env,
-    ODD_SETTING: "set",
-    ODD_SECRET: "s",
-    KINDSTACK_CLUSTER: "c",
-    PSQL_PASSWORD: "p",
-  };
-  packages = new Packages({ limits: { ...LIMITS, ...limits }, idleMs, environment, logger });
+/** Serves the package anew, until the test has ended. */
+async function serve(idleMs?: number, module = "odd"): Promise<AnyKind> {
+  const odds = { ODD_SETTING: "set", ODD_SECRET: "s", KINDSTACK_CLUSTER: "c", PSQL_PASSWORD: "p" };
+  packages = new Packages({ limits: LIMITS, idleMs, environment: { ...process.env, ...odds }, logger });
   opened.push(packages);
-  const { kinds, problems } = await packages.load([path.join(folder, "odd")]);
+  const { kinds, problems } = await packages.load([path.join(folder, module)]);
   expect(problems).toEqual([]);
   return kinds[0] as AnyKind;
 }
@@ -153,10 +147,9 @@ beforeAll(async () => {
 });
 afterEach(() => {
   lines.length = 0;
+  for (const served of opened.splice(1)) served.close();
 });
-afterAll(() => {
-  for (const packages of opened) packages.close();
-});
+afterAll(() => opened[0]?.close());
 
 const objectOf = (name: string, mode = name, labels = {}): KindObject & { spec: unknown } =>
   ({
@@ -174,6 +167,7 @@ const declare = (kind: AnyKind, object: KindObject, logged: unknown[] = []) => {
     runProgram(kind, object, { owner, owned: [], recorded: new Set(), watched: [], referenced, log }),
   );
 };
+const failureOf = (work: Promise<unknown>) => work.catch((thrown: unknown) => thrown);
 const owner = { uid: "u", description: "Odd" };
 const report = (mode: string) => Promise.resolve(odd.report(objectOf(mode), []));
 
@@ -195,10 +189,8 @@ describe("a kind of a package", () => {
     expect(await capabilities.conditions?.(object, [], "failed")).toMatchObject([{ type: "Odd", message: "failed" }]);
     expect(await capabilities.reads?.login?.name(object)).toBe("fine");
     expect(capabilities.settings?.()).toBe("set");
-    expect(await capabilities.versions?.[0]?.toStored({ spec: { how: "x" }, annotations: {} })).toEqual({
-      spec: { mode: "x" },
-      annotations: {},
-    });
+    const stored = await capabilities.versions?.[0]?.toStored({ spec: { how: "x" }, annotations: {} });
+    expect(stored).toEqual({ spec: { mode: "x" }, annotations: {} });
     const { drifted, unknown } = (await capabilities.external?.findDrift([object])) ?? {};
     expect(drifted).toEqual(new Map([["a", "size"]]));
     expect(unknown?.get("b")).toMatchObject({ errorClass: "terminal", reason: "Forbidden", message: "no" });
@@ -208,14 +200,8 @@ describe("a kind of a package", () => {
     const applied: unknown[] = [];
     const memory = new Map<string, unknown>();
     const apply = async (...given: unknown[]) => void applied.push(given);
-    const maintenance = {
-      owned: [],
-      memory,
-      apply,
-      tryOut: async () => undefined,
-      remove: async () => {},
-      warn: () => {},
-    };
+    const nothing = { tryOut: async () => undefined, remove: async () => {}, warn: () => {} };
+    const maintenance = { owned: [], memory, apply, ...nothing };
     await odd.capabilities.maintain?.(objectOf("fine"), maintenance);
     expect(await odd.capabilities.maintain?.(objectOf("fine"), maintenance)).toEqual({ requeueAfterMs: 0 });
     expect(memory).toEqual(new Map([["times", 2]]));
@@ -223,10 +209,8 @@ describe("a kind of a package", () => {
   });
 
   it("has its errors with their class, its log, and of the environment what it declares", async () => {
-    await expect(parseServed(odd, objectOf("invalid") as never)).rejects.toMatchObject({
-      errorClass: "terminal",
-      reason: "Invalid",
-    });
+    const invalid = { errorClass: "terminal", reason: "Invalid" };
+    await expect(parseServed(odd, objectOf("invalid") as never)).rejects.toMatchObject(invalid);
     await expect(declare(odd, objectOf("pending"))).rejects.toMatchObject({ errorClass: "pending", reason: "Waiting" });
     await expect(declare(odd, objectOf("throw"))).rejects.toThrow("thrown by throw");
     await expect(report("wrong")).rejects.toThrow("report of Odd returns something else than it must");
@@ -240,13 +224,10 @@ describe("a kind of a package", () => {
 
   it("with sdkRuntime is refused where the Automation API would run it, by what to do", async () => {
     const { kinds } = await packages.load([path.join(folder, "odd")]);
-    const run = async () => {
-      await runProgram(kinds[1] as AnyKind, objectOf("fine"), { owner, owned: [], recorded: new Set(), watched: [] });
-    };
-    await expect(run()).rejects.toMatchObject({
-      reason: "Misconfigured",
-      message: expect.stringMatching(/^Oddsdk has sdkRuntime .* unset KINDSTACK_ENGINE/),
-    });
+    const context = { owner, owned: [], recorded: new Set<string>(), watched: [] };
+    const run = async () => runProgram(kinds[1] as AnyKind, objectOf("fine"), context);
+    const message = expect.stringMatching(/^Oddsdk has sdkRuntime .* unset KINDSTACK_ENGINE/);
+    await expect(run()).rejects.toMatchObject({ reason: "Misconfigured", message });
   });
 
   it.each(["write", "read", "spawn"])("may not %s outside of its package", async (mode) => {
@@ -272,14 +253,10 @@ describe("code that does what a mistake does", () => {
     ["heap", "OutOfMemory"],
   ])("by %s fails its object with %s, and others are served", async (mode, reason) => {
     const kind = await serve();
-    try {
-      const error = await declare(kind, objectOf(mode)).catch((thrown: unknown) => thrown);
-      if (reason === "InternalError") expect(error).toMatchObject({ message: `thrown by ${mode}` });
-      else expect(error).toMatchObject({ errorClass: "retryable", reason });
-      expect(await declare(kind, objectOf("fine"))).toHaveLength(2);
-    } finally {
-      packages.close();
-    }
+    const error = await failureOf(declare(kind, objectOf(mode)));
+    if (reason === "InternalError") expect(error).toMatchObject({ message: `thrown by ${mode}` });
+    else expect(error).toMatchObject({ errorClass: "retryable", reason });
+    expect(await declare(kind, objectOf("fine"))).toHaveLength(2);
   });
 
   it("that looks for a parent process finds none, and signals none", async () => {
@@ -295,15 +272,11 @@ describe("code that does what a mistake does", () => {
     expect(await declare(kind, objectOf("flood"), logged)).toHaveLength(2);
     expect(logged.length).toBeLessThan(5_000);
     expect(logged).toContainEqual({ message: expect.stringContaining("the rest is left out") });
-    packages.close();
   });
 
   it("by what is too large fails its object, and gives the operator nothing to read", async () => {
-    const refused = {
-      errorClass: "terminal",
-      reason: "InvalidProgram",
-      message: expect.stringContaining("more than 16 MiB"),
-    };
+    const message = expect.stringContaining("more than 16 MiB");
+    const refused = { errorClass: "terminal", reason: "InvalidProgram", message };
     await expect(report("large")).rejects.toMatchObject(refused);
     await expect(declare(odd, objectOf("large"))).rejects.toMatchObject(refused);
     const logged: unknown[] = [];
@@ -313,26 +286,21 @@ describe("code that does what a mistake does", () => {
 
   it("among 1,000 objects that wait fails no other one", async () => {
     const kind = await serve();
-    const results = await Promise.allSettled(
-      Array.from({ length: 1_000 }, async (_, index) =>
-        kind.report(objectOf(`object-${index}`, index === 500 ? "loop" : "fine"), []),
-      ),
-    );
-    const failed = results.flatMap((result, index) =>
-      result.status === "rejected" ? [[index, result.reason.reason]] : [],
-    );
-    expect(failed).toEqual([[500, "ProgramTimedOut"]]);
+    const objects = Array.from({ length: 1_000 }, (_, n) => objectOf(`object-${n}`, n === 500 ? "loop" : "fine"));
+    const results = await Promise.allSettled(objects.map(async (object) => kind.report(object, [])));
+    const failed = results.filter(({ status }) => status === "rejected");
+    expect(failed).toMatchObject([{ reason: { reason: "ProgramTimedOut" } }]);
+    expect(results.indexOf(failed[0] ?? expect.fail())).toBe(500);
     // Its code was seen to run: it is called once.
     expect(lines.filter((line) => line.includes("process of a package ended"))).toHaveLength(1);
-    packages.close();
   });
 
   it("is called again later for the same object; no other waits, nor does a new spec", async () => {
     const kind = await serve();
     const endings = () => lines.filter((line) => line.includes("process of a package ended")).length;
-    const error = await declare(kind, objectOf("abort")).catch((thrown: unknown) => thrown);
+    const error = await failureOf(declare(kind, objectOf("abort")));
     const before = endings();
-    expect(await declare(kind, objectOf("abort")).catch((thrown: unknown) => thrown)).toBe(error);
+    expect(await failureOf(declare(kind, objectOf("abort")))).toBe(error);
     expect(endings()).toBe(before);
     expect(await declare(kind, objectOf("fine"))).toHaveLength(2);
     const edited = objectOf("abort", "fine");
@@ -341,7 +309,6 @@ describe("code that does what a mistake does", () => {
       await declare(kind, objectOf("abort")).catch(() => undefined);
       expect(endings()).toBeGreaterThan(before);
     });
-    packages.close();
   });
 
   it("in a report keeps no program waiting, and no other report", async () => {
@@ -351,7 +318,6 @@ describe("code that does what a mistake does", () => {
     expect(await declare(kind, objectOf("loop-0", "fine"))).toHaveLength(2);
     expect(await kind.report(objectOf("fine"), [])).toEqual({ mode: "fine" });
     for (const result of await settled) expect(result).toMatchObject({ reason: { reason: "ProgramTimedOut" } });
-    packages.close();
   });
 
   it("by a leak fails no object: the process starts afresh", async () => {
@@ -362,22 +328,20 @@ describe("code that does what a mistake does", () => {
       for (const pid of packages.pids) pids.add(pid);
     }
     expect(pids.size).toBeGreaterThan(1);
-    packages.close();
   });
 });
 
 describe("the process of a package", () => {
   it("ends when nothing is asked of it, and starts again when it is", async () => {
-    const kind = await serve({}, 50);
+    const kind = await serve(50);
     await eventually(() => expect(packages.pids).toEqual([]));
     expect(await kind.report(objectOf("fine"), [])).toEqual({ mode: "fine" });
     expect(packages.pids).toHaveLength(1);
     await eventually(() => expect(packages.pids).toEqual([]));
-    packages.close();
   });
 
   it("starts with no other code than what is served, and ends when nothing of it is", async () => {
-    const kind = await serve({}, 50);
+    const kind = await serve(50);
     const file = path.join(folder, "odd/index.js");
     const answer = async () => kind.report(objectOf("fine"), []);
     expect(await answer()).toEqual({ mode: "fine" });
@@ -394,12 +358,11 @@ describe("the process of a package", () => {
       await eventually(() => expect(packages.pids).toEqual([]));
     } finally {
       fs.writeFileSync(file, CODE);
-      packages.close();
     }
   });
 
   it("stays while its files are gone, as while they are installed again", async () => {
-    const kind = await serve({}, 50);
+    const kind = await serve(50);
     const [file, away] = ["odd", "away"].map((name) => path.join(folder, name)) as [string, string];
     expect(await kind.report(objectOf("fine"), [])).toEqual({ mode: "fine" });
     const [pid] = packages.pids;
@@ -447,17 +410,11 @@ it("starts one process to learn of its kinds, unless their settings may depend o
   const plain = path.join(folder, "plain");
   fs.cpSync(path.join(folder, "odd"), plain, { recursive: true });
   fs.writeFileSync(path.join(plain, "index.js"), CODE.replace("settings:", "// settings:"));
-  const environment = { ...process.env, ODD_SETTING: "set" };
-  for (const [module, pids] of [
-    ["plain", 0],
-    ["odd", 1],
-  ] as const) {
-    const served = new Packages({ limits: LIMITS, environment, logger });
-    const [kind] = (await served.load([path.join(folder, module)])).kinds;
-    expect(served.pids).toHaveLength(pids);
-    await kind?.report(objectOf("fine"), []);
-    expect(served.pids).toHaveLength(1);
-    served.close();
+  for (const [module, pids] of Object.entries({ plain: 0, odd: 1 })) {
+    const kind = await serve(undefined, module);
+    expect(packages.pids).toHaveLength(pids);
+    await kind.report(objectOf("fine"), []);
+    expect(packages.pids).toHaveLength(1);
   }
 });
 
@@ -490,11 +447,7 @@ describe("a provider of a package", () => {
     const told = { log: { debug: info, info, warn: info, error: info }, progress: info };
     return { context: { fence, signal: end.signal, ...told, object }, end };
   };
-  const providerOf = (kind: AnyKind) => {
-    const provider = kind.capabilities.providers?.[0]?.provider;
-    if (provider === undefined) throw new Error("there is no provider");
-    return provider;
-  };
+  const providerOf = (kind: AnyKind) => kind.capabilities.providers?.[0]?.provider ?? expect.fail("it has no provider");
 
   it("is told of its update, and writes what the installation lets it write", async () => {
     const kind = await serve();
@@ -505,7 +458,6 @@ describe("a provider of a package", () => {
     expect(fs.readFileSync(file, "utf8")).toBe("made");
     expect(log).toEqual([{ message: "made", of: "a" }, { message: "written" }]);
     await expect(providerOf(kind).create({ file: path.join(outside, "b") }, contextOf().context)).rejects.toThrow();
-    packages.close();
   });
 
   it("writes nothing when its update has ended, or the operator has lost its Lease", async () => {
@@ -516,35 +468,31 @@ describe("a provider of a package", () => {
     end.abort(new Error("interrupted"));
     await expect(waiting).rejects.toThrow("interrupted");
     packages.allow(0);
-    await expect(providerOf(kind).create({ file: path.join(shelf, "c") }, contextOf().context)).rejects.toMatchObject({
-      reason: "LeaseLost",
-    });
+    const late = providerOf(kind).create({ file: path.join(shelf, "c") }, contextOf().context);
+    await expect(late).rejects.toMatchObject({ reason: "LeaseLost" });
     expect(fs.existsSync(path.join(shelf, "c"))).toBe(false);
-    packages.close();
   });
 
   it("that ends its process fails its object alone; a release passes over that", async () => {
     const kind = await serve();
     const create = (mode: string, name: string) =>
       providerOf(kind).create({ file: path.join(shelf, name), mode }, contextOf([], name).context);
-    const waits = create("wait", "other").catch((error: unknown) => error);
+    const waits = failureOf(create("wait", "other"));
     // Either may have ended the process.
-    for (const failed of [create("abort", "d").catch((error: unknown) => error), waits]) {
+    for (const failed of [failureOf(create("abort", "d")), waits]) {
       expect(await failed).toMatchObject({ errorClass: "retryable", reason: "Interrupted" });
     }
     await expect(create("abort", "d")).rejects.toMatchObject({ reason: "ProgramFailed" });
     expect(await create("wait", "other")).toMatchObject({ id: path.join(shelf, "other") });
     await providerOf(kind).release("d", { mode: "abort" }, contextOf([], "d").context);
-    packages.close();
   });
 
   it("removes orphans within the right to write", async () => {
-    const kind = await serve({}, 50);
+    const kind = await serve(50);
     const file = path.join(shelf, "e");
     const context = { ...contextOf().context, fence: noFence() };
     await kind.capabilities.external?.removeUntracked(owner, [{ file }], { release: false }, context);
     expect(fs.readFileSync(file, "utf8")).toBe("u");
     await eventually(() => expect(packages.pids).toEqual([]));
-    packages.close();
   });
 });

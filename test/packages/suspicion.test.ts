@@ -2,13 +2,9 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Target } from "../../src/packages/messages";
 import { Suspicions, subjectOf } from "../../src/packages/suspicion";
 
-const report = { type: "function", kind: "odds.example.com", path: ["report"] } as const;
-const validate = { type: "function", kind: "odds.example.com", path: ["validate"] } as const;
-const convert = {
-  type: "function",
-  kind: "odds.example.com",
-  path: ["capabilities", "versions", 0, "toStored"],
-} as const;
+const functionAt = (...path: (string | number)[]): Target => ({ type: "function", kind: "odds.example.com", path });
+const [report, validate] = [functionAt("report"), functionAt("validate")];
+const convert = functionAt("capabilities", "versions", 0, "toStored");
 const object = (uid: string, generation: number) => ({ metadata: { uid, generation } });
 const keyOf = (target: Target, args: unknown[]) => subjectOf(target, args, { context: undefined }).key;
 
