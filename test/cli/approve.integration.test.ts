@@ -64,7 +64,9 @@ async function approvals(namespace = cluster.namespace): Promise<Approval[]> {
   return (await cluster.client.list(APPROVAL_TYPE, { namespace })).items as Approval[];
 }
 
-const inNamespace = () => ["-n", cluster.namespace];
+/** Runs a command for the PodSet of this name. */
+const runFor = (name: string, command: string, ...words: string[]) =>
+  run(command, "podsets", name, "-n", cluster.namespace, ...words);
 
 it("kindstack plans shows what waits, the longest wait first, or one line for all with the same difference", async () => {
   const group = digest();
@@ -95,32 +97,31 @@ it("kindstack plans shows what waits, the longest wait first, or one line for al
 describe("kindstack plan", () => {
   it("shows what is done to each resource, as a preview does, and the command that approves it", async () => {
     const { spec } = await plan("web");
-    const { code, stdout } = await run("plan", "podsets", "web", ...inNamespace());
+    const { code, stdout } = await runFor("web", "plan");
     expect(code).toBe(0);
     expect(stdout).toContain("  ~ update Deployment default/web\n      spec.replicas: 1 → 2");
     expect(stdout).toContain("note: planned 2026-11-25T12:00:00Z because of SpecChanged");
     const command = `kindstack approve ${kindName(podSet)} web -n ${cluster.namespace} --digest ${spec.digest}`;
     expect(stdout).toMatch(new RegExp(`To approve it: ${command.replaceAll(".", "\\.")}\\n$`));
-    expect(JSON.parse((await run("plan", "podsets", "web", ...inNamespace(), "-o", "json")).stdout)).toMatchObject({
-      objects: [{ name: "web", action: "update", digest: spec.digest, group: spec.group }],
-    });
+    const shown = { name: "web", action: "update", digest: spec.digest, group: spec.group };
+    const { objects } = JSON.parse((await runFor("web", "plan", "-o", "json")).stdout);
+    expect(objects).toMatchObject([shown]);
 
     expect(await run(...command.split(" ").slice(1))).toMatchObject({ code: 0 });
-    expect(await approvals()).toMatchObject([
-      { spec: { object: { kind: kindName(podSet), name: "web" }, digest: spec.digest, decision: "Approve" } },
-    ]);
+    const approved = { object: { kind: kindName(podSet), name: "web" }, digest: spec.digest, decision: "Approve" };
+    expect(await approvals()).toMatchObject([{ spec: approved }]);
   });
 
   it("says how much of a large plan is not in it", async () => {
     const [step] = planSpec({ ...kindType(podSet), name: "large", uid: "u", generation: 1 }).steps;
     await plan("large", { steps: step === undefined ? [] : [{ ...step, omittedFields: 3 }], omitted: 7 });
-    const { stdout } = await run("plan", "podsets", "large", ...inNamespace());
+    const { stdout } = await runFor("large", "plan");
     expect(stdout).toContain("note: 3 more fields of Deployment default/web\n");
     expect(stdout).toContain("note: 7 more resources\n");
   });
 
   it("says so when nothing waits", async () => {
-    const { code, stderr } = await run("plan", "podsets", "web", ...inNamespace());
+    const { code, stderr } = await runFor("web", "plan");
     expect(code).toBe(1);
     expect(stderr).toContain(`PodSet ${cluster.namespace}/web has no plan: nothing of it waits for an approval`);
   });
@@ -130,9 +131,8 @@ describe("kindstack plan", () => {
     const spec = planSpec({ ...kindType(tenant), name: "acme", uid: "u", generation: 1 });
     await cluster.client.create({ ...PLAN_TYPE, metadata, spec, status: { state: "Pending" } });
     expect((await run("plan", "tenants.multitenancy", "acme")).stdout).toContain("Tenant acme");
-    expect((await run("reject", "tenants.multitenancy", "acme", "--reason", "not now")).stdout).toMatch(
-      /^rejected Tenant/,
-    );
+    const { stdout } = await run("reject", "tenants.multitenancy", "acme", "--reason", "not now");
+    expect(stdout).toMatch(/^rejected Tenant/);
     expect(await approvals(other)).toMatchObject([{ spec: { decision: "Reject", reason: "not now" } }]);
   });
 });
@@ -140,17 +140,7 @@ describe("kindstack plan", () => {
 describe("kindstack approve", () => {
   it("approves what waits now, for a day or as long as it is told, with a reason", async () => {
     const { spec } = await plan("web");
-    const { stdout } = await run(
-      "approve",
-      "podset",
-      "web",
-      ...inNamespace(),
-      "--yes",
-      "--reason",
-      "CHG-1",
-      "--expires",
-      "2h",
-    );
+    const { stdout } = await runFor("web", "approve", "--yes", "--reason", "CHG-1", "--expires", "2h");
     expect(stdout).toContain(`approved PodSet ${cluster.namespace}/web ${spec.digest}, until `);
     const [approval] = await approvals();
     expect(approval?.spec).toMatchObject({ reason: "CHG-1", digest: spec.digest });
@@ -160,7 +150,7 @@ describe("kindstack approve", () => {
 
   it("approves nothing that it has not shown, where there is no terminal to ask on", async () => {
     const { spec } = await plan("web");
-    const asked = await run("approve", "podsets", "web", ...inNamespace());
+    const asked = await runFor("web", "approve");
     expect(asked.stdout).toContain("  ~ update Deployment default/web\n");
     expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining("approve this with --yes") });
     const group = await run("approve", "--group", spec.group);
@@ -183,18 +173,21 @@ describe("kindstack approve", () => {
 
   it("refuses a digest that is outdated, what does not wait, and words that name nothing", async () => {
     await plan("web");
-    const outdated = await run("approve", "podsets", "web", ...inNamespace(), "--digest", digest());
+    const outdated = await runFor("web", "approve", "--digest", digest());
     expect(outdated).toMatchObject({ code: 1, stdout: "" });
     expect(outdated.stderr).toContain(`PodSet ${cluster.namespace}/web has another plan by now, sha256:`);
-    expect((await run("approve", "podsets", "api", ...inNamespace())).stderr).toContain("nothing of it waits");
+    expect((await runFor("api", "approve")).stderr).toContain("nothing of it waits");
     expect((await run("approve", "--group", "sha256:0000")).stderr).toContain("no plan has the group sha256:0000");
-    expect((await run("approve")).code).toBe(2);
-    expect((await run("approve", "podsets")).code).toBe(2);
-    expect((await run("approve", "podsets", "web", "--group", "sha256:1")).code).toBe(2);
-    expect((await run("approve", "podsets", "web", "--expires", "soon")).code).toBe(2);
-    expect((await run("approve", "podsets", "web", ...inNamespace(), "--yes", "--expires", "31d")).stderr).toContain(
-      "must be at most 30 days from now",
-    );
+    for (const words of [
+      [],
+      ["podsets"],
+      ["podsets", "web", "--group", "1"],
+      ["podsets", "web", "--expires", "soon"],
+    ]) {
+      expect((await run("approve", ...words)).code).toBe(2);
+    }
+    const late = await runFor("web", "approve", "--yes", "--expires", "31d");
+    expect(late.stderr).toContain("must be at most 30 days from now");
     expect(await approvals()).toEqual([]);
   });
 
@@ -214,7 +207,7 @@ describe("kindstack approve", () => {
   it("approves what a report shows, before there is a plan", async () => {
     const file = join(folder, "report.json");
     const shown = await plan("web");
-    const { stdout } = await run("plan", "podsets", "web", ...inNamespace(), "-o", "json");
+    const { stdout } = await runFor("web", "plan", "-o", "json");
     await writeFile(file, stdout);
     await cluster.client.delete(PLAN_TYPE, shown.metadata.name, cluster.namespace);
     expect((await run("approve", "--report", file, "--expires", "1h")).code).toBe(0);
@@ -230,13 +223,13 @@ describe("kindstack approve", () => {
     const group = digest();
     const causedBy = (by: string) => ({ group, cause: { reason: "SpecChanged", by, at: "2026-11-25T12:00:00Z" } });
     await plan("own", causedBy(`olga, ${user}`));
-    const refused = await run("approve", "podsets", "own", ...inNamespace(), "--yes");
+    const refused = await runFor("own", "approve", "--yes");
     expect(refused.code).toBe(1);
     const advice = `another user must approve what ${user} has changed`;
     expect(refused.stderr).toContain(`your approval would have no effect: ${advice}`);
     expect((await run("approve", "--group", group, "--yes")).stderr).toContain("would have no effect");
     expect(await approvals()).toEqual([]);
-    expect((await run("reject", "podsets", "own", ...inNamespace())).code).toBe(0);
+    expect((await runFor("own", "reject")).code).toBe(0);
 
     const olgas = await plan("olgas", causedBy("olga"), other);
     const { code, stderr } = await run("approve", "--group", group, "--yes");
@@ -249,23 +242,19 @@ describe("kindstack approve", () => {
     await plan("web");
     const name = `reader-of-${cluster.namespace}`;
     const place = { name, namespace: cluster.namespace };
-    const rules = [
-      { apiGroups: ["kindstack.dev"], resources: ["plans", "approvals"], verbs: ["get", "list", "create"] },
-    ];
-    for (const manifest of roleFor([userNamed(name)], rules, place)) await cluster.client.apply(manifest);
+    const rule = { apiGroups: ["kindstack.dev"], resources: ["plans", "approvals"], verbs: ["get", "list", "create"] };
+    for (const manifest of roleFor([userNamed(name)], [rule], place)) await cluster.client.apply(manifest);
     const config = parse(await readFile(controlPlane().kubeconfig, "utf8")) as { users: { user: object }[] };
     for (const entry of config.users) entry.user = { ...entry.user, as: name };
     const file = join(folder, "kubeconfig");
     await writeFile(file, stringify(config));
     vi.stubEnv("KUBECONFIG", file);
+    const approving = async () => (await runFor("web", "approve", "--yes")).stderr;
     const lacks = `you may not decide on plans in the namespace ${cluster.namespace}: `;
-    await expect
-      .poll(async () => (await run("approve", "podsets", "web", ...inNamespace(), "--yes")).stderr)
-      .toContain(lacks);
-    expect((await run("approve", "podsets", "web", ...inNamespace(), "--yes")).stderr).toContain(
-      `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`,
-    );
+    await expect.poll(approving).toContain(lacks);
+    const right = `takes the right to approve plans.kindstack.dev in the namespace ${cluster.namespace}`;
+    expect(await approving()).toContain(right);
     expect((await run("plans")).code).toBe(1);
-    expect((await run("plans", ...inNamespace())).stdout).toContain("web");
+    expect((await run("plans", "-n", cluster.namespace)).stdout).toContain("web");
   });
 });

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { parse } from "yaml";
 import { readManifestsAt, renderManifests, renderManifestsAt } from "../../src/cli/revision";
 import { selectCandidates } from "../../src/preview/preview";
 import { eventually } from "../../src/testing/eventually";
@@ -34,8 +35,13 @@ const commit = (message: string) => {
   git("add", "-A");
   git("commit", "-qm", message);
 };
-const tenant = (name: string, more = "") =>
-  `apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata:\n  name: ${name}\n${more}spec:\n  adminEmail: a@example.com\n  namespaces: []\n`;
+const tenant = (name: string) =>
+  `apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata:\n  name: ${name}\nspec:\n  adminEmail: a@example.com\n  namespaces: []\n`;
+/** Commits the tenants a and b in this folder. */
+const commitTwo = (folder: string) => {
+  for (const name of ["a", "b"]) write(`${folder}/${name}.yaml`, tenant(name));
+  commit("first");
+};
 
 /**
  * What a preview is asked of a folder: the names, problems and what is passed over. Those that are removed have a minus, those
@@ -60,21 +66,12 @@ async function asked(paths: string[], revision?: string) {
 
 describe("a folder", () => {
   it("of what `kubectl get -o yaml` and `-o json` print", async () => {
-    const live = {
-      apiVersion: "multitenancy.codereliant.io/v1",
-      kind: "Tenant",
-      metadata: { name: "b", uid: "u", resourceVersion: "1", managedFields: [{ manager: "m" }] },
-      spec: { adminEmail: "a@example.com", namespaces: [] },
-      status: { conditions: [] },
-    };
-    write(
-      "list.yaml",
-      `apiVersion: v1\nitems:\n- ${tenant("a").trimEnd().replaceAll("\n", "\n  ")}\nkind: List\nmetadata:\n  resourceVersion: ""\n`,
-    );
-    write(
-      "list.json",
-      JSON.stringify({ apiVersion: "v1", kind: "List", metadata: { resourceVersion: "" }, items: [live] }, null, 4),
-    );
+    const item = tenant("a").trimEnd().replaceAll("\n", "\n  ");
+    write("list.yaml", `apiVersion: v1\nitems:\n- ${item}\nkind: List\nmetadata:\n  resourceVersion: ""\n`);
+    const metadata = { name: "b", uid: "u", resourceVersion: "1", managedFields: [{ manager: "m" }] };
+    const live = { ...parse(tenant("b")), metadata, status: { conditions: [] } };
+    const list = { apiVersion: "v1", kind: "List", metadata: { resourceVersion: "" }, items: [live] };
+    write("list.json", JSON.stringify(list, null, 4));
     expect(await asked([root])).toEqual({ names: ["a", "b"], problems: [], ignored: 0, unseen: [] });
   });
 
@@ -87,15 +84,8 @@ describe("a folder", () => {
   });
 
   it("of JSON lines, as `jq -c` prints them", async () => {
-    const lines = ["a", "b"].map((name) =>
-      JSON.stringify({
-        apiVersion: "multitenancy.codereliant.io/v1",
-        kind: "Tenant",
-        metadata: { name },
-        spec: { adminEmail: "a@example.com", namespaces: [] },
-      }),
-    );
-    write("out.json", `${lines.join("\n")}\n`);
+    const lines = ["a", "b"].map((name) => `${JSON.stringify(parse(tenant(name)))}\n`);
+    write("out.json", lines.join(""));
     expect(await asked([root])).toEqual({ names: ["a", "b"], problems: [], ignored: 0, unseen: [] });
   });
 
@@ -108,12 +98,8 @@ describe("a folder", () => {
 
   it("that is named twice, or with a file of it, is read once", async () => {
     write("a.yaml", tenant("a"));
-    expect(await asked([root, join(root, "a.yaml"), `${root}/`])).toEqual({
-      names: ["a"],
-      problems: [],
-      ignored: 0,
-      unseen: [],
-    });
+    const once = { names: ["a"], problems: [], ignored: 0, unseen: [] };
+    expect(await asked([root, join(root, "a.yaml"), `${root}/`])).toEqual(once);
   });
 
   it("with anchors, merges and quoted numbers, as people write them", async () => {
@@ -131,17 +117,13 @@ describe("a repository", () => {
   });
 
   it("with blanks, accents and quotes in its paths", async () => {
-    write('team "é"/my tenants/a.yaml', tenant("a"));
-    write('team "é"/my tenants/b.yaml', tenant("b"));
-    commit("first");
+    commitTwo('team "é"/my tenants');
     rmSync(join(root, 'team "é"/my tenants/b.yaml'));
     expect(await asked([join(root, 'team "é"/my tenants')], "main")).toMatchObject({ names: ["-b", "a"], unseen: [] });
   });
 
   it("in a hook, where git names the repository by variables", async () => {
-    write("tenants/a.yaml", tenant("a"));
-    write("tenants/b.yaml", tenant("b"));
-    commit("first");
+    commitTwo("tenants");
     rmSync(join(root, "tenants/b.yaml"));
     vi.stubEnv("GIT_DIR", join(root, ".git"));
     vi.stubEnv("GIT_INDEX_FILE", join(root, ".git/index"));
@@ -152,9 +134,7 @@ describe("a repository", () => {
   });
 
   it("with an annotated tag to compare with, and a branch of the same name as a folder", async () => {
-    write("main/a.yaml", tenant("a"));
-    write("main/b.yaml", tenant("b"));
-    commit("first");
+    commitTwo("main");
     git("tag", "-a", "v1", "-m", "v1");
     rmSync(join(root, "main/b.yaml"));
     commit("second");
@@ -169,9 +149,7 @@ describe("a repository", () => {
     ["has a misspelt group", (text: string) => text.replace("codereliant.io", "codereliant.com")],
     ["is in a file that cannot be read", (text: string) => `${text}a: [`],
   ])("whose object %s: it is not deleted", async (_, change) => {
-    write("a.yaml", tenant("a"));
-    write("b.yaml", tenant("b"));
-    commit("first");
+    commitTwo(".");
     write("b.yaml", change(tenant("b")));
     expect((await asked([root], "main")).names).toEqual(["?b", "a"]);
   });
@@ -196,9 +174,7 @@ describe("a repository", () => {
   });
 
   it("in a linked work tree", async () => {
-    write("tenants/a.yaml", tenant("a"));
-    write("tenants/b.yaml", tenant("b"));
-    commit("first");
+    commitTwo("tenants");
     git("worktree", "add", "-q", "linked", "-b", "feature");
     rmSync(join(root, "linked/tenants/b.yaml"));
     expect(await asked([join(root, "linked/tenants")], "main")).toMatchObject({ names: ["-b", "a"], unseen: [] });
@@ -206,12 +182,9 @@ describe("a repository", () => {
 });
 
 describe("a command that renders", () => {
-  it("may print warnings beside the manifests, and is refused with them when it fails", async () => {
-    const objects = (await renderManifests(`echo '${tenant("a")}'; echo 'a warning' >&2`, never)).objects;
+  it("may print warnings beside the manifests", async () => {
+    const { objects } = await renderManifests(`echo '${tenant("a")}'; echo 'a warning' >&2`, never);
     expect(objects).toHaveLength(1);
-    await expect(renderManifests("echo 'no such overlay' >&2; exit 3", never)).rejects.toThrow(
-      /failed with 3: no such overlay/,
-    );
   });
 
   it("ends with the preview, and so does what it has started", async () => {
