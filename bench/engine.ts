@@ -167,7 +167,7 @@ async function copyStack(pulumi: string, count: number): Promise<void> {
 
 async function withoutRest(context: BenchContext, folder: string, count: number): Promise<Figure[]> {
   const stacks = await open(context, folder);
-  const most: EngineUsage = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
+  const most: EngineUsage = { memoryBytes: 0, descriptors: 0 };
   let done = 0;
   const sample = setInterval(async () => {
     const usage = await stacks.processes.usage();

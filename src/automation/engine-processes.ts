@@ -95,10 +95,9 @@ export class EngineProcesses {
   async #ask(): Promise<EngineUsage> {
     const total = { ...NOTHING };
     for (const process of [...this.#all, ...(this.plugins.process === undefined ? [] : [this.plugins.process])]) {
-      const { memoryBytes, descriptors, goroutines } = await process.usage().catch(() => NOTHING);
+      const { memoryBytes, descriptors } = await process.usage().catch(() => NOTHING);
       total.memoryBytes += memoryBytes;
       total.descriptors += descriptors;
-      total.goroutines += goroutines;
     }
     return total;
   }
@@ -169,4 +168,4 @@ export class EngineProcesses {
   }
 }
 
-const NOTHING: EngineUsage = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
+const NOTHING: EngineUsage = { memoryBytes: 0, descriptors: 0 };

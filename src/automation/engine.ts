@@ -28,8 +28,6 @@ export interface StackEngine {
   up(stack: string, program: Program, options?: UpOptions): Promise<UpResult>;
   /** What `up` with this program would do; a stack that does not exist counts as empty. Writes nothing, takes no lock. */
   preview(stack: string, program: Program, options?: StackPreviewOptions): Promise<PreviewResult>;
-  /** Compares the state with the real world, and saves what is found. */
-  refresh(stack: string, options?: OperationOptions): Promise<UpResult>;
   /**
    * Deletes everything in a stack, then the stack with its history; until {@link forgetDestroyed}, the backend tells of it to
    * the object. A stack that does not exist is a success, unless its object has had it.
@@ -141,7 +139,7 @@ export interface UpResult extends Pick<EngineReport, "resources" | "deleted" | "
 }
 
 export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {
-  kind: "update" | "refresh" | "destroy";
+  kind: "update" | "destroy";
   result: "succeeded" | "failed";
   /** How many resources each operation touched, without those that stayed the same. */
   resourceChanges: OpMap;

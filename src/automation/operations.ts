@@ -1,15 +1,7 @@
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import type { ProviderHost, ProviderSession } from "../../providers/host/session";
-import type {
-  DestroyOptions,
-  OperationOptions,
-  PreviewResult,
-  StackEngine,
-  StackPreviewOptions,
-  UpOptions,
-  UpResult,
-} from "./engine";
+import type { DestroyOptions, PreviewResult, StackEngine, StackPreviewOptions, UpOptions, UpResult } from "./engine";
 import { assess, type Ran, reportOf } from "./event-log";
 import { plannedChanges } from "./planned-changes";
 import type { Program } from "./program";
@@ -22,7 +14,7 @@ export interface OperationsOptions {
   previewsAtOnce?: number;
 }
 
-export type Method = "up" | "refresh" | "destroy" | "preview" | "previewDestroy";
+export type Method = "up" | "destroy" | "preview" | "previewDestroy";
 
 export interface Operation {
   method: Method;
@@ -32,9 +24,7 @@ export interface Operation {
 }
 
 /** The common part of all implementations of {@link StackEngine}: one operation writes a stack at a time, and has a result. */
-export abstract class Operations
-  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy">
-{
+export abstract class Operations implements Pick<StackEngine, "up" | "preview" | "destroy" | "previewDestroy"> {
   readonly #previews: LimitFunction;
   readonly #writing = new Set<string>();
 
@@ -55,10 +45,6 @@ export abstract class Operations
     return this.#write("up", stack, options, program);
   }
 
-  refresh(stack: string, options: OperationOptions = {}): Promise<UpResult> {
-    return this.#write("refresh", stack, options);
-  }
-
   destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
     return this.#write("destroy", stack, options);
   }
@@ -72,7 +58,7 @@ export abstract class Operations
   }
 
   async #write(
-    method: "up" | "refresh" | "destroy",
+    method: "up" | "destroy",
     stack: string,
     options: Operation["options"],
     program?: Program,

@@ -102,7 +102,7 @@ export class Connection {
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
 export const PROTOCOL = 5;
 
-const usage = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number(), goroutines: Type.Number() });
+const usage = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number() });
 export type EngineUsage = Type.Static<typeof usage>;
 
 const request = Type.Unsafe<ProviderRequest>({ type: "object", required: ["urn"] });

@@ -19,7 +19,7 @@ const CONTROL_PLANE = {
 const PULUMI_CLI = "3.260.0";
 const PULUMI_ENGINE = "3.276.0";
 /** The version of Pulumi's engine and the revision of our own code in `tools/engine`. */
-export const ENGINE_VERSION = `${PULUMI_ENGINE}-180`;
+export const ENGINE_VERSION = `${PULUMI_ENGINE}-181`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";

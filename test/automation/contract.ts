@@ -59,11 +59,10 @@ const run =
   ({ engine }, stack) =>
     engine.up(stack, program, { refresh });
 const preview =
-  (values: Record<string, string>): Step =>
+  (values: Record<string, string>, refresh = false): Step =>
   ({ engine }, stack) =>
-    engine.preview(stack, things(values));
+    engine.preview(stack, things(values), { refresh });
 const previewDestroy: Step = ({ engine }, stack) => engine.previewDestroy(stack);
-const refresh: Step = ({ engine }, stack) => engine.refresh(stack);
 const destroy: Step = ({ engine }, stack) => engine.destroy(stack);
 const release: Step = ({ engine }, stack) => engine.destroy(stack, { release: true });
 const changed =
@@ -104,8 +103,7 @@ export const SEQUENCES = {
     up({ a: "1", b: "terminal" }),
     up({ a: "2", b: "1" }),
     changed({ a: undefined }),
-    refresh,
-    up({ a: "2" }),
+    up({ a: "2" }, true),
     destroy,
   ],
   "creates, changes, replaces and deletes": [
@@ -123,7 +121,8 @@ export const SEQUENCES = {
     up({ a: "1", b: "1" }),
     changed({ a: "drifted", b: undefined }),
     up({ a: "1", b: "1" }),
-    refresh,
+    preview({ a: "1", b: "1" }, true),
+    up({ a: "terminal", b: "terminal" }, true),
     up({ a: "1", b: "1" }),
     changed({ a: "drifted", b: undefined }),
     up({ a: "1", b: "1" }, true),
@@ -162,7 +161,7 @@ export const SEQUENCES = {
     run(pair("2")),
     run(keyed("one")),
     run(keyed("other")),
-    refresh,
+    run(keyed("other"), true),
     destroy,
   ],
 } satisfies Record<string, readonly Step[]>;

@@ -19,7 +19,7 @@ async function open(script: readonly string[], idleMs = 100): Promise<EngineProc
   return new EngineProcesses({ file, args: [], environment: process.env, log, idleMs });
 }
 
-const USAGE = { memoryBytes: 1, descriptors: 1, goroutines: 1 };
+const USAGE = { memoryBytes: 1, descriptors: 1 };
 const answer = (id: number, result: object = USAGE) => `echo '${JSON.stringify({ id, result })}'; read -r _`;
 
 /** A process that has ended its first operation. */

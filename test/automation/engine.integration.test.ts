@@ -383,12 +383,12 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     await expect(starting).rejects.toMatchObject({ reason: "NoEngine", errorClass: "retryable" });
   });
 
-  it("a refresh saves what is found, and mends nothing", async () => {
+  it("a refresh saves what is found, also where the update then fails", async () => {
     await engine.up(stack, { changed: "1", removed: "1" });
     engine.things.live.set(`${stack}/changed`, "drifted");
     engine.things.live.delete(`${stack}/removed`);
-    const result = await engine.engine.refresh(stack);
-    expect(result.summary).toMatchObject({ kind: "refresh", result: "succeeded" });
+    const result = await engine.up(stack, { changed: "terminal", removed: "terminal" }, { refresh: true });
+    expect(result.summary).toMatchObject({ kind: "update", result: "failed", resourceChanges: { delete: 1 } });
     expect(result.resources).toMatchObject([{ name: "changed", outputs: { value: "drifted" } }]);
     expect(thingsOf(stack)).toEqual({ changed: "drifted" });
     expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).not.toContain("removed");
@@ -458,7 +458,6 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
         () => engine.engine.up(stack, program),
         () => engine.engine.preview(stack, program),
         () => engine.engine.previewDestroy(stack),
-        () => engine.engine.refresh(stack),
         () => engine.engine.destroy(stack),
         () => engine.engine.destroy(stack, { release: true }),
       ]) {

@@ -71,11 +71,14 @@ describe("Pulumi's plugin for Kubernetes", () => {
     expect(await dataOf("second")).toBeUndefined();
   });
 
-  it("finds drift by a refresh, and the next update repairs it", async () => {
+  it("finds drift by a refresh, and an update with a refresh repairs it", async () => {
     const manifest = cluster.configMap("first", { color: "green" });
     await cluster.client.apply(manifest, { fieldManager: "kubectl" });
-    expect(await engine.refresh(STACK)).toMatchObject({ failures: [], summary: { resourceChanges: { update: 1 } } });
-    expect(await up("first", { color: "blue" })).toMatchObject({ failures: [] });
+    const [declared, refresh] = [program("first", { color: "blue" }), { sdkRuntime: true, refresh: true }];
+    const preview = await engine.preview(STACK, declared, refresh);
+    expect(preview).toMatchObject({ failures: [], changes: [{ operation: "update", name: "settings/map" }] });
+    const repaired = await engine.up(STACK, declared, refresh);
+    expect(repaired).toMatchObject({ failures: [], summary: { resourceChanges: { update: 1 } } });
     expect(await dataOf("first")).toMatchObject({ data: { color: "blue" } });
   });
 

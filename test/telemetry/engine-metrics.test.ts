@@ -7,7 +7,7 @@ it("the engine's metrics are those of the moment of a scrape", async () => {
   const phaseSeconds = { lock: 1, load: 2, run: 3, save: 4 };
   const source = {
     counts: { operations: 5, successors: 1, crashes: 0, phaseSeconds },
-    usage: async () => ({ memoryBytes: 1_000, descriptors: 12, goroutines: 3 }),
+    usage: async () => ({ memoryBytes: 1_000, descriptors: 12 }),
   };
   addEngineMetrics(registry, source);
   source.counts.operations++;

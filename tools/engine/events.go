@@ -161,8 +161,8 @@ func (c *collector) changedNothing() bool {
 
 // resourceChanges are the engine's counts, with the deletions that a refresh has seen.
 func (c *collector) resourceChanges() display.ResourceChanges {
-	if len(c.gone) == 0 || c.op.method == "refresh" {
-		return c.counts // a refresh counts them itself
+	if len(c.gone) == 0 {
+		return c.counts
 	}
 	counts := maps.Clone(c.counts)
 	if counts == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -50,12 +49,11 @@ type usage struct {
 	// MemoryBytes is what the process has in memory.
 	MemoryBytes int64 `json:"memoryBytes"`
 	Descriptors int   `json:"descriptors"`
-	Goroutines  int   `json:"goroutines"`
 }
 
 func measure() usage {
 	descriptors, _ := filepath.Glob("/proc/self/fd/*")
-	return usage{MemoryBytes: residentOf("self"), Descriptors: len(descriptors), Goroutines: runtime.NumGoroutine()}
+	return usage{MemoryBytes: residentOf("self"), Descriptors: len(descriptors)}
 }
 
 // residentOf is what a process has in memory; 0 where the system does not tell.

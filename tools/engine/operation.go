@@ -95,7 +95,7 @@ func newOperation(s *server, id int64, method string, p operationParams) *operat
 func (op *operation) isDry() bool { return op.method == "preview" || op.method == "previewDestroy" }
 
 func (op *operation) writes() bool {
-	return slices.Contains([]string{"up", "refresh", "destroy", "import", "unprotect"}, op.method)
+	return slices.Contains([]string{"up", "destroy", "import", "unprotect"}, op.method)
 }
 
 func (op *operation) run(ctx context.Context) (*outcome, error) {
@@ -235,11 +235,8 @@ func (op *operation) execute(ctx context.Context, snapshot *deploy.Snapshot) (*d
 		ExecKind: "auto.inline", HostFactory: op.newHost, Plan: held, GeneratePlan: op.Plans,
 	}
 	call := engine.Update
-	switch op.method {
-	case "destroy", "previewDestroy":
+	if op.method == "destroy" || op.method == "previewDestroy" {
 		call = engine.Destroy
-	case "refresh":
-		call = engine.Refresh
 	}
 	made, counts, err := call(update, engineContext, options, op.isDry())
 	collected.close()
@@ -274,9 +271,7 @@ func (op *operation) waits(done *outcome, collected *collector) bool {
 		collected.failedSteps == waiting && !collected.failedOtherwise
 }
 
-var updateKinds = map[string]apitype.UpdateKind{
-	"up": apitype.UpdateUpdate, "destroy": apitype.DestroyUpdate, "refresh": apitype.RefreshUpdate,
-}
+var updateKinds = map[string]apitype.UpdateKind{"up": apitype.UpdateUpdate, "destroy": apitype.DestroyUpdate}
 
 func (op *operation) entry(done *outcome, collected *collector) *state.Entry {
 	changes, unfinished := state.SortedChanges(maps.Values(collected.changed)), state.SortedChanges(maps.Values(collected.unfinished))

@@ -18,7 +18,7 @@ import (
 
 // server answers the operator's requests:
 //
-//	up, preview, refresh, destroy, previewDestroy {operation}  → {outcome}, after notifications `event`
+//	up, preview, destroy, previewDestroy {operation}  → {outcome}, after notifications `event`
 //	export {stack}                → {state}, or {state: null}
 //	exportAll                     → {}, after a request `stack` for each
 //	import {stack, state}         → {}
@@ -138,7 +138,7 @@ func (s *server) answer(op *operation, p params) (answer any, err error) {
 	case "claim":
 		owner, err := s.stacks.Claim(ctx, p.Record, p.Replaces)
 		return map[string]any{"owner": owner}, err
-	case "up", "preview", "refresh", "destroy", "previewDestroy":
+	case "up", "preview", "destroy", "previewDestroy":
 		return op.run(ctx)
 	case "export":
 		exported, err := s.stacks.Export(ctx, p.Stack)

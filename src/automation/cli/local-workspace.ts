@@ -68,10 +68,8 @@ export async function perform(
       return stack.up({ ...run, ...said, refresh, continueOnError: true });
     case "preview":
       return stack.preview({ ...run, refresh });
-    case "refresh":
-      return stack.refresh({ ...run, clearPendingCreates: true });
     case "destroy":
-      return stack.destroy({ ...run, ...said, refresh, continueOnError: true, remove: true });
+      return stack.destroy({ ...run, ...said, continueOnError: true, remove: true });
     case "previewDestroy":
       return stack.destroy({ ...run, refresh, previewOnly: true });
   }

@@ -6,6 +6,7 @@ import { known, type Manifest } from "../../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB, provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../../providers/kubernetes/object-inputs";
 import { MASKED } from "../../../providers/literal";
+import type { UpResult } from "../../../src/automation/engine";
 import { changedFields } from "../../../src/plan/fields";
 import { TestEngine } from "../../automation/test-engine";
 import { filesUnder } from "../../files";
@@ -28,6 +29,17 @@ const programOf = (manifest: object) => () =>
   void new KubernetesObject("it", { owner: acme, manifest: manifest as Manifest });
 const up = (stack: string, manifest: object, options = {}) => engine.engine.up(stack, programOf(manifest), options);
 
+/** Finds drift, and fails before it corrects it: so the state keeps what was found. */
+async function findDrift(stack: string, manifest: Manifest): Promise<UpResult> {
+  const metadata = { ...manifest.metadata, labels: { refused: "not a label" } };
+  const result = await up(stack, { ...manifest, metadata }, { refresh: true });
+  expect(result.summary.result).toBe("failed");
+  expect((await engine.checkpoint(stack)).resources).toContainEqual(
+    expect.objectContaining({ outputs: expect.objectContaining({ drift: expect.anything() }) }),
+  );
+  return result;
+}
+
 /** Where a text is, as it is or in base64, in what a stack has or an operation told. */
 function found(text: string, told: unknown = ""): string[] {
   const has = (written: string) =>
@@ -46,7 +58,7 @@ describe("the values of a Secret", () => {
     expect((await known(cluster.client.find(before)))?.data).toEqual({ one: first, two: first });
     told.push(await up("kept", given("canary-second")));
     await cluster.client.apply({ ...before, stringData: { one: "canary-drifted" } }, { fieldManager: "someone" });
-    told.push(await engine.engine.refresh("kept"));
+    told.push(await findDrift("kept", given("canary-second")));
     told.push(await up("kept", given("canary-second"), { refresh: true }));
     expect((await known(cluster.client.find(before)))?.data).toMatchObject({ one: base64("canary-second") });
     const failed = await up("kept", given("canary-failed", { a: "not a label" }));
@@ -94,7 +106,7 @@ it("what a program calls a secret is encrypted in any object, also when it drift
   const told = [await up("other", manifest(secret("canary-given")))];
   expect((await cluster.find("other"))?.data).toEqual({ key: "canary-given", plain: "seen" });
   await cluster.edit("other", { data: { key: "canary-edited" } });
-  told.push(await engine.engine.refresh("other"));
+  told.push(await findDrift("other", manifest(secret("canary-given"))));
   expect(JSON.stringify(await engine.checkpoint("other"))).toContain("seen");
   for (const value of ["canary-given", "canary-edited"]) expect(found(value, told), value).toEqual([]);
 });
