@@ -194,7 +194,7 @@ export function remoteProvider(
       signal: context?.signal,
       log: context?.log,
     });
-  const { observe, comparesInWrite } = described as Partial<Record<keyof DynamicProvider, unknown>>;
+  const { observe } = described as Partial<Record<keyof DynamicProvider, unknown>>;
   const calls = Object.entries(PROVIDER_CALLS).map(([method, count]) => [
     method,
     (...given: unknown[]) => call(method, given.slice(0, count), given[count] as CallContext),
@@ -214,7 +214,6 @@ export function remoteProvider(
       }
     },
     ...(observe !== undefined && { observe: observed }),
-    ...(comparesInWrite === true && { comparesInWrite }),
   };
   return { stub, provider, ...(version !== undefined && { version }) };
 }
