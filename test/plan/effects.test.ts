@@ -67,6 +67,19 @@ describe("what a creation does to what is no Kubernetes object", () => {
   });
 });
 
+it("the resource of a kind's own provider that has a manifest is looked for by that", async () => {
+  const asked: (Manifest | undefined)[] = [];
+  const look = async (manifest: Manifest) => {
+    asked.push(manifest);
+    return ABSENT;
+  };
+  const own = { ...change("create"), inputs: { __provider: "own", manifest: MANIFEST } };
+  const changing = { kind: memcached, uid: acme.uid, operation: "update" } as const;
+  const [planned] = await plannedResources([own], look, changing);
+  expect(asked).toEqual([MANIFEST]);
+  expect(planned?.shown.operation).toBe("create");
+});
+
 describe("what a deletion does to a Kubernetes object", () => {
   const theirs = found(marksOf(globex, { created: true }));
   const dependent = { ...acme, apiVersion: "a/v1", kind: "A", name: "acme", controller: true };
