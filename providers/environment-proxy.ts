@@ -5,10 +5,10 @@ import { TerminalError } from "./errors";
  * The proxy for requests to a server, from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as Go's programs read them, kubectl
  * among them.
  */
-export function environmentProxy(server: URL, environment: NodeJS.ProcessEnv = process.env): string | undefined {
+export function environmentProxy(server: URL): string | undefined {
   const variable = server.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
-  const value = environment[variable] || environment[variable.toLowerCase()];
-  if (!value || isExempt(server, environment.NO_PROXY || environment.no_proxy || "")) return undefined;
+  const value = process.env[variable] || process.env[variable.toLowerCase()];
+  if (!value || isExempt(server, process.env.NO_PROXY || process.env.no_proxy || "")) return undefined;
   const url = value.includes("://") ? value : `http://${value}`;
   if (/^https?:/.test(url) && URL.canParse(url)) return url;
   throw new TerminalError("Misconfigured", `${variable} must begin with http:// or https://`);

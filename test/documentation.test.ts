@@ -49,7 +49,7 @@ describe("the documentation", () => {
         .map(({ text, line }) => ({ manifest: parse(text), file: `${page}:${line}` })),
     );
 
-    expect(await declaredObjects(manifests, kinds, "any")).toHaveLength(kinds.length);
+    expect(await declaredObjects(manifests, kinds, "any", "default")).toHaveLength(kinds.length);
   });
 
   it.each(["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", ...PAGES.map((page) => `docs/${page}`)])(

@@ -239,7 +239,7 @@ export class ProviderHost {
    * Answers the calls of one update until the session is closed. Calls after that are refused, and those that still run
    * write nothing more.
    */
-  openSession(options: SessionOptions = {}): ProviderSession {
+  openSession(options: SessionOptions): ProviderSession {
     return new ProviderSession(options, (stub) => this.providers.get(stub));
   }
 }

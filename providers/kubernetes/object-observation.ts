@@ -76,7 +76,7 @@ export function refuseOutdated(
   throw outdatedObject(manifest, changed);
 }
 
-export function outdatedObject({ kind, metadata }: Manifest, changed?: readonly string[]): Error {
+function outdatedObject({ kind, metadata }: Manifest, changed: readonly string[]): Error {
   return planOutdated(`${kind} ${metadata.name}`, changed);
 }
 

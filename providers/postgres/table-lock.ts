@@ -182,7 +182,7 @@ export async function withOwnershipRecords<T>(
   fence: Fence | undefined,
   work: Work<T>,
   beforeCreation: Work<void>,
-  lockTimeoutMs?: number,
+  lockTimeoutMs: number,
 ): Promise<T> {
   try {
     return await withTransaction(fence, work, lockTimeoutMs);

@@ -46,14 +46,15 @@ export class ProvenFreshness {
   }
 
   /** Only later writes count: what another replica did until now may be unknown here. */
-  reset(now = performance.now()): void {
-    this.#countsFrom = now;
+  reset(): void {
+    this.#countsFrom = performance.now();
     this.#proof = undefined;
     this.#next = undefined;
   }
 
   /** Whether the cache shows all that was there a moment ago, and since the last reset at least. */
-  holds(now = performance.now()): boolean {
+  holds(): boolean {
+    const now = performance.now();
     const isProof = (write: Write | undefined) =>
       write !== undefined && now - write.sentAt <= MAX_AGE_MS && this.#isShown(write);
     return isProof(this.#next) || isProof(this.#proof);

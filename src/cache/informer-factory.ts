@@ -8,7 +8,7 @@ export interface InformerFactoryOptions {
   client: KubernetesClient;
   logger: Logger;
   /** See {@link InformerOptions.relistIntervalMs}. */
-  relistIntervalMs: number | undefined;
+  relistIntervalMs: number;
   metrics: { informer(resource: string, lastContact: () => number): InformerObserver };
 }
 

@@ -36,7 +36,7 @@ Examples:
     });
 }
 
-export function renderPlugins({ kinds, processes }: Answers["/v1/plugins"], now = Date.now()): string {
+export function renderPlugins({ kinds, processes }: Answers["/v1/plugins"]): string {
   const needed = kinds.flatMap(({ kind, plugins }) =>
     plugins.map(({ name, version = "any", file, ...of }) => [kind, name, version, of.package, file ?? "missing"]),
   );
@@ -48,7 +48,7 @@ export function renderPlugins({ kinds, processes }: Answers["/v1/plugins"], now 
   if (processes?.length === 0) parts.push("no process of a plugin runs");
   else if (processes !== undefined) {
     const rows = processes.map(({ name, version = "", pid, startedAt, updates, memoryBytes, state }) => [
-      ...[name, version, pid, `${Math.round((now - Date.parse(startedAt)) / 1000)} s`, updates],
+      ...[name, version, pid, `${Math.round((Date.now() - Date.parse(startedAt)) / 1000)} s`, updates],
       ...[`${Math.round(memoryBytes / 2 ** 20)} MiB`, state],
     ]);
     parts.push(renderTable(["process of", "version", "pid", "age", "updates", "memory", "state"], rows));

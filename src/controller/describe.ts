@@ -45,7 +45,7 @@ export function describeResult(result: Pick<UpResult, "summary" | "resources" | 
 }
 
 /** `2 created, 1 deleted: Namespace namespace/acme`, for Events; empty when nothing changed. */
-export function describeChanges(changes: OpMap & { adopt?: number }, deleted: readonly string[] = []): string {
+export function describeChanges(changes: OpMap & { adopt?: number }, deleted: readonly string[]): string {
   const words = { create: "created", adopt: "adopted", update: "updated", replace: "replaced", delete: "deleted" };
   const counts = Object.entries(words)
     .flatMap(([operation, word]) => {

@@ -27,7 +27,7 @@ export function findDrift(
   records: readonly OwnedRecord[],
   applied: ReadonlyMap<string, string>,
   view: (id: string) => CachedView | undefined,
-  former: readonly OwnerReference[] = [],
+  former: readonly OwnerReference[],
 ): Drift {
   const drift: Drift = { edited: [], missing: [], contents: [], unseen: [] };
   for (const { id, fields, ignored } of records) {

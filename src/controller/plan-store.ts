@@ -131,7 +131,7 @@ export class PlanStore {
     object: LiveObject,
     { cause, ...spec }: PlanSpec,
     status: PlanStatus,
-    { isTombstone = false } = {},
+    { isTombstone }: { isTombstone: boolean },
   ): Promise<void> {
     const current = this.get(kind, object);
     const { reason, at } = current?.spec.digest === spec.digest ? current.spec.cause : cause;

@@ -48,7 +48,7 @@ export class Repairs {
    * @param isReported whether the status tells of a conflict; it continues, where this process knows nothing of it
    * @returns what is in conflict
    */
-  repaired(keys: readonly string[], altered: readonly string[], now: number, isReported = false): Set<string> {
+  repaired(keys: readonly string[], altered: readonly string[], now: number, isReported: boolean): Set<string> {
     if (this.#last === undefined && isReported) {
       this.#last = this.since;
       this.#stayedMs = ASSUMED_STAY_MS;

@@ -48,7 +48,7 @@ export async function composeStatus(
   owned: OwnedObjects,
   change: StatusChange,
   now: Date,
-  ended: (error: CodeEndedError) => void = () => {},
+  ended: (error: CodeEndedError) => void,
 ): Promise<CommonStatus> {
   const {
     conditions: before = [],

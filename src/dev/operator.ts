@@ -20,7 +20,7 @@ const AS_IN_THE_IMAGE = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072
 export function operator(
   { env, operatorPort: port }: DevCluster,
   engine: string,
-  { kinds = [], watch = false, args = [] }: OperatorOptions = {},
+  { kinds = [], watch = false, args = [] }: OperatorOptions,
 ): Component {
   return {
     name: "operator",

@@ -42,7 +42,7 @@ const MAX_LATE = 3;
 export async function runFleet(
   fleet: Fleet,
   kinds: readonly AnyKind[],
-  observe: (what: string) => void = () => {},
+  observe: (what: string) => void,
 ): Promise<Declarations> {
   const result: Declarations = { format: DECLARATIONS_FORMAT, providers: {}, objects: [], notFetched: [] };
   for (const kind of kinds) {

@@ -7,7 +7,6 @@ import type { Mode } from "../../stacks/contract/mode";
 import { objectKey } from "../../stacks/contract/object";
 import type { Plan, PlanSpec } from "../../stacks/contract/plan";
 import type { BackendOwnership } from "../backend/ownership";
-import { RELIST_INTERVAL_MS } from "../cache/informer";
 import { InformerFactory, pollUnserved } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { Controller, ControllerEnvironment } from "../controller/controller";
@@ -36,8 +35,8 @@ export interface ManagerOptions
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
   driftIntervalMs: number;
-  /** The full re-list interval, of the API server's objects and of the backend's stacks; 30 min by default. */
-  relistIntervalMs?: number;
+  /** The full re-list interval, of the API server's objects and of the backend's stacks. */
+  relistIntervalMs: number;
   /** How long running updates may continue after the stop before they are interrupted. */
   gracePeriodMs: number;
 }
@@ -71,7 +70,7 @@ export class Manager {
     const { client, logger, metrics, relistIntervalMs } = options;
     this.#queue = new WorkQueue({
       logger,
-      observer: metrics.workQueue("kindstack"),
+      observer: metrics.workQueue(),
       groupOf: ({ kind }) => kindName(kind),
       fairnessKeyOf: ({ namespace }) => namespace,
       accepts: ({ kind, key }) => this.#controllerOf(kind)?.holds(key) ?? false,
@@ -117,7 +116,7 @@ export class Manager {
   async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
     const { client, engine, logger, kinds, backend, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } =
       this.#options;
-    const { relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
+    const { relistIntervalMs } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const controllers = () => [...this.#controllers.values()];

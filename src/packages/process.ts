@@ -32,12 +32,11 @@ export class PackageProcess {
   readonly #togetherBudget = new Budget(...TOGETHER_BUDGET);
 
   constructor(private readonly options: RunnerOptions) {
-    const { idleMs = APART_IDLE_MS } = options;
     this.#together = new PackageRunner(options);
-    this.#apart = new PackageRunner({ ...options, idleMs: Math.min(idleMs, APART_IDLE_MS) });
+    this.#apart = new PackageRunner({ ...options, idleMs: Math.min(options.idleMs, APART_IDLE_MS) });
   }
 
-  /** Of the running processes, for tests and metrics. */
+  /** Of the running processes, for tests and benches. */
   get pids(): number[] {
     return [this.#together.pid ?? [], this.#apart.pid ?? []].flat();
   }

@@ -26,7 +26,7 @@ export interface RunnerOptions {
   environment: NodeJS.ProcessEnv;
   limits: PackageLimits;
   /** The process ends after so long without a call. */
-  idleMs?: number | undefined;
+  idleMs: number;
   /** Whether a process that starts would load other files than those that are served, or none. Throws nothing: timers ask. */
   isChanged: () => boolean;
   logger: Logger;
@@ -83,7 +83,6 @@ export class DiedError extends Error {
   }
 }
 
-const IDLE_MS = 30_000;
 const RECONSIDER_MS = 500;
 /** Of a package whose modules do not load. */
 const BACKOFF = { baseMs: 1_000, capMs: 60_000 };
@@ -104,7 +103,7 @@ export class PackageRunner {
 
   constructor(private readonly options: RunnerOptions) {}
 
-  /** Of the running process, for tests and metrics. */
+  /** Of the running process, for tests and benches. */
   get pid(): number | undefined {
     return this.#current?.run.pid;
   }
@@ -290,7 +289,7 @@ export class PackageRunner {
       if (this.options.isChanged())
         this.#rest(current); // it alone has the code
       else this.#stop();
-    }, this.options.idleMs ?? IDLE_MS).unref();
+    }, this.options.idleMs).unref();
   }
 
   #stop(): void {

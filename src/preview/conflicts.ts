@@ -38,7 +38,7 @@ const FREES: readonly StepAction[] = ["delete", "release", "orphan"];
  *
  * @param others objects of the cluster that no plan is for
  */
-export function addConflicts(all: readonly Planned[], others: readonly Claimant[] = []): void {
+export function addConflicts(all: readonly Planned[], others: readonly Claimant[]): void {
   const holders = holdersOf(all);
   const claims = [...others, ...all].flatMap(({ owner, claims }) => claims.map((id) => ({ id, owner })));
   const claimants = Map.groupBy(claims, ({ id }) => id);

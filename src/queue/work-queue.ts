@@ -18,13 +18,13 @@ export interface WorkQueueObserver {
 
 export interface WorkQueueOptions<T> {
   logger: Logger;
-  /** Items of one key do not delay those of another. By default all have one. */
-  fairnessKeyOf?: (item: T) => string;
-  /** Items of one group may wait for the same system, so they never hold all workers. Without, they may. */
-  groupOf?: (item: T) => string;
-  observer?: WorkQueueObserver;
-  /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
-  accepts?: (item: T) => boolean;
+  /** Items of one key do not delay those of another. */
+  fairnessKeyOf: (item: T) => string;
+  /** Items of one group may wait for the same system, so they never hold all workers. */
+  groupOf: (item: T) => string;
+  observer: WorkQueueObserver;
+  /** Whether an item is ours to work on; asked when it is added and again before it is worked on. */
+  accepts: (item: T) => boolean;
 }
 
 /** A person waits for what a decision asks for. Items of one class take turns with those of the other. */
@@ -83,7 +83,7 @@ export class WorkQueue<T extends Item> {
   add(item: T, queueClass: QueueClass = "any"): void {
     this.#cancelDelay(item);
     if (this.#shuttingDown) return;
-    if (!this.#accepts(item)) {
+    if (!this.options.accepts(item)) {
       this.abandon(item);
     } else if (this.#running.has(item.id)) {
       if (this.#again.get(item.id) !== "decision") this.#again.set(item.id, queueClass);
@@ -108,7 +108,7 @@ export class WorkQueue<T extends Item> {
   addRateLimited(item: T): void {
     const failures = this.#failures.get(item.id) ?? 0;
     this.#failures.set(item.id, failures + 1);
-    this.options.observer?.retried();
+    this.options.observer.retried();
     this.addAfter(item, exponentialBackoff(failures, BACKOFF));
     this.#retry(this.#outages.abandoned(item));
   }
@@ -116,7 +116,7 @@ export class WorkQueue<T extends Item> {
   /** The item has failed because something is missing or away: it is added when that is back, see {@link Outages}. */
   addWhenBack(item: T, dependency: string): void {
     this.forget(item);
-    this.options.observer?.retried();
+    this.options.observer.retried();
     this.#retry(this.#outages.failed(item, dependency));
   }
 
@@ -159,25 +159,19 @@ export class WorkQueue<T extends Item> {
       this.#delayed.clear();
       this.#again.clear();
       for (const { queue } of this.#groups.values()) queue.clear();
-      this.options.observer?.depthChanged(0);
+      this.options.observer.depthChanged(0);
       this.#resolveWhenEnded();
     }
     return this.#ended.promise;
   }
 
-  #accepts(item: T): boolean {
-    return this.options.accepts?.(item) ?? true;
-  }
-
   #enqueue(item: T, queueClass: QueueClass): void {
     const { queue } = this.#group(item);
     const isNew = !queue.has(item);
-    queue.add(item, `${queueClass} ${this.#fairnessKey(item)}`);
-    if (isNew) this.options.observer?.added();
-    this.options.observer?.depthChanged(this.depth);
+    queue.add(item, `${queueClass} ${this.options.fairnessKeyOf(item)}`);
+    if (isNew) this.options.observer.added();
+    this.options.observer.depthChanged(this.depth);
   }
-
-  readonly #fairnessKey = (item: T) => this.options.fairnessKeyOf?.(item) ?? "";
 
   #retry(retries: readonly Retry<T>[]): void {
     for (const { item, afterMs } of retries) this.addAfter(item, afterMs);
@@ -189,16 +183,15 @@ export class WorkQueue<T extends Item> {
   }
 
   #group(item: T): Group<T> {
-    const name = this.options.groupOf?.(item) ?? "";
-    const group = this.#groups.get(name) ?? { queue: new FairQueue(this.#fairnessKey), running: 0 };
+    const name = this.options.groupOf(item);
+    const group = this.#groups.get(name) ?? { queue: new FairQueue(this.options.fairnessKeyOf), running: 0 };
     this.#groups.set(name, group);
     return group;
   }
 
   /** The next item of the groups in rotation, without those that hold three quarters of the workers. */
   #take() {
-    const mayHoldAll = this.options.groupOf === undefined || this.#concurrency < SHARED_FROM;
-    const limit = mayHoldAll ? this.#concurrency : Math.ceil(this.#concurrency * 0.75);
+    const limit = this.#concurrency < SHARED_FROM ? this.#concurrency : Math.ceil(this.#concurrency * 0.75);
     for (const [name, group] of this.#groups) {
       const next = group.running < limit ? group.queue.take() : undefined;
       if (next === undefined) continue;
@@ -214,14 +207,14 @@ export class WorkQueue<T extends Item> {
     while (this.#running.size < this.#concurrency) {
       const next = this.#take();
       if (next === undefined) break;
-      this.options.observer?.depthChanged(this.depth);
-      if (!this.#accepts(next.item)) {
+      this.options.observer.depthChanged(this.depth);
+      if (!this.options.accepts(next.item)) {
         this.abandon(next.item);
         continue;
       }
       this.#running.add(next.item.id);
       this.#group(next.item).running++;
-      this.options.observer?.started((performance.now() - next.since) / 1000);
+      this.options.observer.started((performance.now() - next.since) / 1000);
       void this.#work(next.item, this.#worker);
     }
   }
@@ -236,7 +229,7 @@ export class WorkQueue<T extends Item> {
     }
     this.#running.delete(item.id);
     this.#group(item).running--;
-    this.options.observer?.finished((performance.now() - start) / 1000);
+    this.options.observer.finished((performance.now() - start) / 1000);
     const again = this.#again.get(item.id);
     this.#again.delete(item.id);
     if (again !== undefined) this.#enqueue(item, again);

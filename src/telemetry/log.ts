@@ -4,9 +4,7 @@ import { TerminalError } from "../../providers/errors";
 import { withoutPasswords } from "../../providers/passwords";
 import { visibleLines } from "../text/plain-text";
 
-export interface LoggerOptions {
-  /** Where `KINDSTACK_LOG_LEVEL` and `KINDSTACK_LOG_FORMAT` are looked up; by default the process's environment. */
-  environment?: Record<string, string | undefined>;
+interface LoggerOptions {
   /** Whether a person reads along, which makes `pretty` the default format; by default whether stdout is a terminal. */
   terminal?: boolean;
   /** Where lines go; standard output by default. */
@@ -29,12 +27,11 @@ const SECRETS = ["password", "passphrase", "token", "authorization"];
  * below, is a net for mistakes and nothing to rely on.
  */
 export function createLogger({
-  environment = process.env,
   terminal = process.stdout.isTTY === true,
   stream = standardOutput(),
 }: LoggerOptions = {}): Logger {
   const choose = (variable: string, fallback: string, allowed: string[]): string => {
-    const value = environment[variable] || fallback;
+    const value = process.env[variable] || fallback;
     if (allowed.includes(value)) return value;
     throw new TerminalError(
       "InvalidConfiguration",

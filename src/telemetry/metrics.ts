@@ -182,7 +182,8 @@ export function createMetrics() {
     plans: (list: () => readonly Plan[]) => {
       plans = list;
     },
-    workQueue(name: string): WorkQueueObserver {
+    workQueue(): WorkQueueObserver {
+      const name = "kindstack";
       queueDuration.zero({ name });
       return {
         added: () => adds.inc({ name }),

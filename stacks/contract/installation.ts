@@ -10,8 +10,7 @@ export const ONE_INSTALLATION = "and a cluster has one installation";
 const ROLES = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles", "clusterrolebindings"] };
 const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
 
-const hasLabel = (object: string) =>
-  `has(${object}.metadata.labels) && '${INSTALLED_IN_LABEL}' in ${object}.metadata.labels`;
+const IS_LABELLED = `has(object.metadata.labels) && '${INSTALLED_IN_LABEL}' in object.metadata.labels`;
 const namespaceOf = (object: string) => `${object}.metadata.?labels[?'${INSTALLED_IN_LABEL}'].orValue('')`;
 
 /**
@@ -36,7 +35,7 @@ export function installationPolicy(account: { name: string; namespace: string })
           messageExpression: `${installed}: upgrade that one, or uninstall it first'`,
         },
         {
-          expression: `request.operation != 'UPDATE' || ${namespaceOf("oldObject")} != params.metadata.namespace || (${hasLabel("object")})`,
+          expression: `request.operation != 'UPDATE' || ${namespaceOf("oldObject")} != params.metadata.namespace || (${IS_LABELLED})`,
           messageExpression: `${installed}, which this belongs to: apply what "kindstack crds --namespace ' + params.metadata.namespace + '" prints; or, to give it up, leave the label ${INSTALLED_IN_LABEL} empty'`,
         },
         {

@@ -26,7 +26,7 @@ export async function declaredObjects(
   manifests: readonly SourcedDocument[],
   kinds: readonly AnyKind[],
   stack: string,
-  namespace = "default",
+  namespace: string,
 ): Promise<StackObject[]> {
   const { declared, refused, unnamed, repeated } = selectDeclared(kinds, namespace, manifests);
   const messages = [...unnamed, ...repeated].map(({ file, message }) => `${file}: ${message}`);

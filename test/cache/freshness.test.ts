@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
 import { isFresh, ProvenFreshness } from "../../src/cache/freshness";
 
@@ -24,21 +24,27 @@ it.each<[string, boolean, LiveObject, LiveObject | undefined]>([
 });
 
 describe("a cache is known to be up to date", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+  afterEach(() => void vi.useRealTimers());
   const cache = { resourceVersion: "9" };
   const open = () => {
     cache.resourceVersion = "9";
     return new ProvenFreshness(cache);
   };
+  const holdsAt = (freshness: ProvenFreshness, ms: number) => {
+    vi.advanceTimersByTime(ms - performance.now());
+    return freshness.holds();
+  };
 
   it("only once it shows a write that was sent not long ago", () => {
     const freshness = open();
-    expect(freshness.holds(0)).toBe(false);
+    expect(holdsAt(freshness, 0)).toBe(false);
     freshness.wrote({ version: "10", sentAt: 0 });
-    expect(freshness.holds(1)).toBe(false);
+    expect(holdsAt(freshness, 1)).toBe(false);
     cache.resourceVersion = "11";
-    expect(freshness.holds(2)).toBe(true);
-    expect(freshness.holds(5_000)).toBe(true);
-    expect(freshness.holds(5_001)).toBe(false);
+    expect(holdsAt(freshness, 2)).toBe(true);
+    expect(holdsAt(freshness, 5_000)).toBe(true);
+    expect(holdsAt(freshness, 5_001)).toBe(false);
   });
 
   it("for longer after another write, also while the cache never shows the last one", () => {
@@ -46,7 +52,7 @@ describe("a cache is known to be up to date", () => {
     for (let at = 0; at < 20_000; at += 1_000) {
       freshness.wrote({ version: String(100 + at), sentAt: at });
       cache.resourceVersion = String(99 + at); // all but this one
-      if (at > 1_000) expect(freshness.holds(at)).toBe(true);
+      if (at > 1_000) expect(holdsAt(freshness, at)).toBe(true);
     }
   });
 
@@ -54,20 +60,21 @@ describe("a cache is known to be up to date", () => {
     const freshness = open();
     freshness.wrote({ version: "10", sentAt: 0 });
     cache.resourceVersion = "10";
-    expect(freshness.holds(1)).toBe(true);
+    expect(holdsAt(freshness, 1)).toBe(true);
     cache.resourceVersion = "9";
-    expect(freshness.holds(1)).toBe(false);
+    expect(holdsAt(freshness, 1)).toBe(false);
   });
 
   it("not by what was sent before another replica may have written", () => {
     const freshness = open();
     freshness.wrote({ version: "10", sentAt: 0 });
     cache.resourceVersion = "10";
-    freshness.reset(5);
-    expect(freshness.holds(6)).toBe(false);
+    vi.advanceTimersByTime(5);
+    freshness.reset();
+    expect(holdsAt(freshness, 6)).toBe(false);
     freshness.wrote({ version: "10", sentAt: 4 });
-    expect(freshness.holds(6)).toBe(false);
+    expect(holdsAt(freshness, 6)).toBe(false);
     freshness.wrote({ version: "10", sentAt: 5 });
-    expect(freshness.holds(6)).toBe(true);
+    expect(holdsAt(freshness, 6)).toBe(true);
   });
 });

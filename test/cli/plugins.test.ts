@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { renderPlugins } from "../../src/cli/plugins";
 
 const kinds = [
@@ -24,8 +24,9 @@ describe("kindstack plugins", () => {
     const startedAt = "2026-01-01T00:00:00.000000001Z";
     const used = { updates: 7, inUse: 1, memoryBytes: 96 * 2 ** 20, state: "used" };
     const process = { name: "keyring", pid: 42, startedAt, ...used };
-    const now = Date.parse("2026-01-01T00:01:30Z");
-    expect(renderPlugins({ kinds: [], processes: [process] }, now).split("\n")).toEqual([
+    vi.useFakeTimers({ now: Date.parse("2026-01-01T00:01:30Z"), toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(renderPlugins({ kinds: [], processes: [process] }).split("\n")).toEqual([
       "no kind's package names a plugin",
       "",
       "PROCESS OF  VERSION  PID  AGE   UPDATES  MEMORY  STATE",

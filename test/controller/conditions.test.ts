@@ -142,9 +142,9 @@ describe("texts", () => {
   });
 
   it("name what changed, and nothing that did not", () => {
-    expect(describeChanges({ create: 2, delete: 1 })).toBe("2 created, 1 deleted");
-    expect(describeChanges({ replace: 1, "create-replacement": 1, "delete-replaced": 1 })).toBe("1 replaced");
-    expect(describeChanges({ refresh: 3 })).toBe("");
+    expect(describeChanges({ create: 2, delete: 1 }, [])).toBe("2 created, 1 deleted");
+    expect(describeChanges({ replace: 1, "create-replacement": 1, "delete-replaced": 1 }, [])).toBe("1 replaced");
+    expect(describeChanges({ refresh: 3 }, [])).toBe("");
     expect(describeChanges({ delete: 2 }, ["Pod pod/a", "Pod pod/b"])).toBe("2 deleted: Pod pod/a; Pod pod/b");
   });
 

@@ -21,21 +21,21 @@ const none = { edited: [], missing: [], contents: [], unseen: [] };
 
 describe("findDrift", () => {
   it("finds nothing in an object that is as it was applied", () => {
-    expect(findDrift(records, new Map(), showing(asApplied))).toEqual(none);
+    expect(findDrift(records, new Map(), showing(asApplied), [])).toEqual(none);
   });
 
   it("finds an object of which a user changed an applied field", () => {
-    expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, ...edit });
+    expect(findDrift(records, new Map(), showing(edited("101")), [])).toEqual({ ...none, ...edit });
   });
 
   it("finds an object that is on its way out", () => {
     const terminating = { ...asApplied.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
     const view = showing({ ...asApplied, metadata: terminating });
-    expect(findDrift(records, new Map(), view)).toEqual({ ...none, missing: [id] });
+    expect(findDrift(records, new Map(), view, [])).toEqual({ ...none, missing: [id] });
   });
 
   it("leaves out what no one watches", () => {
-    expect(findDrift(records, new Map(), () => undefined)).toEqual(none);
+    expect(findDrift(records, new Map(), () => undefined, [])).toEqual(none);
   });
 });
 
@@ -44,19 +44,19 @@ describe("a cache that is behind Kindstack's own last apply", () => {
   const unseen = { ...none, unseen: [id] };
 
   it("is not believed when it shows the object as it was before", () => {
-    expect(findDrift(records, appliedVersions, showing(edited("99")))).toEqual(unseen);
+    expect(findDrift(records, appliedVersions, showing(edited("99")), [])).toEqual(unseen);
   });
 
   it("is not believed when it does not show the object yet", () => {
-    expect(findDrift(records, appliedVersions, showing(undefined, "100"))).toEqual(unseen);
+    expect(findDrift(records, appliedVersions, showing(undefined, "100"), [])).toEqual(unseen);
   });
 
   it("is believed once it has seen that apply", () => {
-    expect(findDrift(records, appliedVersions, showing(edited("101")))).toEqual({ ...none, ...edit });
-    expect(findDrift(records, appliedVersions, showing(undefined, "101"))).toEqual({ ...none, missing: [id] });
+    expect(findDrift(records, appliedVersions, showing(edited("101")), [])).toEqual({ ...none, ...edit });
+    expect(findDrift(records, appliedVersions, showing(undefined, "101"), [])).toEqual({ ...none, missing: [id] });
   });
 
   it("is compared by number, not by text", () => {
-    expect(findDrift(records, new Map([[id, "1000"]]), showing(edited("999")))).toEqual(unseen);
+    expect(findDrift(records, new Map([[id, "1000"]]), showing(edited("999")), [])).toEqual(unseen);
   });
 });

@@ -34,7 +34,14 @@ describe("fields of the status that outputs give", () => {
   it("stay until the next update, and go when it gives none", async () => {
     const kind = giving(() => "unused");
     const status = (change: object) =>
-      composeStatus(kind, object, { objects: [], isSeen: () => true, unserved: () => undefined }, change, new Date());
+      composeStatus(
+        kind,
+        object,
+        { objects: [], isSeen: () => true, unserved: () => undefined },
+        change,
+        new Date(),
+        () => {},
+      );
     expect(await status({})).toMatchObject({ url: "s3://a" });
     expect(await status({ outputs: { url: "s3://b" } })).toMatchObject({ url: "s3://b" });
     expect(await status({ outputs: { url: undefined } })).not.toHaveProperty("url");

@@ -28,7 +28,7 @@ beforeAll(async () => {
   operators = `${cluster.namespace}-operator`;
   await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: operators } });
   const { client } = cluster;
-  const informers = new InformerFactory({ client, logger, relistIntervalMs: undefined, metrics: createMetrics() });
+  const informers = new InformerFactory({ client, logger, relistIntervalMs: 1_800_000, metrics: createMetrics() });
   const planKey = async () => createSecretKey(Buffer.alloc(32));
   const onChange = (object: PlanSpec["object"]) => void changed.push(objectKey(object));
   changed = [];
@@ -61,7 +61,7 @@ async function decide(namespace: string, spec: Partial<ApprovalSpec>): Promise<L
 const find = (object: LiveObject, digest: string) => store.decisionOn(podSet, object, digest);
 const pending = { state: "Pending" } as const;
 const write = (object: LiveObject, spec: PlanSpec, status: PlanStatus = pending, kind: AnyKind = podSet) =>
-  store.write({ client: cluster.client, kind }, object, spec, status);
+  store.write({ client: cluster.client, kind }, object, spec, status, { isTombstone: false });
 
 describe("a plan", () => {
   it("is an object in its object's namespace, which owns it; one of the same digest keeps its cause", async () => {

@@ -42,7 +42,13 @@ it("forgets what it wrote when the API server's data was restored: its versions 
   });
   const object = tenantObject();
   const store = await PlanStore.open(options);
-  await store?.write({ client, kind: tenant }, object, { digest: "d", cause: {} } as PlanSpec, { state: "Pending" });
+  await store?.write(
+    { client, kind: tenant },
+    object,
+    { digest: "d", cause: {} } as PlanSpec,
+    { state: "Pending" },
+    { isTombstone: false },
+  );
   expect(store?.get(tenant, object)).toBeDefined();
   restore?.();
   expect(store?.get(tenant, object)).toBeUndefined();

@@ -43,7 +43,7 @@ async function updated(
   const stack = { name: "s", program: "p", resources: [{ id: objectId(works), fields: "f" }] };
   const shown = { objects: owned, isSeen: () => isSeen, unserved: () => unserved };
   const change = { ...(conditions && { conditions }), stack };
-  return { ...object, status: await composeStatus(kind, object, shown, change, now) };
+  return { ...object, status: await composeStatus(kind, object, shown, change, now, () => {}) };
 }
 
 /** The kind with another rule of its own. */

@@ -7,7 +7,9 @@ const DAY = 24 * 60 * 60 * SECOND;
 
 /** Repairs of one field, each so long after the one before. @returns whether each was in conflict */
 function fight(repairs: Repairs, everyMs: number, times: number, key = "replicas"): boolean[] {
-  return Array.from({ length: times }, (_, index) => repairs.repaired([key], [], START + index * everyMs).has(key));
+  return Array.from({ length: times }, (_, index) =>
+    repairs.repaired([key], [], START + index * everyMs, false).has(key),
+  );
 }
 
 describe("repairs", () => {
@@ -20,10 +22,10 @@ describe("repairs", () => {
 
   it("are in a row whatever else is repaired between them", () => {
     const repairs = new Repairs(START);
-    repairs.repaired(["a"], [], START);
-    repairs.repaired(["b"], [], START + 1);
-    repairs.repaired(["a"], [], START + 2);
-    expect(repairs.repaired(["a", "c"], [], START + 3)).toEqual(new Set(["a"]));
+    repairs.repaired(["a"], [], START, false);
+    repairs.repaired(["b"], [], START + 1, false);
+    repairs.repaired(["a"], [], START + 2, false);
+    expect(repairs.repaired(["a", "c"], [], START + 3, false)).toEqual(new Set(["a"]));
   });
 
   it("are no conflict when each stays for a day", () => {
@@ -34,8 +36,8 @@ describe("repairs", () => {
     const repairs = new Repairs(START);
     const day = (index: number) => {
       for (let hour = 0; hour < 24; hour++)
-        repairs.repaired([`row ${index}-${hour}`], [], START + index * (DAY + 1) + hour);
-      return repairs.repaired(["replicas"], [], START + index * (DAY + 1) + DAY / 2).has("replicas");
+        repairs.repaired([`row ${index}-${hour}`], [], START + index * (DAY + 1) + hour, false);
+      return repairs.repaired(["replicas"], [], START + index * (DAY + 1) + DAY / 2, false).has("replicas");
     };
     expect([0, 1, 2, 3].map(day)).toEqual([false, false, false, false]);
   });
@@ -45,7 +47,7 @@ describe("repairs", () => {
     fight(repairs, 0, 3);
     const delays = Array.from({ length: 7 }, () => {
       const at = repairs.notBefore;
-      repairs.repaired(["replicas"], [], at);
+      repairs.repaired(["replicas"], [], at, false);
       return (repairs.notBefore - at) / SECOND;
     });
     expect(delays).toEqual([20, 40, 80, 160, 300, 300, 300]);
@@ -53,7 +55,7 @@ describe("repairs", () => {
 
   it("of what is changed again at once are a conflict from the first on", () => {
     const repairs = new Repairs(START);
-    expect(repairs.repaired([], ["image"], START)).toEqual(new Set(["image"]));
+    expect(repairs.repaired([], ["image"], START, false)).toEqual(new Set(["image"]));
     expect(repairs.notBefore).toBe(START + 10 * SECOND);
   });
 

@@ -23,7 +23,7 @@ const adopted = namespace("acme-dev", marksOf(acme, { created: false }));
 /** What caches that are up to date show. */
 const shown = (objects: LiveObject[]) => ({ objects, isSeen: () => true, unserved: () => undefined });
 const compose = (object: LiveObject, change: StatusChange = {}, owned: LiveObject[] = []) =>
-  composeStatus(tenant, object, shown(owned), change, NOW);
+  composeStatus(tenant, object, shown(owned), change, NOW, () => {});
 const withStatus = (status: object): LiveObject => ({ ...tenantObject(), status });
 const succeeded = { status: "True", reason: "Succeeded", message: "all resources are up to date" } as const;
 const written = { observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z" };
@@ -53,7 +53,7 @@ describe("composeStatus", () => {
     const namespaces = Array.from({ length: 1_000 }, (_, index) =>
       namespace(`${"oil-".repeat(14)}${index}`, { labels: { [OWNER_UID_LABEL]: oilTenant().metadata.uid } }),
     );
-    const status = await composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW);
+    const status = await composeStatus(capsuleTenant, oilTenant(), shown(namespaces), {}, NOW, () => {});
     const messages = status.conditions?.map(({ message }) => message) ?? [];
     expect(messages).toContainEqual(expect.stringContaining("waiting until the API server enforces"));
     expect(messages.filter((message) => message.length > 2_000)).toEqual([]);
@@ -70,7 +70,7 @@ describe("composeStatus", () => {
       throw new RangeError("no such field");
     };
     const before = withStatus({ stack, namespaceCount: 7, conditions: [ready, synced] });
-    const status = await composeStatus({ ...tenant, report }, before, shown([]), {}, NOW);
+    const status = await composeStatus({ ...tenant, report }, before, shown([]), {}, NOW, () => {});
     const message = "the report of Tenant fails: no such field";
     const failed = { type: "Ready", status: "False", reason: "InternalError", message };
     expect(status).toMatchObject({ namespaceCount: 7, stack, conditions: [failed, synced] });
@@ -129,7 +129,7 @@ describe("composeStatus", () => {
 describe("the conditions of a kind's own", () => {
   const object = { ...memcachedObject({ generation: 3 }), status: {} };
   const conditionsOf = async (change: StatusChange): Promise<CommonStatus["conditions"]> =>
-    (await composeStatus(memcached, object, shown([]), change, NOW)).conditions;
+    (await composeStatus(memcached, object, shown([]), change, NOW, () => {})).conditions;
 
   it("stand beside the standard ones and are of the present generation", async () => {
     const conditions = await conditionsOf({ conditions: SUCCEEDED_CONDITIONS });

@@ -82,7 +82,7 @@ class Watch {
   static async open(proposals: Proposals, seed: number): Promise<Watch> {
     const watch = new Watch(proposals, seed);
     const logger = pino({ level: "silent" });
-    const informers = new InformerFactory({ client, logger, relistIntervalMs: undefined, metrics: createMetrics() });
+    const informers = new InformerFactory({ client, logger, relistIntervalMs: 1_800_000, metrics: createMetrics() });
     await informers.create(CONFIG_MAP, { onChange: (change) => watch.#changed(change) });
     await informers.start(watch.#stop.signal).synced;
     watch.#listed = true;

@@ -5,12 +5,13 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { KubernetesObject, OBJECT_STUB } from "../../providers/kubernetes/object";
 import { completed, requestsOf } from "../../src/cli/fleet-requests";
 import { type Declared, declarationsSchema, FLEET_FORMAT, type Fleet } from "../../src/fleet/artefact";
-import { runFleet } from "../../src/fleet/run";
+import { runFleet as run } from "../../src/fleet/run";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { liveObject } from "../objects";
 
+const runFleet = (fleet: Fleet, kinds: readonly AnyKind[]) => run(fleet, kinds, () => {});
 type Program = (object: KindObject<{ text: string }>, context: ProgramContext) => void;
 const names = { group: "example.com", version: "v1", kind: "Note", plural: "notes", singular: "note" } as const;
 

@@ -108,6 +108,7 @@ function start(
     logger,
     concurrency: 2,
     driftIntervalMs: 20,
+    relistIntervalMs: 1_800_000,
     gracePeriodMs: 0,
     ...options,
   }).run(abort.signal);

@@ -76,6 +76,7 @@ it("reconciles the objects of a kind that it serves later when all caches of the
     logger: pino({ level: "silent" }),
     concurrency: 2,
     driftIntervalMs: 60_000,
+    relistIntervalMs: 1_800_000,
     gracePeriodMs: 0,
   });
   const stop = new AbortController();

@@ -125,7 +125,7 @@ let packages: Packages;
 let odd: AnyKind;
 
 /** Serves the package anew, until the test has ended. */
-async function serve(idleMs?: number, module = "odd"): Promise<AnyKind> {
+async function serve(idleMs = 30_000, module = "odd"): Promise<AnyKind> {
   const odds = { ODD_SETTING: "set", ODD_SECRET: "s", KINDSTACK_CLUSTER: "c", PSQL_PASSWORD: "p" };
   packages = new Packages({ limits: LIMITS, idleMs, environment: { ...process.env, ...odds }, logger });
   opened.push(packages);

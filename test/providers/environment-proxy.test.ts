@@ -1,8 +1,15 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { environmentProxy } from "../../providers/environment-proxy";
 
 const PROXY = { HTTPS_PROXY: "http://proxy:3128" };
-const proxyOf = (server: string, environment: NodeJS.ProcessEnv) => environmentProxy(new URL(server), environment);
+const NAMES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
+
+afterEach(() => void vi.unstubAllEnvs());
+
+function proxyOf(server: string, environment: NodeJS.ProcessEnv): string | undefined {
+  for (const name of NAMES) vi.stubEnv(name, environment[name]);
+  return environmentProxy(new URL(server));
+}
 
 describe("the proxy of the environment", () => {
   it.each([

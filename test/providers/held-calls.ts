@@ -29,7 +29,7 @@ export function heldCalls(stub: typeof ROW_STUB) {
 
   /** What a preview of these writes sees. */
   async function observe(...writes: Write[]): Promise<Observations> {
-    const session = host.openSession();
+    const session = host.openSession({});
     await Promise.all(
       writes.map((write) => {
         const [olds, news] = [withStub(write.olds), withStub(write.news)];

@@ -39,7 +39,7 @@ describe("a snapshot", () => {
     const host = new ProviderHost(new Map([[THING_STUB, things]]));
     const request = { urn: "urn:pulumi:s::kindstack::test:Thing::a", id: "a", properties: { __provider: THING_STUB } };
     const preview = host.openSession({ snapshot: new Map() });
-    const update = host.openSession();
+    const update = host.openSession({});
     const valueIn = async (session: typeof preview) =>
       ((await session.call("Read", request)) as { properties: { value: string } }).properties.value;
     expect([await valueIn(preview), await valueIn(preview)]).toEqual(["1", "1"]);

@@ -1,11 +1,10 @@
 import fc from "fast-check";
-import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exponentialBackoff } from "../../src/queue/backoff";
 import type { Item } from "../../src/queue/fair-queue";
-import { WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
+import type { WorkQueue, WorkQueueObserver } from "../../src/queue/work-queue";
+import { workQueueOf } from "./queues";
 
-const logger = pino({ level: "silent" });
 const item = (id: string): Item => ({ id });
 
 /** A worker whose runs end when the test says so. */
@@ -39,7 +38,7 @@ let stop: AbortController;
 beforeEach(() => {
   vi.useFakeTimers();
   vi.spyOn(Math, "random").mockReturnValue(0.5); // no jitter
-  queue = new WorkQueue<Item>({ logger });
+  queue = workQueueOf({});
   worker = new ManualWorker();
   stop = new AbortController();
 });
@@ -204,7 +203,7 @@ describe("WorkQueue.addWhenBack", () => {
 
   it("tries another one when that one leaves, fails for itself or is not ours any more", async () => {
     const others = new Set<string>();
-    queue = new WorkQueue<Item>({ logger, accepts: ({ id }) => !others.has(id) });
+    queue = workQueueOf({ accepts: ({ id }) => !others.has(id) });
     void run(4);
     failAll("a", "b", "c", "d");
     queue.abandon(item("a"));
@@ -285,7 +284,7 @@ it("tells its observer about additions, retries, depth and durations", async () 
     started: (seconds) => seen.push(["started", seconds]),
     finished: (seconds) => seen.push(["finished", seconds]),
   };
-  queue = new WorkQueue<Item>({ logger, observer });
+  queue = workQueueOf({ observer });
   queue.add(item("a"));
   await vi.advanceTimersByTimeAsync(2_000);
   void run(1);
@@ -308,7 +307,7 @@ it("never has two workers on a key, and runs every key after its last addition (
       fc.integer({ min: 1, max: 3 }),
       fc.array(command, { maxLength: 60 }),
       async (concurrency, commands) => {
-        const queue = new WorkQueue<Item>({ logger });
+        const queue = workQueueOf({});
         const worker = new ManualWorker(); // throws when two work on a key, which would show as a failure below
         const stop = new AbortController();
         let clock = 0;
@@ -352,7 +351,7 @@ describe("fairness keys", () => {
   const fairnessKeyOf = ({ id }: Item) => id.split("/")[0] ?? "";
 
   it("are served in rotation: the thousand items of one do not delay a single item of another by more than one of them", async () => {
-    queue = new WorkQueue<Item>({ logger, fairnessKeyOf });
+    queue = workQueueOf({ fairnessKeyOf });
     for (let index = 0; index < 1_000; index++) queue.add(item(`many/${index}`));
     queue.add(item("one/0"));
     void run(1);
@@ -361,7 +360,7 @@ describe("fairness keys", () => {
   });
 
   it("have their items in order, and none is left out", async () => {
-    queue = new WorkQueue<Item>({ logger, fairnessKeyOf });
+    queue = workQueueOf({ fairnessKeyOf });
     for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(item(key));
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
@@ -381,7 +380,7 @@ describe("groups", () => {
   ])(
     "of %i workers one group holds %i, so that another one's item need not wait for what they wait for",
     (concurrency, most) => {
-      queue = new WorkQueue<Item>({ logger, groupOf });
+      queue = workQueueOf({ groupOf });
       void run(concurrency);
       for (let index = 0; index < 20; index++) queue.add(item(`slow/${index}`));
       expect(started("slow")).toHaveLength(most);
@@ -391,7 +390,7 @@ describe("groups", () => {
   );
 
   it("take turns, and have all their items worked on in the end", async () => {
-    queue = new WorkQueue<Item>({ logger, groupOf });
+    queue = workQueueOf({ groupOf });
     for (const key of ["a/1", "a/2", "a/3", "b/1"]) queue.add(item(key));
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);

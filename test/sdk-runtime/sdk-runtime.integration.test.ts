@@ -64,6 +64,7 @@ beforeAll(async () => {
     logger,
     concurrency: 4,
     driftIntervalMs: 60_000,
+    relistIntervalMs: 1_800_000,
     gracePeriodMs: 0,
   }).run(stop.signal);
   return async () => {
@@ -235,7 +236,7 @@ describe("a program in the SDK's runtime", () => {
     await annotate("handed", { [PAUSED_ANNOTATION]: "true" });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
-      const declared = await declaredObjects(manifests, [login], stack);
+      const declared = await declaredObjects(manifests, [login], stack, "default");
       return engine.up(stack, () => registerObjects(declared, stack), { sdkRuntime: true });
     };
     const own = await up(stackName(login, `${cluster.namespace}/handed`), [manifestOf("handed", { length: 3 })]);

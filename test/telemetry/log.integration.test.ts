@@ -7,7 +7,7 @@ const MODULE = path.resolve(__dirname, "../../dist/src/telemetry/log.js");
 
 it.runIf(fs.existsSync("/dev/full"))("ends no process whose log is on a full disk", () => {
   const program = `
-    const logger = require(${JSON.stringify(MODULE)}).createLogger({ environment: {} });
+    const logger = require(${JSON.stringify(MODULE)}).createLogger();
     for (let line = 0; line < 3; line++) logger.info("line");
     setImmediate(() => process.stderr.write("alive"));`;
   const disk = fs.openSync("/dev/full", "w");

@@ -1,7 +1,9 @@
 import { Writable } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import { createLogger } from "../../src/telemetry/log";
+
+afterEach(() => void vi.unstubAllEnvs());
 
 /** A logger and what it has written. */
 function logger(environment: Record<string, string> = {}, terminal = false) {
@@ -12,7 +14,8 @@ function logger(environment: Record<string, string> = {}, terminal = false) {
       done();
     },
   });
-  return { log: createLogger({ environment, terminal, stream }), text: () => chunks.join("") };
+  for (const name of ["KINDSTACK_LOG_LEVEL", "KINDSTACK_LOG_FORMAT"]) vi.stubEnv(name, environment[name]);
+  return { log: createLogger({ terminal, stream }), text: () => chunks.join("") };
 }
 
 describe("createLogger", () => {

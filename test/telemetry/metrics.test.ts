@@ -1,12 +1,11 @@
-import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { countRuns } from "../../src/controller/run-metrics";
-import { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
 import type { Plan } from "../../stacks/contract/plan";
 import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { alertingRules } from "../../stacks/platform/alerts";
 import { tenantObject, withConditions } from "../objects";
+import { workQueueOf } from "../queue/queues";
 
 describe("createMetrics", () => {
   it("writes Prometheus' text with labels", async () => {
@@ -22,7 +21,7 @@ describe("createMetrics", () => {
   it("has a zero of each series that a rule reads by its rise, before anything is counted", async () => {
     const metrics = createMetrics();
     countRuns(postgresWriter, metrics);
-    metrics.workQueue("kindstack");
+    metrics.workQueue();
     const { rules = [] } = alertingRules().groups[0] ?? {};
     const read = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(?:rate|increase)\((\w+)(?:\{(.*?)\})?\[/g)]);
     expect(read.length).toBeGreaterThan(3);
@@ -48,10 +47,10 @@ describe("createMetrics", () => {
 
   it("counts what a work queue does", async () => {
     const metrics = createMetrics();
-    const queue = new WorkQueue({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
+    const queue = workQueueOf({ observer: metrics.workQueue() });
     queue.add({ id: "a" });
     queue.add({ id: "b" });
-    expect(await metrics.registry.metrics()).toContain('workqueue_depth{name="tenant"} 2');
+    expect(await metrics.registry.metrics()).toContain('workqueue_depth{name="kindstack"} 2');
 
     queue.addRateLimited({ id: "a" });
     const worked: string[] = [];
@@ -66,11 +65,11 @@ describe("createMetrics", () => {
     await ended;
     const text = await metrics.registry.metrics();
     expect(worked).toEqual(["a", "b"]);
-    expect(text).toContain('workqueue_depth{name="tenant"} 0');
-    expect(text).toContain('workqueue_adds_total{name="tenant"} 2');
-    expect(text).toContain('workqueue_retries_total{name="tenant"} 1');
-    expect(text).toContain('workqueue_queue_duration_seconds_count{name="tenant"} 2');
-    expect(text).toContain('workqueue_work_duration_seconds_count{name="tenant"} 2');
+    expect(text).toContain('workqueue_depth{name="kindstack"} 0');
+    expect(text).toContain('workqueue_adds_total{name="kindstack"} 2');
+    expect(text).toContain('workqueue_retries_total{name="kindstack"} 1');
+    expect(text).toContain('workqueue_queue_duration_seconds_count{name="kindstack"} 2');
+    expect(text).toContain('workqueue_work_duration_seconds_count{name="kindstack"} 2');
   });
 
   it("computes the age of an informer's last contact at the scrape and counts relists", async () => {

@@ -30,7 +30,7 @@ describe("a provider session", () => {
   });
 
   it("answers with the stub that the state needs, and creates nothing after its end", async () => {
-    const session = host.openSession();
+    const session = host.openSession({});
     const made = await session.call("Create", { urn: URN, properties: inputs });
     expect(made).toEqual({ id: "a", properties: inputs });
     session.close();
@@ -40,14 +40,14 @@ describe("a provider session", () => {
   });
 
   it("keeps the class of a refusal, which the engine would lose", async () => {
-    const session = host.openSession();
+    const session = host.openSession({});
     const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "terminal" } });
     await expect(create).rejects.toBeInstanceOf(TerminalError);
     expect(session.failures).toMatchObject([{ urn: URN, errorClass: "terminal", reason: "TableNotAllowed" }]);
   });
 
   it("calls no provider of another client, and no method that it does not know", async () => {
-    const session = host.openSession();
+    const session = host.openSession({});
     const foreign = { urn: URN, properties: { __provider: "exports.handler = () => process.exit(1);" } };
     await expect(session.call("Create", foreign)).rejects.toThrow("not Kindstack's");
     await expect(session.call("toString", foreign)).rejects.toThrow("no method");
@@ -83,7 +83,7 @@ describe("a provider session", () => {
     ["an error that tells what it made", { id: "a" }, false],
     ["any other error", {}, true],
   ])("knows from %s whether all that was made is recorded", async (_, told, unrecorded) => {
-    const session = host.openSession();
+    const session = host.openSession({});
     things.onWrite = () => {
       throw Object.assign(new RetryableError("Interrupted", "enough"), told);
     };
@@ -93,7 +93,7 @@ describe("a provider session", () => {
   });
 
   it("does not know what a creation has made that has not ended", async () => {
-    const session = host.openSession();
+    const session = host.openSession({});
     const { entered, release } = things.holdSlow();
     const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "slow" } });
     await entered;
@@ -114,7 +114,7 @@ describe("a provider session", () => {
 
   it("fails a call that takes longer than its customTimeouts, without waiting for it", async () => {
     const { entered, release } = things.holdSlow();
-    const session = host.openSession();
+    const session = host.openSession({});
     const create = session.call("Create", { urn: URN, properties: { ...inputs, value: "slow" }, timeout: 0.01 });
     await entered;
     await expect(create).rejects.toMatchObject({ errorClass: "retryable", reason: "Timeout" });
@@ -128,7 +128,7 @@ describe("a provider session", () => {
   it("gives a call customTimeouts that are longer than a timer of Node.js can be", async () => {
     const { entered, release } = things.holdSlow();
     const properties = { ...inputs, value: "slow" };
-    const create = host.openSession().call("Create", { urn: URN, properties, timeout: 1_000 * 3_600 });
+    const create = host.openSession({}).call("Create", { urn: URN, properties, timeout: 1_000 * 3_600 });
     await entered;
     await new Promise((resolve) => setTimeout(resolve, 2)); // after a timer that is too long, which ends in 1 ms
     release();

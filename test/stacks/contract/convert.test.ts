@@ -61,7 +61,7 @@ describe("an object", () => {
 
   it("may be declared for `pulumi up` in any of them", async () => {
     const manifest = rodIn("v1", { size: 5 }) as Manifest & { metadata: { name: string } };
-    const [declared] = await declaredObjects([{ manifest, file: "rod.yaml" }], [rod], "stack");
+    const [declared] = await declaredObjects([{ manifest, file: "rod.yaml" }], [rod], "stack", "default");
     expect(declared?.object).toMatchObject({ apiVersion: "example.com/v3", spec: { length: 6 } });
   });
 });

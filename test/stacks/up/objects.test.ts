@@ -23,7 +23,8 @@ const acme = {
 
 describe("objects declared in files", () => {
   it("are the same owner in the same stack and another one in another, by a valid label", async () => {
-    const uidIn = async (stack: string) => (await declaredObjects([inFile(acme)], kinds, stack))[0]?.owner.uid;
+    const uidIn = async (stack: string) =>
+      (await declaredObjects([inFile(acme)], kinds, stack, "default"))[0]?.owner.uid;
 
     expect(await uidIn("prod")).toBe(await uidIn("prod"));
     expect(await uidIn("prod")).not.toBe(await uidIn("test"));
@@ -32,7 +33,7 @@ describe("objects declared in files", () => {
 
   it.each(kinds.map((kind) => [kindName(kind), kind] as const))("may be the sample of %s", async (_, kind) => {
     const sample = parse(readFileSync(join(kind.directory, "sample.yaml"), "utf8")) as Manifest;
-    expect(await declaredObjects([inFile(sample)], kinds, "prod")).toHaveLength(1);
+    expect(await declaredObjects([inFile(sample)], kinds, "prod", "default")).toHaveLength(1);
   });
 
   it("are refused together, each with its file and its mistake", async () => {
@@ -49,7 +50,10 @@ describe("objects declared in files", () => {
       inFile(misspelt, "m.yaml"),
       inFile(foreign, "c.yaml"),
     ];
-    const message = await declaredObjects(files, kinds, "prod").then(String, (error: Error) => error.message);
+    const message = await declaredObjects(files, kinds, "prod", "default").then(
+      String,
+      (error: Error) => error.message,
+    );
 
     expect(message).toContain("b.yaml: tenants.multitenancy.codereliant.io/acme is in cr.yaml already");
     expect(message).toContain("cr.yaml: PodSet default/pods: spec.replicas: -1 must be >= 0");
@@ -60,8 +64,8 @@ describe("objects declared in files", () => {
 
   it("pass over what is not Kindstack's, unless there is nothing else", async () => {
     const foreign = [inFile({ apiVersion: "batch/v1", kind: "Job", metadata: { generateName: "j-" } }, "job.yaml")];
-    expect(await declaredObjects([...foreign, inFile(acme)], kinds, "prod")).toHaveLength(1);
-    await expect(declaredObjects(foreign, kinds, "prod")).rejects.toThrow(
+    expect(await declaredObjects([...foreign, inFile(acme)], kinds, "prod", "default")).toHaveLength(1);
+    await expect(declaredObjects(foreign, kinds, "prod", "default")).rejects.toThrow(
       "job.yaml: Job not of Kindstack's kinds: Tenant",
     );
   });
@@ -78,9 +82,9 @@ describe("objects declared in files", () => {
     ],
   ])("are refused with %j for what names them", async (changed, message) => {
     const { metadata: _, ...others } = podSet;
-    await expect(declaredObjects([inFile({ ...others, ...changed } as never)], kinds, "prod")).rejects.toThrow(
-      `cr.yaml: PodSet${message}`,
-    );
+    await expect(
+      declaredObjects([inFile({ ...others, ...changed } as never)], kinds, "prod", "default"),
+    ).rejects.toThrow(`cr.yaml: PodSet${message}`);
   });
 
   it("are in the kubeconfig's namespace where they name none, or null", async () => {
@@ -91,7 +95,7 @@ describe("objects declared in files", () => {
   });
 
   it("have a stack of their own, which is the operator's", async () => {
-    const [declared] = await declaredObjects([inFile(acme)], kinds, "prod");
+    const [declared] = await declaredObjects([inFile(acme)], kinds, "prod", "default");
 
     expect(declared && isOwnStack(declared, "prod")).toBe(false);
     expect(declared && isOwnStack(declared, stackName(tenant, "acme"))).toBe(true);
