@@ -136,7 +136,7 @@ async function unwrap(name: string, value: unknown): Promise<unknown> {
 }
 
 /** What a program says of one resource. */
-export interface Declaration {
+interface Declaration {
   /** Pulumi's type token. */
   type: string;
   name: string;
@@ -148,7 +148,7 @@ export interface Declaration {
 }
 
 /** What a program runs in. Each is absent where nothing has set it, as in a plain `pulumi up`. */
-export interface RunningProgram {
+interface RunningProgram {
   /** Where its resources are registered; otherwise the SDK does that. */
   registrations?: { register(declaration: Declaration): Resource; readonly store: object };
   /** What it may declare: objects of the types that its kind owns, each once. */

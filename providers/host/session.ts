@@ -18,7 +18,7 @@ export interface ResourceFailure extends Failure {
   urn: string;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** The work that the update is part of; without, all that its calls may do ends with the session alone. */
   context?: WorkContext | undefined;
   /** Each interrupts the update. */

@@ -20,7 +20,7 @@ export interface ResourceAttributes {
 }
 
 /** A request to authorize: for a resource, or for a non-resource path. */
-export type AccessAttributes =
+type AccessAttributes =
   | { resourceAttributes: ResourceAttributes }
   | { nonResourceAttributes: { verb: string; path: string } };
 

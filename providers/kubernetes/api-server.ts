@@ -34,7 +34,7 @@ export function isApiError(error: unknown, ...codes: readonly number[]): error i
   return error instanceof ApiError && codes.includes(error.status);
 }
 
-export interface RequestArguments {
+interface RequestArguments {
   query?: Record<string, string | undefined>;
   body?: unknown;
   contentType?: string;

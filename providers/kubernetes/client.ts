@@ -17,7 +17,7 @@ export interface ListResult {
   resourceVersion: string;
 }
 
-export interface ListOptions {
+interface ListOptions {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
   signal?: AbortSignal | undefined;

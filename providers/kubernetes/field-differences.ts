@@ -178,7 +178,7 @@ const TEXTS = /^(metadata|data|binaryData|stringData)\b|\.(labels|annotations|ar
 const CHOSEN = /\b(nodePort|healthCheckNodePort|(period|timeout)Seconds|(success|failure)Threshold)$/;
 
 /** Whether a value that is no object and no list, or is empty, is what was wanted. @param field its path */
-export function isSameValue(wanted: unknown, live: unknown, field: string): boolean {
+function isSameValue(wanted: unknown, live: unknown, field: string): boolean {
   if (wanted === live) return true;
   if (isUnset(wanted)) return isEmpty(live) || !TEXTS.test(field);
   if (isEmpty(wanted) && (isEmpty(live) || CHOSEN.test(field))) return true;
@@ -193,7 +193,7 @@ function isUnset(value: unknown): boolean {
 }
 
 /** Whether a value says nothing, so that the API server may leave it out. */
-export function isEmpty(value: unknown): boolean {
+function isEmpty(value: unknown): boolean {
   if (value === null || value === undefined || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
   return typeof value === "object" && Object.values(value).every(isEmpty);

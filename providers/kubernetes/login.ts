@@ -8,7 +8,7 @@ import { inTime } from "../in-time";
 import { impersonationHeaders } from "./kubeconfig";
 
 /** How a request is sent, and what it says of who sends it. */
-export interface Access {
+interface Access {
   dispatcher: Dispatcher;
   headers: Record<string, string | string[]>;
 }

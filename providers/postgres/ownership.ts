@@ -6,7 +6,7 @@ import type { Connection } from "./pool";
 import { type Keyed, keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
 import type { Table } from "./tables";
 
-export interface OwnershipRecord {
+interface OwnershipRecord {
   table_id: string;
   owner: string;
   description: string;

@@ -34,7 +34,7 @@ export async function tableId({ connection, oid, schema, name }: Table): Promise
 }
 
 /** What a table is recorded under, with the name that it had then; `undefined` when it has no record of its identity. */
-export async function recordOfTable(
+async function recordOfTable(
   connection: Connection,
   table: TableName,
 ): Promise<(TableLocation & { id: string }) | undefined> {

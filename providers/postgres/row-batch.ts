@@ -42,7 +42,7 @@ export function inTransaction<Row extends RowInputs, T>(
   );
 }
 
-export interface BatchOptions<Item, Result> {
+interface BatchOptions<Item, Result> {
   /** Does all of these or, when it throws, none. @param fence that all of them have */
   run(batch: readonly Item[], fence: Fence | undefined): Promise<Result>;
   /** Only items with the same key are in one batch. */

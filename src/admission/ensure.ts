@@ -9,7 +9,7 @@ import type { ObjectChange } from "../cache/change";
 import { Informer } from "../cache/informer";
 import { exponentialBackoff } from "../queue/backoff";
 
-export interface EnsuredObjectsOptions {
+interface EnsuredObjectsOptions {
   client: Pick<KubernetesClient, "resourceType" | "get" | "apply" | "list" | "watch" | "revision">;
   /** The objects as they are to be, in the order in which they are made. Asked again at every {@link EnsuredObjects.apply}. */
   manifests: () => readonly Manifest[];

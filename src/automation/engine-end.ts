@@ -31,7 +31,7 @@ export function notStarted(error: unknown): RetryableError {
 }
 
 /** What the kernel says of the memory of the container that this process runs in. */
-export interface ContainerMemory {
+interface ContainerMemory {
   /** How many of its processes were killed for lack of memory; `undefined` where the kernel does not count that. */
   kills: number | undefined;
   /** `undefined` without a limit. */

@@ -26,7 +26,7 @@ export interface EngineProcessOptions {
 export type OnStack = (name: string, state: unknown) => Promise<void>;
 
 /** Who is told what an operation asks and says while it runs. */
-export interface OperationListener {
+interface OperationListener {
   session: ProviderSession;
   event(event: EngineEvent): void;
   /** The outputs of the stack itself. */

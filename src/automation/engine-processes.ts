@@ -12,9 +12,9 @@ export interface EngineTiming extends PluginHostTiming {
   operationsPerProcess?: number;
 }
 
-export type EngineProcessesOptions = Omit<EngineProcessOptions, "pingMs"> & EngineTiming;
+type EngineProcessesOptions = Omit<EngineProcessOptions, "pingMs"> & EngineTiming;
 
-export interface EngineCounts {
+interface EngineCounts {
   operations: number;
   /** How long operations took in the engine, by phase. */
   phaseSeconds: Record<string, number>;

@@ -72,7 +72,7 @@ export interface StackObject {
   mustExist: boolean;
 }
 
-export interface OperationOptions extends WorkOptions {
+interface OperationOptions extends WorkOptions {
   object?: StackObject | undefined;
   /**
    * Stays in the stack's history, such as who approved the update. The Go engine makes no entry of an update without one that

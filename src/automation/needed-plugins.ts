@@ -16,7 +16,7 @@ export const neededPluginSchema = Type.Object({
   file: Type.Optional(Type.String()),
 });
 
-export type NeededPlugin = Type.Static<typeof neededPluginSchema>;
+type NeededPlugin = Type.Static<typeof neededPluginSchema>;
 
 const packageSchema = Type.Object({
   name: Type.Optional(Type.String()),

@@ -14,7 +14,7 @@ export interface OperationsOptions {
   previewsAtOnce?: number;
 }
 
-export type Method = "up" | "destroy" | "preview" | "previewDestroy";
+type Method = "up" | "destroy" | "preview" | "previewDestroy";
 
 export interface Operation {
   method: Method;

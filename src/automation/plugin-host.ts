@@ -17,7 +17,7 @@ export const pluginProcessSchema = Type.Object({
   state: Type.String({ description: "used, idle or draining" }),
 });
 
-export type PluginProcess = Type.Static<typeof pluginProcessSchema>;
+type PluginProcess = Type.Static<typeof pluginProcessSchema>;
 
 export interface PluginHostTiming {
   /** The process of a plugin without an update ends after this long. */

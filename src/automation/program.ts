@@ -62,7 +62,7 @@ export async function prepareProgram(
 /** A plain program declares resources. What takes longer belongs into a provider. */
 const PROGRAM_LIMIT_MS = 60_000;
 
-export interface ProgramLimits {
+interface ProgramLimits {
   timeoutMs: number;
   /** Each ends the wait for the program. */
   signals?: readonly (AbortSignal | undefined)[];
@@ -118,7 +118,7 @@ type LanguageRuntime = Pick<ILanguageRuntimeServer, "run" | "getRequiredPackages
  *
  * @param runProgram its signal tells that the engine asks no more
  */
-export async function serveProgram(runProgram: (request: RunRequest, signal: AbortSignal) => Promise<void>) {
+async function serveProgram(runProgram: (request: RunRequest, signal: AbortSignal) => Promise<void>) {
   const closing = new AbortController();
   let thrown: unknown;
   const server = new grpc.Server();

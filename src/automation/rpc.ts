@@ -25,7 +25,7 @@ const messageSchema = Compile(
   }),
 );
 
-export interface Handlers {
+interface Handlers {
   request(method: string, params: unknown): Promise<unknown>;
   notification(method: string, params: unknown): void;
 }

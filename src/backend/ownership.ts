@@ -31,7 +31,7 @@ export interface Refusal extends Failure {
 }
 
 /** Told of what changes while the operator runs. */
-export interface BackendChanges {
+interface BackendChanges {
   /** The refusal is another one. */
   refusal(): void;
   /** The operator uses a backend with another record: another one was put in place of the former, or this one was claimed again. */

@@ -151,7 +151,7 @@ const TAG_BYTES = 16;
 const derive = promisify(pbkdf2);
 
 /** The salt of a state that a passphrase encrypts; `undefined` for one without secrets, or with a key service. */
-export function saltOfSecrets(state: StackState): string | undefined {
+function saltOfSecrets(state: StackState): string | undefined {
   const { type, state: { salt } = {} } = (state.deployment.secrets_providers ?? {}) as {
     type?: string;
     state?: { salt?: string };
@@ -160,7 +160,7 @@ export function saltOfSecrets(state: StackState): string | undefined {
 }
 
 /** Whether a passphrase is the one that a salt was made with: `v1:<salt>:v1:<nonce>:<text>`, in Base64. */
-export async function isPassphraseOf(salt: string, passphrase: string): Promise<boolean> {
+async function isPassphraseOf(salt: string, passphrase: string): Promise<boolean> {
   const [, seed = "", , nonce = "", text = ""] = salt.split(":");
   const bytes = Buffer.from(text, "base64");
   const key = await derive(passphrase, Buffer.from(seed, "base64"), ROUNDS, 32, "sha256");

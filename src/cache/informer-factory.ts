@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { isApiError, type KubernetesClient, type ObjectType } from "../../providers/kubernetes/client";
 import { Informer, type InformerObserver, type InformerOptions } from "./informer";
 
-export interface InformerFactoryOptions {
+interface InformerFactoryOptions {
   client: KubernetesClient;
   logger: Logger;
   /** See {@link InformerOptions.relistIntervalMs}. */

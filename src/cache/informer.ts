@@ -52,7 +52,7 @@ export interface InformerOptions {
  * again. The API server sends a bookmark about every minute.
  */
 const IDLE_TIMEOUT_MS = 120_000;
-export const RELIST_INTERVAL_MS = 30 * 60_000;
+const RELIST_INTERVAL_MS = 30 * 60_000;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
 /** A watch that ends sooner, and says nothing before it, did not work. */
 const SHORTEST_WATCH_MS = 1_000;

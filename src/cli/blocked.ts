@@ -23,7 +23,7 @@ setInterval(() => {
 }, 1000);
 `;
 
-export interface Watchdog extends Disposable {
+interface Watchdog extends Disposable {
   /** Tells for which object a program runs from now on. */
   runs(name: string): void;
 }

@@ -6,7 +6,7 @@ import { selectFiles } from "../../stacks/contract/manifests";
 import { counted } from "../preview/wording";
 import { some } from "../text/some";
 
-export interface Commit {
+interface Commit {
   /** The repository's root, without symbolic links. */
   root: string;
   id: string;
@@ -38,7 +38,7 @@ export async function commonAncestor(folder: string, revision: string): Promise<
 }
 
 /** @throws Error naming the option that names the revision, and why there may be none */
-export async function commitOf(root: string, revision: string): Promise<string> {
+async function commitOf(root: string, revision: string): Promise<string> {
   return git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]).catch(() => {
     throw new Error(
       `--prune-against: there is no commit ${revision} in this clone. A checkout may have one branch alone: fetch the other, ` +
@@ -53,7 +53,7 @@ export async function commitOf(root: string, revision: string): Promise<string> 
  * @param other the other commit's id
  * @param insides the paths, as git names them
  */
-export async function lackingFrom(
+async function lackingFrom(
   base: Commit,
   other: string,
   insides: readonly string[],

@@ -20,7 +20,7 @@ import { Progress, startSpinner } from "./progress";
 import { operatorAt, type ServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
 
-export interface InspectionOptions {
+interface InspectionOptions {
   kinds: readonly AnyKind[];
   /** Maximum number of previews at the same time; set by commands that preview. */
   concurrency?: number;

@@ -6,7 +6,7 @@ import { visibleLines } from "../text/plain-text";
 import { HELP_OUTPUT } from "./wrapped-help";
 
 /** 0: done. 1: failed. 2: wrong usage. */
-export type ExitCode = 0 | 1 | 2;
+type ExitCode = 0 | 1 | 2;
 
 /** One module for each command: loading all of them takes longer than most commands run. */
 const COMMANDS = {

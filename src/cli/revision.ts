@@ -9,7 +9,7 @@ import { killGroup } from "../automation/interruption";
 import { withScratch } from "../automation/workspace";
 import { checkOut, commonAncestor, filesAt, git, pathInRepository } from "./git";
 
-export interface EarlierManifests extends Manifests {
+interface EarlierManifests extends Manifests {
   /** Why deletions may be unseen; empty when all that was there is known. */
   unseen: readonly string[];
 }

@@ -17,7 +17,7 @@ const REQUESTS_AT_ONCE = 16;
 
 const FINALIZER_MANAGER = "kindstack-finalizer";
 
-export interface ObjectWriterOptions {
+interface ObjectWriterOptions {
   kind: AnyKind;
   client: KubernetesClient;
   cache: Pick<KindCache, "object" | "owned" | "view" | "unserved">;

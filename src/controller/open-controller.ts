@@ -146,7 +146,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
 const UNKNOWN = "unknown";
 
 /** What is derived from an object in a cache. */
-export interface DerivedOptions {
+interface DerivedOptions {
   derive(object: LiveObject): Promise<string[]>;
   /** Told of an object whose values are unknown. */
   failed(object: LiveObject, error: unknown): void;

@@ -11,7 +11,7 @@ export interface RolloutPolicy {
   maxFailures: number;
 }
 
-export interface RolloutOptions extends RolloutPolicy {
+interface RolloutOptions extends RolloutPolicy {
   /** How many objects the kind has. */
   total(): number;
   /** Reconciles an object again. */

@@ -48,7 +48,7 @@ const TOLD_EVERY_MS = 5_000;
 const MAX_TOLD = 200;
 
 /** Reports in an object's status that an update of it, or its destroy, runs, and what its providers tell. */
-export class ProgressStatus implements Progress {
+class ProgressStatus implements Progress {
   object: LiveObject;
   #timer: NodeJS.Timeout | undefined;
   #written: Promise<LiveObject> | undefined;

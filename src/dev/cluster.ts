@@ -23,7 +23,7 @@ import {
   stopRecorded,
 } from "./supervisor";
 
-export interface DevClusterOptions {
+interface DevClusterOptions {
   /** The directory of all its data; made when there is none. */
   dir: string;
   /** Start empty: delete what an earlier cluster in this directory has stored. */

@@ -19,7 +19,7 @@ import type { TypeCheckAnswer } from "./type-check";
 const QUIET_MS = 100;
 const SOURCE = /^[^.].*\.([cm]?[jt]sx?|json)$/;
 
-export interface KindWatchOptions {
+interface KindWatchOptions {
   chosen: LoadedKinds;
   /** Loads the same as the files are now. */
   load(): Promise<LoadedKinds>;

@@ -5,7 +5,7 @@ import type { DevCluster } from "./cluster";
 import { answersOk } from "./health";
 import type { Component } from "./supervisor";
 
-export interface OperatorOptions {
+interface OperatorOptions {
   /** Words for `--kinds`, such as `portableWords`; by default the built-in ones. */
   kinds?: readonly string[];
   watch?: boolean;

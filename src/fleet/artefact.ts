@@ -31,7 +31,7 @@ const liveSchema = Type.Object(
 );
 const typeSchema = Type.Object({ apiVersion: Type.String(), kind: Type.String() });
 
-export const fleetSchema = closed({
+const fleetSchema = closed({
   format: Type.Literal(FLEET_FORMAT),
   at: Type.String({ description: "When it was fetched. Objects that were created later are not in it." }),
   cluster: Type.Optional(Type.Object({ uid: Type.String(), name: Type.Optional(Type.String()) })),
@@ -93,7 +93,7 @@ const resourceSchema = closed({
   aliasParents: Type.Optional(Type.Record(Type.String({ maxLength: 3 }), index)),
 });
 
-export const MAX_RESOURCES = 2_000;
+const MAX_RESOURCES = 2_000;
 
 export const declaredSchema = closed({
   kind: Type.String({ minLength: 1, maxLength: 253 }),

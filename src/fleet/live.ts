@@ -6,7 +6,7 @@ import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { parseLive } from "../../stacks/contract/declared";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
-export interface LiveObjects {
+interface LiveObjects {
   /** In the version in which they are stored when they are written. */
   objects: LiveObject[];
   /** The same objects in other versions, in which they may be stored. */

@@ -16,7 +16,7 @@ interface Connection {
   handled: number;
 }
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Of users; beyond it, the connection used least recently ends, of the user with most. */
   max: number;
   dropped?: () => void;

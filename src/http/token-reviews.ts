@@ -12,7 +12,7 @@ const MAX_TOKENS = 4096;
 /** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
 const MAX_TOKEN_LENGTH = 16_384;
 
-export interface TokenReviewOptions {
+interface TokenReviewOptions {
   client: Pick<KubernetesClient, "json">;
   observe?: ((review: "authenticated" | "refused" | "failed") => void) | undefined;
   /** So many tokens are asked about at the same time; others wait, and addresses take turns. */

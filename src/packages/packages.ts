@@ -8,7 +8,7 @@ import { remoteKind } from "./remote-kind";
 import type { RunnerOptions } from "./runner";
 import { packageEnvironment } from "./sandbox";
 
-export interface PackagesOptions extends Pick<RunnerOptions, "limits" | "idleMs" | "logger"> {
+interface PackagesOptions extends Pick<RunnerOptions, "limits" | "idleMs" | "logger"> {
   /** The operator's. */
   environment: NodeJS.ProcessEnv;
 }

@@ -158,7 +158,7 @@ function unanswered({ reason, message }: Ending, waitMs: number, dependency?: st
   return new CodeEndedError(reason, message, performance.now() + waitMs, { dependency });
 }
 
-export interface Turn {
+interface Turn {
   object: string;
   /** Whether other calls for the object may run meanwhile, which an update waits for before it ends. */
   isShared: boolean;

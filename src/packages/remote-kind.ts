@@ -181,7 +181,7 @@ function plain(value: unknown): unknown {
 const PROVIDER_CALLS = { check: 2, diff: 3, create: 1, read: 2, update: 3, delete: 2, observe: 2 };
 
 /** A provider of a package, whose calls run in the process of the package. */
-export function remoteProvider(
+function remoteProvider(
   { stub, version, provider: described }: Pick<DefinedProvider, "stub" | "version"> & { provider: object },
   process: Pick<PackageProcess, "call">,
 ): DefinedProvider {

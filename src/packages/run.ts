@@ -18,7 +18,7 @@ export interface Ending {
   call?: number | undefined;
 }
 
-export interface RunOptions {
+interface RunOptions {
   entry: string;
   /** Of Node.js. */
   options: readonly string[];

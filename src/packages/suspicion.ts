@@ -6,7 +6,7 @@ import type { Ending } from "./run";
 import type { CallOptions } from "./runner";
 
 /** What is known of one function for one object. */
-export interface Suspicion {
+interface Suspicion {
   /** Whether it may end its process, so that it runs where that harms no other. */
   apart: boolean;
   /** How often it has ended without an answer, for certain. */

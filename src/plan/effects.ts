@@ -36,7 +36,7 @@ export interface PlannedResource {
 }
 
 /** Whose changes they are. */
-export interface Changing {
+interface Changing {
   kind: AnyKind;
   /** The UID of the object whose stack it is. */
   uid: string | undefined;

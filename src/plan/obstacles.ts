@@ -26,7 +26,7 @@ export interface Conflict {
 }
 
 /** What is in the way of changes, and what could not be looked up, by the URNs of the resources. */
-export interface Obstacles {
+interface Obstacles {
   conflicts: Conflict[];
   /** Rows that a creation takes over, with the values that it overwrites. */
   overwritten: Map<string, FieldChange[]>;

@@ -202,7 +202,7 @@ export function verdictOf(error: unknown): Verdict {
 }
 
 /** Asks the API server to do all of an apply but to keep its result, which is returned. @throws ApiError when it is refused */
-export async function dryRunApply(
+async function dryRunApply(
   client: KubernetesClient,
   inputs: ObjectInputs,
   live: LiveObject | undefined,

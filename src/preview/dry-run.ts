@@ -132,7 +132,7 @@ interface Quota {
  * Several creations pass a dry run each that a quota does not allow together: these fail. A quota that counts something other than
  * objects is noted.
  */
-export async function checkQuotas(all: readonly Planned[], cluster: ClusterView, signal: AbortSignal): Promise<void> {
+async function checkQuotas(all: readonly Planned[], cluster: ClusterView, signal: AbortSignal): Promise<void> {
   for (const creations of await creationsOf(all, cluster)) {
     const { namespace, names, planned } = creations;
     const plans = [...new Set(planned.map(({ plan }) => plan))];

@@ -248,7 +248,7 @@ const LOOK_EVERY_MS = 5;
 const MOST_MS = 250;
 
 /** How many objects are planned at the same time where they share a process with updates. */
-export const BESIDE_UPDATES = 2;
+const BESIDE_UPDATES = 2;
 
 /** Waits while updates run, as they have priority. */
 export async function untilUpdatesRest(isBusy: () => boolean): Promise<void> {

@@ -11,7 +11,7 @@ import type { Owners } from "./owners";
  * for "not there".
  */
 
-export interface NewNamespaceOptions {
+interface NewNamespaceOptions {
   client: Pick<KubernetesClient, "json">;
   owners: Pick<Owners, "ownedBy">;
   /** See {@link NamespaceView.label}. */

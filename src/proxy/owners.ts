@@ -7,7 +7,7 @@ import type { Identity } from "../http/identity";
 
 const BY_OWNER = "owner";
 
-export interface OwnersOptions {
+interface OwnersOptions {
   client: InformerClient;
   /** The type of the objects that own namespaces. */
   type: ResourceType;

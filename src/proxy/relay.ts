@@ -10,7 +10,7 @@ export type EndAnswer = (last?: Refusal) => void;
 const NEWLINE = 0x0a;
 
 /** What the API server answered: whole, or as another protocol on the same connection. */
-export type Relayed =
+type Relayed =
   | { type: "response"; message: IncomingMessage }
   | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
 

@@ -28,7 +28,7 @@ export interface WorkQueueOptions<T> {
 }
 
 /** A person waits for what a decision asks for. Items of one class take turns with those of the other. */
-export type QueueClass = "any" | "decision";
+type QueueClass = "any" | "decision";
 
 /** The items of a group: those in the queue, and how many run. */
 interface Group<T extends Item> {

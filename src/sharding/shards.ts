@@ -6,7 +6,7 @@ import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
 /** Who is told of what happens to shards. @param includes whether what has this shard key is in the shard */
-export interface ShardListener {
+interface ShardListener {
   /** Reconcile everything in the shard. */
   acquired(includes: (shardKey: string) => boolean): void;
   /** It is released, or lost, and its work has ended. */

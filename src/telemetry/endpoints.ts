@@ -163,7 +163,7 @@ function isLocal(host = ""): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
 }
 
-export interface ListenerOptions extends Address {
+interface ListenerOptions extends Address {
   /** With a certificate, the server accepts TLS only. */
   tls?: ServedCertificate;
   /**

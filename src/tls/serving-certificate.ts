@@ -24,7 +24,7 @@ export interface ServingCertificateOptions {
  * A certificate that is always valid, shared with all replicas by a Secret. A listener that publishes the bundle must
  * reject when that fails: a new CA waits for it.
  */
-export interface ServingCertificate extends ServedCertificate {
+interface ServingCertificate extends ServedCertificate {
   /** All CAs that a client has to trust, as PEM. */
   readonly caBundle: string;
 }

@@ -51,7 +51,7 @@ export const OWN_ANNOTATIONS: readonly string[] = [
   CREATED_ANNOTATION,
 ];
 
-export interface ObeyedAnnotations {
+interface ObeyedAnnotations {
   paused: boolean;
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;

@@ -40,7 +40,7 @@ export function installedPolicies(kinds: readonly AnyKind[], { authorMayNotAppro
  * For each kind with several versions, what refuses writes in another version than the stored one while the CRD names no
  * conversion: the API server would store the object as it is, without the fields that the stored version does not have.
  */
-export function versionPolicies(kinds: readonly AnyKind[]): Manifest[] {
+function versionPolicies(kinds: readonly AnyKind[]): Manifest[] {
   return kinds.flatMap((kind) => {
     const versions = (kind.capabilities.versions ?? []).map(({ version }) => version);
     if (versions.length === 0) return [];
@@ -69,7 +69,7 @@ const hasFinalizer = (object: string) => `'${FINALIZER}' in ${object}.metadata.?
  * For each kind, what refuses that the finalizer is removed, but by the operator and by those who may approve: without it, an
  * object is gone, and no deletion waits for an approval. They come with the CRDs.
  */
-export function finalizerPolicies(kinds: readonly AnyKind[]): Manifest[] {
+function finalizerPolicies(kinds: readonly AnyKind[]): Manifest[] {
   const { verb, group, resource } = APPROVE_RIGHT;
   return kinds.flatMap((kind) => {
     const isNamespaced = kind.scope === "Namespaced";
@@ -160,7 +160,7 @@ interface Definition extends Pick<KindNames, "kind" | "plural" | "shortNames"> {
 }
 
 /** The CRDs of plans and approvals, and the policies that protect them. They come with the CRDs of kinds. */
-export function planDefinitions(): Manifest[] {
+function planDefinitions(): Manifest[] {
   return [
     definition({
       kind: PLAN_TYPE.kind,

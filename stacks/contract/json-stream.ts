@@ -1,7 +1,7 @@
 import { numberOf } from "./yaml-scalar";
 
 /** What a stream of JSON values begins with, and where it is something else. */
-export interface JsonStream {
+interface JsonStream {
   values: unknown[];
   /** The place after the last value. */
   end: number;

@@ -71,7 +71,7 @@ export function defineKind<const S extends Type.TSchema, const T extends Type.TO
 }
 
 /** What a function of a kind answers: at once in this process, later where the kind's code runs in another one. */
-export type Awaitable<T> = T | Promise<T>;
+type Awaitable<T> = T | Promise<T>;
 
 /** Functions of a kind, as the operator calls them. */
 type Called<T> = {

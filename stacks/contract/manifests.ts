@@ -79,7 +79,7 @@ export async function requireManifests(paths: readonly string[]): Promise<readon
 }
 
 /** Which files of a folder are manifests, by their paths within it. */
-export interface SelectedFiles {
+interface SelectedFiles {
   files: string[];
   /** Those of them that are templates of a chart: manifests as far as they are YAML. */
   templates: ReadonlySet<string>;
@@ -133,7 +133,7 @@ async function readText(file: string): Promise<string> {
 }
 
 /** @throws Error for what readers would make other characters of */
-export function textOf(content: Uint8Array): string {
+function textOf(content: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
   } catch {
@@ -144,7 +144,7 @@ export function textOf(content: Uint8Array): string {
 /* Manifests may be from others: a link among them could lead to a file of the machine that reads them. */
 
 /** Refuses a file that is elsewhere, by a link. @throws Error when the file is not below it, or among what git keeps */
-export async function refuseLinkOutOf(root: string, file: string): Promise<void> {
+async function refuseLinkOutOf(root: string, file: string): Promise<void> {
   const target = await realpath(file);
   if (!isWithin(root, target)) throw new Error("it is a link to a file outside of the folder");
   // A checkout may keep its token there.
@@ -155,7 +155,7 @@ export async function refuseLinkOutOf(root: string, file: string): Promise<void>
  * The folder that a path named by a user may not lead out of: the repository, or else the working directory if the path is
  * below it, or else the folder that the path is in.
  */
-export function rootOf(path: string): string {
+function rootOf(path: string): string {
   const named = resolve(path);
   const isBelow = isWithin(process.cwd(), named);
   const folder = isBelow ? process.cwd() : realFolder(dirname(named));

@@ -149,7 +149,7 @@ function ruleOf({ group, plural, scope }: AnyKind) {
 const NAME = "versions.objects.kindstack.dev";
 
 /** What refuses in another version what the stored one refuses; none where no kind has several versions. */
-export function storedVersionWebhooks(kinds: readonly AnyKind[]): AdmissionWebhook[] {
+function storedVersionWebhooks(kinds: readonly AnyKind[]): AdmissionWebhook[] {
   const several = kinds.filter(({ capabilities: { versions = [] } }) => versions.length > 0);
   if (several.length === 0) return [];
   const stored = several.map((kind) => `'${kindApiVersion(kind)}/${kind.plural}'`);

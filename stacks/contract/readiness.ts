@@ -4,7 +4,7 @@ import { type Condition, findCondition } from "./condition";
 import { statusOf } from "./kind";
 
 /** What an object's status says in short; metrics, `kindstack status` and the console count by it. */
-export interface Readiness {
+interface Readiness {
   /** Whether the stack is as the object says. */
   synced: Condition["status"];
   /** Whether what it made works as well. */

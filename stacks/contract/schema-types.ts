@@ -133,14 +133,14 @@ const CHECKS: Readonly<Record<string, (text: string) => boolean>> = {
 for (const [name, check] of Object.entries(CHECKS)) Format.Set(name, check);
 
 /** The formats of a text that every supported API server checks; it ignores all others. */
-export const SERVED_FORMATS: readonly string[] = [
+const SERVED_FORMATS: readonly string[] = [
   ...Object.keys(CHECKS),
   ...["date", "cidr", "mac", "uuid3", "uuid4", "uuid5", "byte", "password", "bsonobjectid", "isbn", "isbn10", "isbn13"],
   ...["creditcard", "ssn", "hexcolor", "rgbcolor"],
 ];
 
 /** The API server ignores dashes in a format's name. */
-export function isServedFormat(format: string): boolean {
+function isServedFormat(format: string): boolean {
   const plain = (name: string) => name.replaceAll("-", "");
   return SERVED_FORMATS.some((served) => plain(served) === plain(format)) || /^k8s-(short|long)-name$/.test(format);
 }

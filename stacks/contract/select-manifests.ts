@@ -25,7 +25,7 @@ export interface RefusedManifest extends Pick<DeclaredManifest, "kind" | "file">
 }
 
 /** The objects of known kinds among documents. */
-export interface ManifestSelection {
+interface ManifestSelection {
   declared: DeclaredManifest[];
   refused: RefusedManifest[];
   /** Documents that do not tell which object they are. */

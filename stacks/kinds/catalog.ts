@@ -16,7 +16,7 @@ const DIRECTORY_VARIABLE = "KINDSTACK_KINDS_DIRECTORY";
 const ENTRIES = ["index.js", "index.cjs", "index.mjs", "index.ts", "kind.js", "kind.ts"];
 
 /** A kind, or a folder or package of kinds, that cannot be served. */
-export interface KindProblem {
+interface KindProblem {
   /** The kind's name, or the folder or package. */
   name: string;
   message: string;

@@ -30,7 +30,7 @@ const CONTAINER_SECURITY = {
 };
 
 /** A program in the operator's image. */
-export interface Program {
+interface Program {
   /** Of the Deployment and of its service account. */
   name: string;
   /** The labels that select its Pods. */

@@ -157,7 +157,7 @@ const SLICES = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" } as c
 const DNS = "kubernetes.io/service-name in (kube-dns,coredns,dns-default)";
 
 /** What the cluster's ports are, and the configuration's NetworkPolicy keeps the operator from. */
-export async function closedPorts(
+async function closedPorts(
   { networkPolicy, egressPorts, dnsPorts }: Configuration,
   client: Pick<KubernetesClient, "get" | "list">,
 ): Promise<string[]> {

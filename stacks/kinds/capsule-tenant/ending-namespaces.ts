@@ -23,7 +23,7 @@ const quantity = Type.Union([
 const readLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
 
 /** What a tenant's ResourceQuotas said last, by namespace: their end may be seen before that of their namespace. */
-export type SeenUse = ReadonlyMap<string, LastUse>;
+type SeenUse = ReadonlyMap<string, LastUse>;
 
 const SEEN = "last use";
 

@@ -23,7 +23,7 @@ const MAX_DEPTH = 8;
 const MAX_PATH = 256;
 
 /** What an Ingress takes, within the limits. */
-export interface Endpoints {
+interface Endpoints {
   /** By their texts. */
   all: Map<string, Endpoint>;
   /** Whether the Ingress takes more. */
