@@ -12,7 +12,6 @@ import { deletingConditions, updatingConditions } from "./conditions";
 import { failureToTell, isOutdated, type Reconcile, type Step } from "./context";
 import { passGate } from "./gate";
 import type { Outcome, UpdateFailed } from "./outcome";
-import { removeUntracked } from "./remove-untracked";
 import { claimProgram, ObjectStack } from "./stack";
 
 /** How long an update before a destroy may take: what it is to take over is there already, or is not made. */
@@ -20,23 +19,69 @@ const FINISH_MS = 30_000;
 
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function apply(reconcile: Reconcile, action: Action): Promise<Outcome> {
-  const refused = await refuse(reconcile, action);
-  return refused ?? removeUntracked(reconcile, await perform(reconcile, new ObjectStack(reconcile), action));
+  const { context, object, state, logger, progress } = reconcile;
+  switch (action.type) {
+    case "nothing":
+    case "backOff":
+      return { ...action, type: "rests" };
+    case "pause":
+      return { ...action, type: "rests", requeueAfterMs: 0 };
+    case "wait":
+      return { ...action, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
+    case "recordOrphan":
+      await context.writer.recordOrphaned(object, state.writes);
+      state.orphaned = "recorded";
+      return { type: "prepared" };
+    case "addFinalizer":
+      await context.writer.addFinalizer(object, state.writes);
+      logger.info("finalizer restored");
+      return { type: "prepared" };
+  }
+  try {
+    const problem = await context.backend.problem();
+    if (problem !== undefined) return failedOutcome(reconcile, action, problem);
+    return await operate(reconcile, action);
+  } catch (error) {
+    return failedOutcome({ object: await progress.end(), state }, action, failureToTell(error, reconcile));
+  } finally {
+    await progress.end();
+  }
 }
 
-/** What comes of an action that needs the state, unless that is known to be this operator's; `undefined` for any other. */
-async function refuse(
-  { context, object, state }: Step<"object" | "state", "backend">,
-  action: Action,
-): Promise<Outcome | undefined> {
-  const { type } = action;
-  if (type !== "update" && type !== "finish" && type !== "destroy" && type !== "preview") return undefined;
-  const problem = await context.backend.problem();
-  if (problem === undefined) return undefined;
-  const failures = [problem];
-  if (type === "preview") return { type: "previewed", resources: [], failures };
-  if (type === "destroy") return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? [] };
-  return { type: "updateFailed", action, object, failures, partial: undefined };
+/** An action that needs the state. */
+type Operation = Exclude<Action, { type: "nothing" | "backOff" | "pause" | "wait" | "recordOrphan" | "addFinalizer" }>;
+
+/** What comes of an operation that has failed where the engine has nothing to tell. */
+function failedOutcome(
+  { object, state }: Pick<Reconcile, "object" | "state">,
+  action: Operation,
+  failure: UpdateFailure,
+): Outcome {
+  const failures = [failure];
+  if (action.type === "preview") return { type: "previewed", resources: [], failures };
+  if (action.type === "update" || action.type === "finish")
+    return { type: "updateFailed", action, object, failures, partial: undefined };
+  return { type: "destroyFailed", object, failures, deleted: state.blockers?.deleted ?? [] };
+}
+
+async function operate(reconcile: Reconcile, action: Operation): Promise<Outcome> {
+  const stack = new ObjectStack(reconcile);
+  switch (action.type) {
+    case "preview":
+      return preview(reconcile, stack);
+    case "finish": {
+      const limited = { ...reconcile, stop: AbortSignal.timeout(FINISH_MS) };
+      return applyUpdate(limited, new ObjectStack(limited), action);
+    }
+    case "update": {
+      const skipped = await skipUnchanged(reconcile, stack, action);
+      if (skipped !== undefined) return skipped;
+      if (action.onlyProgram && reconcile.context.rollout?.begin(reconcile.item.key) === false) return { type: "left" };
+      return applyUpdate(reconcile, stack, action);
+    }
+    case "destroy":
+      return applyDestroy(reconcile, stack, action);
+  }
 }
 
 /**
@@ -61,53 +106,13 @@ async function skipUnchanged(
   }
 }
 
-async function perform(reconcile: Reconcile, stack: ObjectStack, action: Action): Promise<Outcome> {
-  const { context, item, object, state, logger } = reconcile;
-  switch (action.type) {
-    case "nothing":
-    case "backOff":
-      return { ...action, type: "rests" };
-    case "pause":
-      return { ...action, type: "rests", requeueAfterMs: 0 };
-    case "wait":
-      return { ...action, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
-    case "recordOrphan":
-      await context.writer.recordOrphaned(object, state.writes);
-      state.orphaned = "recorded";
-      return { type: "prepared" };
-    case "addFinalizer":
-      await context.writer.addFinalizer(object, state.writes);
-      logger.info("finalizer restored");
-      return { type: "prepared" };
-    case "preview":
-      return preview(reconcile, stack);
-    case "finish": {
-      const limited = { ...reconcile, stop: AbortSignal.timeout(FINISH_MS) };
-      return applyUpdate(limited, new ObjectStack(limited), action);
-    }
-    case "update": {
-      const skipped = await skipUnchanged(reconcile, stack, action);
-      if (skipped !== undefined) return skipped;
-      if (action.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "left" };
-      return applyUpdate(reconcile, stack, action);
-    }
-    case "destroy":
-      return applyDestroy(reconcile, stack, action);
-  }
-}
-
 /** Finds out what an update would do, with what has drifted, and does nothing: neither to the object nor to its stack. */
-async function preview(reconcile: Reconcile, stack: ObjectStack): Promise<Outcome> {
-  try {
-    const { parsed, inputs } = await stack.read();
-    const program = stack.program(parsed, inputs)(reconcile.object);
-    const plan = await stack.planUpdate(program, { binds: false });
-    if (plan.failures.length > 0) return { type: "previewed", resources: [], failures: plan.failures };
-    refuseUnknown(plan);
-    return { type: "previewed", resources: plan.resources.map(({ shown }) => shown), failures: [] };
-  } catch (error) {
-    return { type: "previewed", resources: [], failures: [failureToTell(error, reconcile)] };
-  }
+async function preview({ object }: Pick<Reconcile, "object">, stack: ObjectStack): Promise<Outcome> {
+  const { parsed, inputs } = await stack.read();
+  const plan = await stack.planUpdate(stack.program(parsed, inputs)(object), { binds: false });
+  if (plan.failures.length > 0) return { type: "previewed", resources: [], failures: plan.failures };
+  refuseUnknown(plan);
+  return { type: "previewed", resources: plan.resources.map(({ shown }) => shown), failures: [] };
 }
 
 /** Brings an object's stack in line with the object. */
@@ -164,9 +169,7 @@ async function applyUpdate(reconcile: Reconcile, stack: ObjectStack, action: Upd
     return { type: "updated", action, object: await progress.end(), result, pass, program };
   } catch (error) {
     if (stop.aborted && !hasBegun && !signal.aborted) return await stopped(found);
-    return await failed([failureToTell(error, reconcile)]);
-  } finally {
-    await progress.end();
+    throw error;
   }
 }
 
@@ -181,31 +184,22 @@ function lateFinish(result: UpResult | undefined): UpdateFailed["failures"][numb
 async function applyDestroy(reconcile: Reconcile, stack: ObjectStack, action: DestroyAction): Promise<Outcome> {
   const { context, object, state, progress } = reconcile;
   const { release } = action;
-  let failures: UpdateFailure[];
-  let deleted = state.blockers?.deleted ?? [];
-  try {
-    const pass = await passGate(reconcile, action, () => stack.planDestroy(release));
-    if (pass.type === "failed") return { type: "destroyFailed", object, failures: pass.failures, deleted };
-    if (pass.type !== "pass") return pass;
-    if (!action.progressReported) {
-      const { namespace, name } = object.metadata;
-      const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
-      context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-      await progress.begin(deletingConditions([]), "late");
-    }
-    state.lastPreview = undefined; // what is deleted makes it untrue
-    const result = await stack.destroy(release, pass);
-    context.metrics.ran(result, "Deleting");
-    if (result.interrupted) return { type: "interrupted", object, result };
-    deleted = [...deleted, ...describeDeleted(result)];
-    if (result.summary.result === "succeeded") {
-      return { type: "destroyed", action, object: await progress.end(), result, deleted, pass };
-    }
-    failures = result.failures;
-  } catch (error) {
-    failures = [failureToTell(error, reconcile)];
-  } finally {
-    await progress.end();
+  const before = state.blockers?.deleted ?? [];
+  const pass = await passGate(reconcile, action, () => stack.planDestroy(release));
+  if (pass.type === "failed") return { type: "destroyFailed", object, failures: pass.failures, deleted: before };
+  if (pass.type !== "pass") return pass;
+  if (!action.progressReported) {
+    const { namespace, name } = object.metadata;
+    const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
+    context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
+    await progress.begin(deletingConditions([]), "late");
   }
-  return { type: "destroyFailed", object: await progress.end(), failures, deleted };
+  state.lastPreview = undefined; // what is deleted makes it untrue
+  const result = await stack.destroy(release, pass);
+  context.metrics.ran(result, "Deleting");
+  if (result.interrupted) return { type: "interrupted", object, result };
+  const deleted = [...before, ...describeDeleted(result)];
+  const ended = await progress.end();
+  if (result.summary.result === "succeeded") return { type: "destroyed", action, object: ended, result, deleted, pass };
+  return { type: "destroyFailed", object: ended, failures: result.failures, deleted };
 }

@@ -80,7 +80,8 @@ export async function passGate(
   const digests = await plans.digests({ ...planned, kind, programDigest, object, references });
   const refusals = await refusalsOf(planned.resources);
   const spec = specOf(step, action, { ...planned, refusals }, digests, authors);
-  const decision = plans.decisionOn(kind, object, spec.digest, authors);
+  const decisionOn = (digest: string) => plans.decisionOn(kind, object, digest, authors);
+  const decision = decisionOn(spec.digest);
   if (decision?.decision === "Approve") {
     const { approver: decidedBy, at: decidedAt, reason } = decision;
     const applying = {
@@ -92,7 +93,7 @@ export async function passGate(
     await plans.write(context, object, spec, applying, { isTombstone: facts.object.isTombstone });
     return { ...pass, approval: approvalBy(decision) };
   }
-  const begunBy = begun && plans.decisionOn(kind, object, begun.spec.digest, authors);
+  const begunBy = begun && decisionOn(begun.spec.digest);
   const mayGoOn = begunBy?.decision === "Approve" && decision?.decision !== "Reject";
   if (begun && mayGoOn && isRestOf(begun.spec, step, digests, planned))
     return { ...pass, approval: approvalBy(begunBy) };

@@ -16,6 +16,7 @@ import type { ObjectItem } from "./object-item";
 import { ObjectState } from "./object-state";
 import type { Outcome } from "./outcome";
 import { record } from "./record";
+import { removeUntracked } from "./remove-untracked";
 import { withinFence } from "./work";
 
 /**
@@ -55,7 +56,7 @@ export class Reconciler {
       const action = decide(reconcile.facts);
       againMs.push(maintainsBefore(reconcile.facts, action) ? await maintain(reconcile) : 0);
       const isUnchanged = unchangedSince(reconcile);
-      const applied = await apply(reconcile, action);
+      const applied = await removeUntracked(reconcile, await apply(reconcile, action));
       const outcome: Outcome = applied.type === "updateFailed" && !isUnchanged() ? { type: "stale" } : applied;
       const result = await record(reconcile, outcome);
       againMs.push(unansweredMs(reconcile));
