@@ -93,7 +93,10 @@ interface Session {
   user: string | null;
 }
 
-/** Who keeps others from the table, or from the records of ownership; also who waits to do so, as DDL does. */
+/**
+ * Who keeps others from the table, or from the records of ownership; also who waits to do so, as DDL does. The server's own processes
+ * have no user: autovacuum, which gives way, and whose lock is no reason of a time-out.
+ */
 function findTableLock(table: TableName): Promise<string | undefined> {
   return withReadTransaction(async (connection) => {
     const { rows } = await connection.query<Session & { relation: string; granted: boolean }>(
@@ -101,6 +104,7 @@ function findTableLock(table: TableName): Promise<string | undefined> {
        FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
        WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
          AND relation IN (to_regclass($1), to_regclass('kindstack_ownership.records')) AND mode = ANY($2)
+         AND (pid IS NULL OR usesysid IS NOT NULL)
        ORDER BY granted DESC LIMIT 1`,
       [quoteTableName(table), WHOLE_TABLE],
     );
