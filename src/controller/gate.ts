@@ -153,7 +153,7 @@ function begunPlan(plans: Plans, kind: KindContext["kind"], object: LiveObject):
   return plan?.status.state === "Applying" && isOfObject ? plan : undefined;
 }
 
-/** The approval by which a plan was begun; it may have expired since. */
+/** The approval of a plan that was begun, as the plan tells of it: the object Approval may have expired. */
 function recordedApproval({ spec: { digest }, status }: Plan): ApprovalRecord {
   const { decidedBy: approver = "", decidedAt: at = "", message: reason } = status;
   return { approver, digest, at, ...(reason !== undefined && { reason }) };

@@ -122,8 +122,8 @@ export class PlanStore {
    * Makes an object's plan, or replaces it. One of the same digest keeps its cause, and so the time since which it waits; its authors
    * may be others.
    *
-   * @param options the plan of a tombstone has no owner reference, by which the garbage collector would remove it, and is in the
-   *   operator's namespace
+   * @param options the plan of a tombstone is in the operator's namespace and has no owner reference: the garbage collector would
+   *   remove the plan
    * @throws ApiError when the API server refuses it
    */
   async write(

@@ -18,14 +18,14 @@ import type { Outcome } from "./outcome";
 import { describeDecision, type PlanDecision } from "./plan-decision";
 import { handled, remembered, report, retry } from "./report";
 
-type RecordStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
+type TellStep = Step<"object" | "facts" | "state" | "logger", "kind" | "plans" | "writer" | "client">;
 
 /** Drift outside of the cluster causes no event, and polls leave out objects that are not in sync. */
 const PREVIEW_AGAIN_MS = 60_000;
 
 /** Records what an update of an object that is only observed would do. */
 export async function recordPreview(
-  step: RecordStep,
+  step: TellStep,
   { resources, failures }: Extract<Outcome, { type: "previewed" }>,
 ): Promise<Result> {
   const { context, facts, object, state, logger } = step;
@@ -59,7 +59,7 @@ const LOOK_AGAIN_MS = 600_000;
  * approval of a plan that is outdated by then has no effect.
  */
 export async function recordProposal(
-  step: RecordStep,
+  step: TellStep,
   { spec, authors, decision, resources }: Proposed,
 ): Promise<Result> {
   const { context, facts, object, logger } = step;
@@ -85,7 +85,7 @@ export async function recordProposal(
 
 /** Remembers a preview, which is not repeated as long as it is valid, and tells of it. @param reason of an Event, if its state is one */
 async function tell(
-  step: RecordStep,
+  step: TellStep,
   preview: Pick<Preview, "outcome" | "drifted" | "conditions" | "plan" | "untilMs">,
   type: "Normal" | "Warning",
   reason: string | undefined,

@@ -57,8 +57,8 @@ function nameOf(kind: AnyKind, { metadata }: LiveObject): string {
 const GATHER_MS = 50;
 
 /**
- * Has the backend forget that stacks were destroyed, as the finalizers of their objects are removed. What it does not forget, because the operator
- * ends, is forgotten after a month.
+ * Has the backend forget that stacks were destroyed, as the finalizers of their objects are removed. What the backend does not forget,
+ * because the operator ends, is forgotten after a month.
  */
 export class DestroyedStacks {
   #stacks: string[] = [];
